@@ -1,0 +1,39 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { commonProblems } from './problem.ts';
+import { AssetId, Limit, listOf, Timestamp } from './scalars.ts';
+
+const c = initContract();
+
+export const CacheStatus = z.enum(['HIT', 'MISS']);
+export type CacheStatus = z.infer<typeof CacheStatus>;
+
+/** The asset of interface.md 2.4: one record for a path in a region; the latest request decides `cache_status`. */
+export const Asset = z
+  .strictObject({
+    id: AssetId,
+    created_at: Timestamp.meta({ description: 'First request for the path in its region' }),
+    path: z.string().startsWith('/'),
+    bytes: z.int().min(0).meta({ description: 'Size of the whole representation in bytes' }),
+    cache_status: CacheStatus,
+  })
+  .meta({ id: 'Asset' });
+export type Asset = z.infer<typeof Asset>;
+
+export const AssetList = listOf(Asset).meta({ id: 'AssetList' });
+export type AssetList = z.infer<typeof AssetList>;
+
+export const assetsRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/assets',
+    summary: 'List recently requested assets',
+    description: 'Latest requests first, with how the cache of their region answered.',
+    query: z.object({
+      limit: Limit,
+      region: z.string().max(64).optional().meta({ description: 'Restrict to one region code', example: 'fra1' }),
+    }),
+    responses: { ...commonProblems, 200: AssetList },
+    metadata: { cacheControl: 'public, max-age=60', query: ['limit', 'region'] },
+  },
+});

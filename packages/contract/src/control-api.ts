@@ -1,0 +1,137 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { Cursor, Media, MediaStatus } from './media.ts';
+import { controlProblems, problemResponse } from './problem.ts';
+import { Limit, listOf, MediaId, MediaKind, Revision } from './scalars.ts';
+
+const c = initContract();
+
+/** Path prefix of the control API. */
+export const CONTROL_API_PREFIX = '/control/v1';
+
+/** What a token may do: `ingest` adds media and reads what it added; `operate` does everything. */
+export const TokenScope = z.enum(['ingest', 'operate']);
+export type TokenScope = z.infer<typeof TokenScope>;
+
+/** State of one rendition of one medium. */
+export const RenditionState = z.enum(['pending', 'ready', 'skipped', 'failed']);
+export type RenditionState = z.infer<typeof RenditionState>;
+
+/** One rendition of one medium. Sizes are null until it is ready. */
+export const MediaRendition = z
+  .strictObject({
+    name: z.string(),
+    extension: z.string(),
+    content_type: z.string(),
+    revision: Revision,
+    state: RenditionState,
+    reason: z.string().nullable().meta({ description: 'Why it was skipped or failed' }),
+    bytes: z.int().nullable(),
+    width: z.int().nullable(),
+    height: z.int().nullable(),
+    url: z.string().meta({ description: 'The current revision, cached for minutes' }),
+    immutable_url: z.string().meta({ description: 'This very revision, cached for ever' }),
+  })
+  .meta({ id: 'MediaRendition' });
+export type MediaRendition = z.infer<typeof MediaRendition>;
+
+/** Why a medium failed. */
+export const MediaFailure = z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() });
+export type MediaFailure = z.infer<typeof MediaFailure>;
+
+/** A medium as its operator sees it: the seven public fields and everything else that is known. */
+export const MediaDetail = Media.extend({
+  filename: z.string().nullable(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  kind: MediaKind,
+  duration: z.number().nullable().meta({ description: 'Seconds; null for still pictures' }),
+  codecs: z.array(z.string()),
+  thumbhash: z.string().nullable().meta({ description: 'Base64 of the thumbhash of the picture or poster' }),
+  warnings: z.array(z.string()),
+  error: MediaFailure.nullable(),
+  attempts: z.int().min(0),
+  renditions: z.array(MediaRendition),
+}).meta({ id: 'MediaDetail' });
+export type MediaDetail = z.infer<typeof MediaDetail>;
+
+/** A page of {@link MediaDetail}, newest first. */
+export const MediaDetailList = listOf(MediaDetail)
+  .extend({ next_cursor: z.string().nullable() })
+  .meta({ id: 'MediaDetailList' });
+export type MediaDetailList = z.infer<typeof MediaDetailList>;
+
+/** A file name as its sender knew it: never a path here, only ever shown. */
+export const Filename = z.string().min(1).max(255);
+
+const mediaPath = z.object({ id: MediaId });
+
+/** The operator's API. Everything here needs a bearer token. */
+export const controlApi = c.router(
+  {
+    ingest: {
+      method: 'POST',
+      path: '/media',
+      summary: 'Ingest a file',
+      description:
+        'The body is the file; what it is, is read from its bytes. 201 with a new medium, or 200 with the one that has these bytes already.',
+      query: z.object({
+        filename: Filename.optional(),
+        duplicate: z.enum(['existing', 'allow']).default('existing').meta({
+          description: '`allow` makes another medium of bytes that the project already has',
+        }),
+      }),
+      headers: z.object({
+        'idempotency-key': z.string().min(1).max(255).optional().meta({
+          description: 'Makes a retry of the same request safe: it answers with the medium that the first one made',
+        }),
+      }),
+      body: c.noBody(),
+      responses: {
+        ...controlProblems,
+        200: MediaDetail,
+        201: MediaDetail,
+        409: problemResponse,
+        413: problemResponse,
+        415: problemResponse,
+        422: problemResponse,
+        507: problemResponse,
+      },
+      metadata: { scope: 'ingest', binaryBody: true },
+    },
+    list: {
+      method: 'GET',
+      path: '/media',
+      summary: 'List media in detail',
+      query: z.object({ limit: Limit, cursor: Cursor.optional(), status: MediaStatus.optional() }),
+      responses: { ...controlProblems, 200: MediaDetailList },
+      metadata: { scope: 'ingest' },
+    },
+    get: {
+      method: 'GET',
+      path: '/media/:id',
+      pathParams: mediaPath,
+      summary: 'A medium in detail',
+      responses: { ...controlProblems, 200: MediaDetail, 404: problemResponse },
+      metadata: { scope: 'ingest' },
+    },
+    retry: {
+      method: 'POST',
+      path: '/media/:id/retry',
+      pathParams: mediaPath,
+      summary: 'Process a failed medium again',
+      body: c.noBody(),
+      responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
+      metadata: { scope: 'operate' },
+    },
+    delete: {
+      method: 'DELETE',
+      path: '/media/:id',
+      pathParams: mediaPath,
+      summary: 'Delete a medium',
+      description: 'The medium, its renditions and, unless another medium has the same bytes, its objects.',
+      responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse },
+      metadata: { scope: 'operate' },
+    },
+  },
+  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
+);

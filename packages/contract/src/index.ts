@@ -1,0 +1,30 @@
+export { Asset, AssetList, CacheStatus } from './assets.ts';
+export {
+  CONTROL_API_PREFIX,
+  controlApi,
+  MediaDetail,
+  MediaDetailList,
+  MediaFailure,
+  MediaRendition,
+  RenditionState,
+  TokenScope,
+} from './control-api.ts';
+export {
+  buildDeliveryPath,
+  DELIVERY_CACHE_CONTROL,
+  DELIVERY_PREFIX,
+  type DeliveryPath,
+  Manifest,
+  ManifestRendition,
+  parseDeliveryPath,
+} from './delivery-path.ts';
+export { Format, FormatList } from './formats.ts';
+export { Media, MediaList, MediaStatus } from './media.ts';
+export { openApiDocument } from './openapi.ts';
+export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';
+export { READ_API_PREFIX, readApi } from './read-api.ts';
+export { Region, RegionList } from './regions.ts';
+export { Rendition, RenditionList } from './renditions.ts';
+export { AssetId, Codecs, LIMIT, MediaId, MediaKind, RegionCode, Revision, Timestamp } from './scalars.ts';
+export { ServiceStatus, Status, StatusComponent, worstStatus } from './status.ts';
+export { IndexedResource, VersionIndex } from './version-index.ts';

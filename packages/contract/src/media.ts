@@ -1,0 +1,45 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { commonProblems } from './problem.ts';
+import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
+
+const c = initContract();
+
+/** Processing state: `queued -> processing -> ready | failed`; a retry takes `failed` back to `queued`. */
+export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed']);
+export type MediaStatus = z.infer<typeof MediaStatus>;
+
+/** The media object of interface.md 2.2: these seven fields and no other. */
+export const Media = z
+  .strictObject({
+    id: MediaId,
+    created_at: Timestamp,
+    content_type: z.string().meta({ description: 'MIME type of the original', example: 'image/jpeg' }),
+    bytes: z.int().min(0).meta({ description: 'Size of the original in bytes' }),
+    width: z.int().min(0).meta({ description: 'Width in pixels as displayed; 0 for audio' }),
+    height: z.int().min(0).meta({ description: 'Height in pixels as displayed; 0 for audio' }),
+    status: MediaStatus,
+  })
+  .meta({ id: 'Media' });
+export type Media = z.infer<typeof Media>;
+
+/** A page of media, newest first. `next_cursor` is null on the last page. */
+export const MediaList = listOf(Media)
+  .extend({ next_cursor: z.string().nullable().meta({ description: 'Cursor of the next page; null on the last' }) })
+  .meta({ id: 'MediaList' });
+export type MediaList = z.infer<typeof MediaList>;
+
+/** Opaque pagination cursor. What it looks like inside is the server's business. */
+export const Cursor = z.string().max(512).meta({ description: 'Opaque cursor taken from a previous response' });
+
+export const mediaRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/media',
+    summary: 'List media',
+    description: 'Media objects of the current project, newest first.',
+    query: z.object({ limit: Limit, cursor: Cursor.optional() }),
+    responses: { ...commonProblems, 200: MediaList },
+    metadata: { cacheControl: 'public, max-age=60', query: ['limit', 'cursor'] },
+  },
+});

@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { openApiDocument } from './openapi.ts';
+
+const run = promisify(execFile);
+
+it('is a document that generators and reference pages can read: valid under redocly without an error or a warning on schemas', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-openapi-'));
+  try {
+    const file = join(folder, 'openapi.json');
+    await writeFile(file, JSON.stringify(openApiDocument('http://127.0.0.1:8080')));
+    const manifest = createRequire(import.meta.url).resolve('@redocly/cli/package.json');
+    const { stdout } = await run(
+      process.execPath,
+      [join(dirname(manifest), 'bin/cli.js'), 'lint', '--format=json', file],
+      { env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }, cwd: folder },
+    );
+    const { totals, problems } = JSON.parse(stdout) as { totals: { errors: number }; problems: { ruleId: string }[] };
+    expect(totals.errors).toBe(0);
+    expect(problems.filter(({ ruleId }) => ruleId.includes('schema'))).toEqual([]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}, 60_000);
+
+it('tells a reader all seven reads, with the fields of a medium and how long each answer is good', () => {
+  const document = openApiDocument('http://example.test') as unknown as {
+    paths: Record<string, Record<string, { responses: Record<string, { headers?: Record<string, unknown> }> }>>;
+    components: { schemas: Record<string, { properties: object; required: string[] }> };
+  };
+  const reads = Object.keys(document.paths).filter((path) => path.startsWith('/api/v1'));
+  expect(reads.sort()).toEqual([
+    '/api/v1',
+    '/api/v1/assets',
+    '/api/v1/formats',
+    '/api/v1/media',
+    '/api/v1/regions',
+    '/api/v1/renditions',
+    '/api/v1/status',
+  ]);
+  for (const path of reads) {
+    expect(Object.keys(document.paths[path] ?? {})).toEqual(['get']);
+    expect(document.paths[path]?.['get']?.responses['200']?.headers).toHaveProperty('Cache-Control');
+  }
+  const fields = ['id', 'created_at', 'content_type', 'bytes', 'width', 'height', 'status'];
+  expect(Object.keys(document.components.schemas['Media']?.properties ?? {})).toEqual(fields);
+  expect(document.components.schemas['Media']?.required).toEqual(fields);
+});

@@ -1,0 +1,151 @@
+import type { AppRoute } from '@ts-rest/core';
+import { generateOpenApi } from '@ts-rest/open-api';
+import { z } from 'zod';
+import { controlApi } from './control-api.ts';
+import { readApi } from './read-api.ts';
+
+type Json = { [key: string]: unknown };
+type Operation = Parameters<NonNullable<NonNullable<Parameters<typeof generateOpenApi>[2]>['operationMapper']>>[0];
+
+/** What routes say about themselves beyond ts-rest's own fields. */
+interface RouteMetadata {
+  cacheControl?: string;
+  scope?: string;
+  binaryBody?: boolean;
+}
+
+/**
+ * The OpenAPI 3.0 document of the read and the control API, made from the contract and nothing else.
+ * @param serverUrl the base address that clients use, without a trailing slash
+ */
+export function openApiDocument(serverUrl: string) {
+  const components: Record<string, Json> = {};
+  const toSchema = (schema: z.ZodType, io: 'input' | 'output'): Json => {
+    const json = z.toJSONSchema(schema, {
+      target: 'openapi-3.0',
+      io,
+      unrepresentable: 'any',
+      override: ({ jsonSchema, zodSchema }) => {
+        const own = z.globalRegistry.get(zodSchema)?.['openapi'];
+        if (own) {
+          for (const key of Object.keys(jsonSchema)) if (key !== 'description') delete (jsonSchema as Json)[key];
+          Object.assign(jsonSchema, own);
+        }
+        delete (jsonSchema as Json)['openapi'];
+        // v1 only ever gains fields: a generated client must not refuse what it does not know.
+        if ((jsonSchema as Json)['additionalProperties'] === false) delete (jsonSchema as Json)['additionalProperties'];
+      },
+    }) as Json;
+    return hoist(json, components);
+  };
+
+  const document = generateOpenApi(
+    { read: readApi, control: controlApi },
+    {
+      info: {
+        title: 'Media Delivery Service',
+        version: '1',
+        description:
+          'Programmatic ingest, transcoding and delivery of images, video and audio. The read API is public and read-only; the control API needs a bearer token.',
+        license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
+      },
+      servers: [{ url: serverUrl }],
+      tags: [
+        { name: 'read', description: 'Public and read-only.' },
+        { name: 'control', description: 'For operators: everything that changes something.' },
+      ],
+      security: [],
+    },
+    {
+      setOperationId: 'concatenated-path',
+      schemaTransformer: ({ schema, type }) =>
+        schema instanceof z.ZodType ? toSchema(schema, type === 'response' ? 'output' : 'input') : null,
+      operationMapper: (operation, route) => describe(operation, route),
+    },
+  );
+  return {
+    ...document,
+    openapi: '3.0.3',
+    components: {
+      schemas: components,
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An operator token.' } },
+    },
+  };
+}
+
+function describe(operation: Operation, route: AppRoute): Operation {
+  const metadata = (route.metadata ?? {}) as RouteMetadata;
+  const path = route.path.startsWith('/api/') ? 'read' : 'control';
+  const responses: Record<string, Json> = {};
+  for (const [status, response] of Object.entries(operation.responses ?? {}) as [string, Json][]) {
+    const headers: Json = {};
+    if (status === '200' && metadata.cacheControl) {
+      headers['Cache-Control'] = { schema: { type: 'string', example: metadata.cacheControl } };
+      if (metadata.cacheControl !== 'no-store') {
+        headers['ETag'] = { description: 'Strong validator (RFC 9110, 8.8.3)', schema: { type: 'string' } };
+      }
+    }
+    responses[status] = { ...response, ...(Object.keys(headers).length > 0 ? { headers } : {}) };
+    responses[status]['description'] = DESCRIPTIONS[status] ?? `Status ${status}`;
+  }
+  return {
+    ...operation,
+    tags: [path],
+    ...(metadata.scope ? { security: [{ bearer: [] }] } : {}),
+    ...(metadata.binaryBody
+      ? {
+          requestBody: {
+            required: true,
+            description: 'The file itself.',
+            content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+          },
+        }
+      : {}),
+    responses,
+  };
+}
+
+const DESCRIPTIONS: Record<string, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted: processing goes on',
+  204: 'Done; there is nothing to say',
+  400: 'The request is not valid',
+  401: 'A valid token is needed',
+  403: 'The token does not allow this',
+  404: 'Not found',
+  409: 'The state does not allow this',
+  413: 'The body is too large',
+  415: 'The Content-Type is not understood here',
+  422: 'The file is not acceptable',
+  429: 'Too many requests',
+  500: 'Something went wrong here',
+  503: 'Too busy, or not available at the moment',
+  507: 'No room is left on the storage',
+};
+
+/** Moves every named schema (those with an `id`) to the components and leaves a reference. */
+function hoist(schema: Json, components: Record<string, Json>): Json {
+  const walk = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(walk);
+    if (typeof value !== 'object' || value === null) return value;
+    const node: Json = {};
+    for (const [key, item] of Object.entries(value)) {
+      if (key === '$schema') continue;
+      node[key] =
+        key === '$ref' ? String(item).replace(/^#\/(definitions|\$defs|components\/schemas)\//, COMPONENT) : walk(item);
+    }
+    // A property may be called `id` as well; a schema's own is a string.
+    const { id, ...named } = node;
+    if (typeof id !== 'string') return node;
+    if (!('$ref' in named)) components[id] = named;
+    return { $ref: `${COMPONENT}${id}` };
+  };
+  const { definitions, $defs, ...rest } = schema;
+  for (const [id, definition] of Object.entries({ ...(definitions as Json), ...($defs as Json) })) {
+    walk({ ...(definition as Json), id });
+  }
+  return walk(rest) as Json;
+}
+
+const COMPONENT = '#/components/schemas/';

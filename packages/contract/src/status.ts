@@ -1,0 +1,52 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { commonProblems } from './problem.ts';
+import { Timestamp } from './scalars.ts';
+
+const c = initContract();
+
+/** Statuspage's vocabulary, best to worst; maintenance is announced, so it ranks below any outage. */
+export const ServiceStatus = z.enum([
+  'operational',
+  'under_maintenance',
+  'degraded_performance',
+  'partial_outage',
+  'major_outage',
+]);
+export type ServiceStatus = z.infer<typeof ServiceStatus>;
+
+/** The worst of some states: the state of the whole that they are parts of. `operational` for none. */
+export function worstStatus(states: Iterable<ServiceStatus>): ServiceStatus {
+  const order = ServiceStatus.options;
+  let worst = 0;
+  for (const state of states) worst = Math.max(worst, order.indexOf(state));
+  return order[worst] ?? 'major_outage';
+}
+
+export const StatusComponent = z
+  .strictObject({ name: z.string(), status: ServiceStatus })
+  .meta({ id: 'StatusComponent' });
+export type StatusComponent = z.infer<typeof StatusComponent>;
+
+/** The status document of interface.md 2.5. Answered with 200 whatever it says. */
+export const Status = z
+  .strictObject({
+    status: ServiceStatus,
+    version: z.literal('v1'),
+    region: z.string().meta({ description: 'City of the region that answered', example: 'Frankfurt' }),
+    components: z.array(StatusComponent),
+    updated_at: Timestamp,
+  })
+  .meta({ id: 'Status' });
+export type Status = z.infer<typeof Status>;
+
+export const statusRoutes = c.router({
+  get: {
+    method: 'GET',
+    path: '/status',
+    summary: 'Service status',
+    description: 'The state of the service and of its parts, each probed. Never cached.',
+    responses: { ...commonProblems, 200: Status },
+    metadata: { cacheControl: 'no-store', query: [] },
+  },
+});

@@ -1,0 +1,43 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { commonProblems } from './problem.ts';
+
+const c = initContract();
+
+/** One resource of the version index. */
+export const IndexedResource = z.strictObject({
+  href: z.string(),
+  methods: z.array(z.string()),
+  query: z.array(z.string()).meta({ description: 'Names of the query parameters' }),
+  cache_control: z.string(),
+  description: z.string(),
+});
+export type IndexedResource = z.infer<typeof IndexedResource>;
+
+/** The version index and resource map of interface.md 4.5. */
+export const VersionIndex = z
+  .strictObject({
+    object: z.literal('index'),
+    version: z.literal('v1'),
+    project: z.string(),
+    region: z.string().meta({ description: 'City of the region that answered' }),
+    resources: z.record(z.string(), IndexedResource),
+    links: z.strictObject({
+      openapi: z.string(),
+      docs: z.string(),
+      manifest: z.string().meta({ description: 'Template; `{id}` stands for the media id' }),
+    }),
+  })
+  .meta({ id: 'VersionIndex' });
+export type VersionIndex = z.infer<typeof VersionIndex>;
+
+export const versionIndexRoutes = c.router({
+  get: {
+    method: 'GET',
+    path: '',
+    summary: 'Version index',
+    description: 'The version index and resource map.',
+    responses: { ...commonProblems, 200: VersionIndex },
+    metadata: { cacheControl: 'public, max-age=300', query: [] },
+  },
+});
