@@ -1,0 +1,149 @@
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+const GIB = 1024 ** 3;
+const MIB = 1024 ** 2;
+
+/** A size in bytes: digits, or digits and a binary unit (`512MiB`, `10GiB`). */
+const bytes = z.string().transform((text, context) => {
+  const match = /^(\d{1,15})\s*(B|KiB|MiB|GiB|TiB)?$/i.exec(text.trim());
+  const power = ['b', 'kib', 'mib', 'gib', 'tib'].indexOf(match?.[2]?.toLowerCase() ?? 'b');
+  const value = Number(match?.[1]) * 1024 ** power;
+  if (!match || !Number.isSafeInteger(value)) {
+    context.addIssue({ code: 'custom', message: 'must be a number of bytes, such as 1048576 or 10GiB' });
+    return z.NEVER;
+  }
+  return value;
+});
+
+const whole = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(min).max(max));
+
+const httpUrl = z
+  .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
+  .transform((url) => url.replace(/\/+$/, ''));
+
+const Role = z.enum(['api', 'worker', 'edge']);
+export type Role = z.infer<typeof Role>;
+
+const roles = z.string().transform((text, context) => {
+  const names = text.split(',').map((name) => name.trim());
+  const parsed = z.array(Role).min(1).safeParse(names);
+  if (!parsed.success) {
+    context.addIssue({ code: 'custom', message: 'must be one or more of api, worker, edge, separated by commas' });
+    return z.NEVER;
+  }
+  return new Set(parsed.data);
+});
+
+/** The environment that the service reads: the fixed names, and nothing else. */
+const Environment = z.object({
+  MDS_HOST: z.string().default('127.0.0.1'),
+  MDS_PORT: whole(0, 65535).default(8080),
+  MDS_PUBLIC_URL: httpUrl.optional(),
+  MDS_DATA_DIR: z.string().default('./data'),
+  MDS_DATABASE_URL: z.string().optional(),
+  MDS_STORAGE_URL: z.string().optional(),
+  MDS_CONTROL_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
+  MDS_REGION: z
+    .string()
+    .regex(
+      /^[a-z]{2,8}[0-9](:[^:]{1,64}:[a-z]+-[a-z]+:[A-Z]{2})?$/,
+      'must be a region code such as fra1, or code:City:area-direction:CC',
+    )
+    .default('fra1'),
+  MDS_ROLES: roles.default(new Set(Role.options)),
+  MDS_ORIGIN_URL: httpUrl.optional(),
+  MDS_PRESETS: z.string().optional(),
+  MDS_MAX_UPLOAD_BYTES: bytes.default(10 * GIB),
+  MDS_MAX_PIXELS: whole(1, 2 ** 40).default(268_435_456),
+  MDS_MAX_FRAMES: whole(1, 1_000_000).default(1000),
+  MDS_MAX_DURATION_S: whole(1, 31_536_000).default(4 * 3600),
+  MDS_CACHE_BYTES: bytes.default(10 * GIB),
+  MDS_MEMORY_CACHE_BYTES: bytes.default(256 * MIB),
+  MDS_WORKER_CONCURRENCY: whole(1, 256).optional(),
+  MDS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+});
+
+/** The service's configuration, checked. Folders are absolute. */
+export interface Config {
+  host: string;
+  port: number;
+  /** Base address that clients use; null: the address that the service listens on. */
+  publicUrl: string | null;
+  dataDir: string;
+  databaseUrl: string | null;
+  storageUrl: string | null;
+  /** Null: read from, or generated into, `DATA_DIR/control-token`. */
+  controlToken: string | null;
+  region: string;
+  roles: ReadonlySet<Role>;
+  originUrl: string | null;
+  presetsFile: string | null;
+  maxUploadBytes: number;
+  maxPixels: number;
+  maxFrames: number;
+  maxDurationS: number;
+  cacheBytes: number;
+  memoryCacheBytes: number;
+  workerConcurrency: number;
+  logLevel: string;
+  /** `MDS_` variables that mean nothing here: typing errors, most likely, to be warned of. */
+  unknownSettings: string[];
+}
+
+/** Every problem of a configuration at once, one line each. */
+export class ConfigError extends Error {
+  readonly problems: string[];
+  constructor(problems: string[]) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the configuration from an environment. A variable that is set to nothing counts as not set.
+ * @throws ConfigError that lists every problem
+ */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  const set = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = Environment.safeParse(set);
+  if (!parsed.success) {
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
+  }
+  const env = parsed.data;
+  const dataDir = resolve(env.MDS_DATA_DIR);
+  return {
+    host: env.MDS_HOST,
+    port: env.MDS_PORT,
+    publicUrl: env.MDS_PUBLIC_URL ?? null,
+    dataDir,
+    databaseUrl: env.MDS_DATABASE_URL ?? null,
+    storageUrl: env.MDS_STORAGE_URL ?? null,
+    controlToken: env.MDS_CONTROL_TOKEN ?? null,
+    region: env.MDS_REGION,
+    roles: env.MDS_ROLES,
+    originUrl: env.MDS_ORIGIN_URL ?? null,
+    presetsFile: env.MDS_PRESETS === undefined ? null : resolve(env.MDS_PRESETS),
+    maxUploadBytes: env.MDS_MAX_UPLOAD_BYTES,
+    maxPixels: env.MDS_MAX_PIXELS,
+    maxFrames: env.MDS_MAX_FRAMES,
+    maxDurationS: env.MDS_MAX_DURATION_S,
+    cacheBytes: env.MDS_CACHE_BYTES,
+    memoryCacheBytes: env.MDS_MEMORY_CACHE_BYTES,
+    workerConcurrency: env.MDS_WORKER_CONCURRENCY ?? Math.max(1, availableParallelism() - 1),
+    logLevel: env.MDS_LOG_LEVEL,
+    unknownSettings: Object.keys(set).filter(
+      (name) => name.startsWith('MDS_') && !(name in Environment.shape) && !FOREIGN.has(name),
+    ),
+  };
+}
+
+/** Names that the client and the command line read. */
+const FOREIGN = new Set(['MDS_URL', 'MDS_TOKEN']);

@@ -1,0 +1,147 @@
+import type { MediaKind, MediaStatus, RenditionState, TokenScope } from '@mds/contract';
+import type { Lease } from '../jobs/job-queue.ts';
+
+/** A medium as it is stored. Instants are milliseconds since the epoch. */
+export interface MediaRecord {
+  id: string;
+  projectId: string;
+  createdAtMs: number;
+  contentType: string;
+  bytes: number;
+  /** As displayed, in pixels; 0 for audio. */
+  width: number;
+  height: number;
+  status: MediaStatus;
+  filename: string | null;
+  sha256: string;
+  kind: MediaKind;
+  /** Id in the engine's format registry. */
+  format: string;
+  durationMs: number | null;
+  codecs: string[];
+  thumbhash: string | null;
+  warnings: string[];
+  /** What the engine found out about the bytes; opaque here, restored with its `parseIdentified`. */
+  identified: unknown;
+  failure: MediaFailureRecord | null;
+  attempts: number;
+}
+
+/** Why a medium failed, for its operator. */
+export interface MediaFailureRecord {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+/** One rendition of one medium in one preset revision. */
+export interface RenditionRecord {
+  mediaId: string;
+  name: string;
+  extension: string;
+  contentType: string;
+  revision: string;
+  /** Whether this is the revision that paths without a revision deliver. */
+  current: boolean;
+  state: RenditionState;
+  reason: string | null;
+  /** Null until ready. */
+  objectKey: string | null;
+  sha256: string | null;
+  bytes: number | null;
+  width: number | null;
+  height: number | null;
+  updatedAtMs: number;
+}
+
+/** A medium to be accepted: everything known once its bytes are identified and stored. */
+export type NewMedia = Omit<MediaRecord, 'status' | 'failure' | 'attempts' | 'thumbhash'>;
+
+/** Which rendition to deliver: of a medium, by name, extension and perhaps revision. */
+export interface RenditionSelector {
+  mediaId: string;
+  name: string;
+  extension: string;
+  /** Null: the current one. */
+  revision: string | null;
+}
+
+/** What a run of processing made. */
+export interface ProcessingResult {
+  renditions: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[];
+  thumbhash: string | null;
+  warnings: string[];
+}
+
+/** Outcome of {@link MediaRepository.accept}. */
+export interface Acceptance {
+  media: MediaRecord;
+  /** False: the project had these bytes already, or the idempotency key had made this medium. */
+  created: boolean;
+}
+
+/** Media, their renditions and the job that each unfinished medium has. Null where nothing is found. */
+export interface MediaRepository {
+  find(id: string): Promise<MediaRecord | null>;
+  findBySha256(projectId: string, sha256: string): Promise<MediaRecord | null>;
+  findByIdempotencyKey(projectId: string, key: string): Promise<MediaRecord | null>;
+  /** Newest first; `before` is the id that the page starts after. */
+  page(query: {
+    projectId: string;
+    limit: number;
+    before: string | null;
+    status?: MediaStatus;
+  }): Promise<MediaRecord[]>;
+  /**
+   * One transaction: the media row `queued`, its job, and the idempotency key if any. Where the project has the bytes
+   * already (unless `duplicate` is `allow`) or the key is taken, nothing is written and the existing medium comes back.
+   */
+  accept(
+    media: NewMedia,
+    options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null; priority?: number },
+  ): Promise<Acceptance>;
+  /** `failed -> queued` with a fresh job, one transaction. False where the medium is not `failed`. */
+  retry(id: string): Promise<boolean>;
+  /** Deletes row, renditions and job in one transaction. `orphans`: object keys that nothing refers to any more. */
+  delete(id: string): Promise<{ media: MediaRecord; orphans: string[] } | null>;
+
+  /** `queued -> processing` under a lease, with the planned renditions as `pending` or `skipped`. False: the lease is lost. */
+  start(lease: Lease, planned: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[]): Promise<boolean>;
+  /** One transaction: renditions, `ready`, job gone. False: the lease is lost and nothing was written. */
+  publish(lease: Lease, result: ProcessingResult): Promise<boolean>;
+  /** One transaction: `failed` with its reason, pending renditions `failed`, job gone. False: the lease is lost. */
+  fail(lease: Lease, failure: MediaFailureRecord): Promise<boolean>;
+
+  renditions(mediaId: string): Promise<RenditionRecord[]>;
+  /** The renditions of many media at once, in no promised order. */
+  renditionsOf(mediaIds: string[]): Promise<RenditionRecord[]>;
+  /** The ready rendition that a delivery path names, with its medium's project. */
+  findRendition(selector: RenditionSelector): Promise<RenditionRecord | null>;
+  /** Whether any medium refers to the object: its original, or a rendition of it. */
+  isReferenced(objectKey: string): Promise<boolean>;
+  /** A number that changes with every write that a reader of media could see, by whichever process. */
+  version(): Promise<number>;
+}
+
+/** A project, the hosts that belong to it, and the tokens that act for it. */
+export interface ProjectRepository {
+  /** The project that a request's Host (lower case, without port) belongs to; `default` where none claims it. */
+  byHost(host: string): Promise<ProjectRecord>;
+  find(id: string): Promise<ProjectRecord | null>;
+  /** Creates or renames a project and sets its hosts. */
+  put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
+  findToken(sha256: string): Promise<TokenRecord | null>;
+  /** Stores a token by the SHA-256 of its text; the text itself is never kept. */
+  putToken(token: TokenRecord & { sha256: string }): Promise<void>;
+}
+
+export interface ProjectRecord {
+  id: string;
+  name: string;
+}
+
+export interface TokenRecord {
+  name: string;
+  projectId: string;
+  scope: TokenScope;
+}

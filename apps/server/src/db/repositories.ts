@@ -1,0 +1,16 @@
+import type { JobQueue } from '../jobs/job-queue.ts';
+import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
+import type { MediaRepository, ProjectRepository } from './media-repository.ts';
+
+/** Everything that is kept in the database, behind ports in the service's own words. */
+export interface Repositories {
+  media: MediaRepository;
+  projects: ProjectRepository;
+  assets: AssetRepository;
+  regions: RegionRepository;
+  formatProofs: FormatProofRepository;
+  jobs: JobQueue;
+  /** Resolves when the database answers and can be written. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}

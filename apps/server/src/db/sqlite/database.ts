@@ -1,0 +1,112 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
+import { sql } from 'drizzle-orm';
+import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
+import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { versions } from './schema.ts';
+
+export type SqliteDatabase = BetterSQLite3Database & { $client: Database.Database };
+
+/** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
+const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', import.meta.url));
+
+/** A database file that this program must not touch; the message says what to do. */
+export class DatabaseRefusedError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'DatabaseRefusedError';
+  }
+}
+
+/**
+ * Opens the database file, checks it and brings its schema up to date. Never migrates down, never deletes.
+ * @param file path, or `:memory:`
+ * @throws DatabaseRefusedError where the file is damaged, is no database, or was written by a newer version
+ */
+export function openDatabase(file: string): SqliteDatabase {
+  const isNew = file === ':memory:' || !existsSync(file);
+  let client: Database.Database;
+  try {
+    client = new Database(file, { timeout: 10_000 });
+  } catch (cause) {
+    throw new DatabaseRefusedError(`The database file ${file} cannot be opened: ${(cause as Error).message}.`, {
+      cause,
+    });
+  }
+  try {
+    // WAL with synchronous=FULL: a commit is on disk before it is acknowledged.
+    client.pragma('journal_mode = WAL');
+    client.pragma('synchronous = FULL');
+    client.pragma('foreign_keys = ON');
+    client.pragma('cache_size = -65536');
+    if (!isNew) refuseDamaged(client, file);
+    const db = drizzle(client);
+    refuseNewer(client, file);
+    migrate(db, { migrationsFolder: MIGRATIONS });
+    return db;
+  } catch (error) {
+    client.close();
+    if (error instanceof DatabaseRefusedError) throw error;
+    const code = (error as { code?: string }).code ?? '';
+    if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) throw damaged(file, error);
+    throw error;
+  }
+}
+
+function damaged(file: string, cause?: unknown): DatabaseRefusedError {
+  return new DatabaseRefusedError(
+    `The database file ${file} is damaged or not a database. Nothing was changed. Put a backup in its place, or move ` +
+      'the file away and try `sqlite3 FILE ".recover"` on a copy of it; then start again.',
+    { cause },
+  );
+}
+
+/** Reads the structure of the file without the full content check, whose time grows with the number of rows. */
+function refuseDamaged(client: Database.Database, file: string): void {
+  const pages = client.pragma('page_count', { simple: true }) as number;
+  // The whole check while it is quick; beyond that the schema and one row of each table must be readable.
+  if (pages < 4096) {
+    const verdict = client.pragma('quick_check(1)', { simple: true });
+    if (verdict !== 'ok') throw damaged(file, verdict);
+  }
+  const tables = client.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[];
+  for (const table of tables) client.prepare(`SELECT * FROM "${table}" LIMIT 1`).get();
+}
+
+function refuseNewer(client: Database.Database, file: string): void {
+  const known = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
+  if (!known) {
+    const strangers = client.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
+    if (strangers > 0) {
+      throw new DatabaseRefusedError(
+        `The database file ${file} belongs to another program. Nothing was changed. Choose another MDS_DATA_DIR.`,
+      );
+    }
+    return;
+  }
+  const mine = readMigrationFiles({ migrationsFolder: MIGRATIONS });
+  const newest = Math.max(...mine.map(({ folderMillis }) => folderMillis));
+  const applied = client.prepare('SELECT max(created_at) FROM __drizzle_migrations').pluck().get() as number | null;
+  if (applied !== null && Number(applied) > newest) {
+    throw new DatabaseRefusedError(
+      `The database file ${file} was written by a newer version of the service. Nothing was changed. Start that version, ` +
+        'or a newer one, or put back the backup from before the upgrade.',
+    );
+  }
+}
+
+/** Adds 1 to a version counter, inside the caller's transaction. */
+export function bumpVersion(db: Pick<SqliteDatabase, 'insert'>, name: string): void {
+  db.insert(versions)
+    .values({ name, value: 1 })
+    .onConflictDoUpdate({ target: versions.name, set: { value: sql`${versions.value} + 1` } })
+    .run();
+}
+
+/** Reads a version counter: a number that changes with every write, by whichever process. */
+export function versionReader(db: SqliteDatabase, name: string): () => number {
+  const statement = db.$client.prepare('SELECT value FROM versions WHERE name = ?').pluck();
+  return () => (statement.get(name) as number | undefined) ?? 0;
+}

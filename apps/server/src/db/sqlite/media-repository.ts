@@ -1,0 +1,282 @@
+import { and, desc, eq, inArray, lt, ne, type SQL, sql } from 'drizzle-orm';
+import { ulid } from 'ulid';
+import { type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { originalKey } from '../../storage/object-store.ts';
+import type {
+  Acceptance,
+  MediaFailureRecord,
+  MediaRecord,
+  MediaRepository,
+  ProcessingResult,
+  RenditionRecord,
+} from '../media-repository.ts';
+import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
+import { jobs, media, mediaRenditions } from './schema.ts';
+
+type Transaction = Parameters<Parameters<SqliteDatabase['transaction']>[0]>[0];
+type PlannedRendition = Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>;
+
+/** Immediate: a transaction that will write takes the lock at once, so that it never fails half-way for being late. */
+const WRITE = { behavior: 'immediate' } as const;
+const DEFAULT_PRIORITY = 100;
+
+/** {@link MediaRepository} over SQLite. @param now the wall clock, milliseconds since the epoch */
+export function createMediaRepository(db: SqliteDatabase, now: () => number = Date.now): MediaRepository {
+  const readVersion = versionReader(db, 'media');
+
+  const insertJob = (tx: Transaction, mediaId: string, priority: number) =>
+    tx
+      .insert(jobs)
+      .values({ id: ulid(now()).toLowerCase(), mediaId, priority, dueAtMs: now() })
+      .run();
+
+  const findExisting = (
+    tx: Transaction,
+    projectId: string,
+    sha256: string,
+    options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null },
+  ): MediaRecord | undefined => {
+    if (options.idempotencyKey !== null) {
+      const made = tx
+        .select()
+        .from(media)
+        .where(and(eq(media.projectId, projectId), eq(media.idempotencyKey, options.idempotencyKey)))
+        .get();
+      if (made) return made;
+    }
+    if (options.duplicate === 'allow') return undefined;
+    return tx
+      .select()
+      .from(media)
+      .where(and(eq(media.sha256, sha256), eq(media.projectId, projectId)))
+      .orderBy(media.id)
+      .limit(1)
+      .get();
+  };
+
+  /** Runs `write` if the lease still stands; the fence of every write that a worker makes. */
+  const underLease = (lease: Lease, write: (tx: Transaction) => void): boolean =>
+    db.transaction((tx) => {
+      const held = tx
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token)))
+        .get();
+      if (!held) return false;
+      write(tx);
+      bumpVersion(tx, 'media');
+      return true;
+    }, WRITE);
+
+  const putRenditions = (tx: Transaction, mediaId: string, renditions: PlannedRendition[]) => {
+    for (const rendition of renditions) {
+      const row = { ...rendition, mediaId, updatedAtMs: now() };
+      const siblings = and(
+        eq(mediaRenditions.mediaId, mediaId),
+        eq(mediaRenditions.name, row.name),
+        eq(mediaRenditions.extension, row.extension),
+        ne(mediaRenditions.revision, row.revision),
+      );
+      if (row.current && row.state === 'ready') {
+        tx.update(mediaRenditions).set({ current: false }).where(siblings).run();
+      } else if (row.current) {
+        // Until a new revision is ready, paths without a revision go on delivering the old one.
+        const delivered = and(siblings, eq(mediaRenditions.current, true), eq(mediaRenditions.state, 'ready'));
+        row.current = tx.select().from(mediaRenditions).where(delivered).get() === undefined;
+      }
+      tx.insert(mediaRenditions)
+        .values(row)
+        .onConflictDoUpdate({
+          target: [mediaRenditions.mediaId, mediaRenditions.name, mediaRenditions.extension, mediaRenditions.revision],
+          set: row,
+        })
+        .run();
+    }
+  };
+
+  return {
+    async find(id) {
+      return db.select().from(media).where(eq(media.id, id)).get() ?? null;
+    },
+
+    async findBySha256(projectId, sha256) {
+      const where = and(eq(media.sha256, sha256), eq(media.projectId, projectId));
+      return db.select().from(media).where(where).orderBy(media.id).limit(1).get() ?? null;
+    },
+
+    async findByIdempotencyKey(projectId, key) {
+      const where = and(eq(media.projectId, projectId), eq(media.idempotencyKey, key));
+      return db.select().from(media).where(where).get() ?? null;
+    },
+
+    async page({ projectId, limit, before, status }) {
+      const conditions: (SQL | undefined)[] = [eq(media.projectId, projectId)];
+      if (before !== null) conditions.push(lt(media.id, before));
+      if (status) conditions.push(eq(media.status, status));
+      return db
+        .select()
+        .from(media)
+        .where(and(...conditions))
+        .orderBy(desc(media.id))
+        .limit(limit)
+        .all();
+    },
+
+    async accept(record, options): Promise<Acceptance> {
+      return db.transaction((tx) => {
+        const existing = findExisting(tx, record.projectId, record.sha256, options);
+        if (existing) return { media: existing, created: false };
+        const row = tx
+          .insert(media)
+          .values({ ...record, status: 'queued', attempts: 0, idempotencyKey: options.idempotencyKey })
+          .returning()
+          .get();
+        insertJob(tx, record.id, options.priority ?? DEFAULT_PRIORITY);
+        bumpVersion(tx, 'media');
+        return { media: row, created: true };
+      }, WRITE);
+    },
+
+    async retry(id) {
+      return db.transaction((tx) => {
+        const { changes } = tx
+          .update(media)
+          .set({ status: 'queued', failure: null, attempts: 0 })
+          .where(and(eq(media.id, id), eq(media.status, 'failed')))
+          .run();
+        if (changes === 0) return false;
+        insertJob(tx, id, DEFAULT_PRIORITY);
+        bumpVersion(tx, 'media');
+        return true;
+      }, WRITE);
+    },
+
+    async delete(id) {
+      return db.transaction((tx) => {
+        const row = tx.select().from(media).where(eq(media.id, id)).get();
+        if (!row) return null;
+        const keys = tx
+          .select({ key: mediaRenditions.objectKey })
+          .from(mediaRenditions)
+          .where(eq(mediaRenditions.mediaId, id))
+          .all()
+          .flatMap(({ key }) => (key === null ? [] : [key]));
+        tx.delete(media).where(eq(media.id, id)).run();
+        bumpVersion(tx, 'media');
+        const orphans = [originalKey(row.sha256), ...keys].filter((key) => !isReferenced(tx, key));
+        return { media: row, orphans };
+      }, WRITE);
+    },
+
+    async start(lease, planned) {
+      return underLease(lease, (tx) => {
+        tx.update(media)
+          // A medium that is ready stays so while it is rendered again.
+          .set({
+            status: sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'processing' END`,
+            attempts: lease.attempt,
+          })
+          .where(eq(media.id, lease.mediaId))
+          .run();
+        const made = new Set(
+          tx
+            .select()
+            .from(mediaRenditions)
+            .where(and(eq(mediaRenditions.mediaId, lease.mediaId), eq(mediaRenditions.state, 'ready')))
+            .all()
+            .map(renditionIdentity),
+        );
+        putRenditions(
+          tx,
+          lease.mediaId,
+          planned.filter((rendition) => !made.has(renditionIdentity(rendition))),
+        );
+      });
+    },
+
+    async publish(lease, result: ProcessingResult) {
+      return underLease(lease, (tx) => {
+        putRenditions(tx, lease.mediaId, result.renditions);
+        tx.update(media)
+          .set({
+            status: 'ready',
+            failure: null,
+            attempts: lease.attempt,
+            thumbhash: result.thumbhash,
+            warnings: result.warnings,
+          })
+          .where(eq(media.id, lease.mediaId))
+          .run();
+        tx.delete(jobs).where(eq(jobs.id, lease.jobId)).run();
+      });
+    },
+
+    async fail(lease, failure) {
+      return underLease(lease, (tx) => failMedium(tx, { ...lease, failure, nowMs: now() }));
+    },
+
+    async renditions(mediaId) {
+      return db.select().from(mediaRenditions).where(eq(mediaRenditions.mediaId, mediaId)).all();
+    },
+
+    async renditionsOf(mediaIds) {
+      return db.select().from(mediaRenditions).where(inArray(mediaRenditions.mediaId, mediaIds)).all();
+    },
+
+    async findRendition({ mediaId, name, extension, revision }) {
+      const which = revision === null ? eq(mediaRenditions.current, true) : eq(mediaRenditions.revision, revision);
+      const where = and(
+        eq(mediaRenditions.mediaId, mediaId),
+        eq(mediaRenditions.name, name),
+        eq(mediaRenditions.extension, extension),
+        eq(mediaRenditions.state, 'ready'),
+        which,
+      );
+      return db.select().from(mediaRenditions).where(where).get() ?? null;
+    },
+
+    async isReferenced(objectKey) {
+      return isReferenced(db, objectKey);
+    },
+
+    async version() {
+      return readVersion();
+    },
+  };
+}
+
+function renditionIdentity(rendition: { name: string; extension: string; revision: string }): string {
+  return `${rendition.name}.${rendition.revision}.${rendition.extension}`;
+}
+
+function isReferenced(db: Pick<SqliteDatabase, 'select'>, objectKey: string): boolean {
+  const sha256 = /^originals\/..\/([0-9a-f]{64})$/.exec(objectKey)?.[1];
+  if (sha256 !== undefined) {
+    return db.select({ id: media.id }).from(media).where(eq(media.sha256, sha256)).limit(1).get() !== undefined;
+  }
+  const where = eq(mediaRenditions.objectKey, objectKey);
+  return db.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(where).limit(1).get() !== undefined;
+}
+
+/** Ends a medium's processing for good; the caller holds the transaction and the right to do so. */
+export function failMedium(
+  tx: Transaction,
+  ending: { jobId: string; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
+): void {
+  tx.update(media)
+    .set({ status: 'failed', failure: ending.failure, attempts: ending.attempt })
+    .where(eq(media.id, ending.mediaId))
+    .run();
+  tx.update(mediaRenditions)
+    .set({ state: 'failed', reason: ending.failure.message, updatedAtMs: ending.nowMs })
+    .where(and(eq(mediaRenditions.mediaId, ending.mediaId), eq(mediaRenditions.state, 'pending')))
+    .run();
+  tx.delete(jobs).where(eq(jobs.id, ending.jobId)).run();
+}
+
+/** What is said of a medium whose workers kept disappearing. */
+export const LOST_LEASES_FAILURE: MediaFailureRecord = {
+  code: 'worker_lost',
+  message: `Processing was begun ${MAX_LOST_LEASES} times, and each time its worker disappeared. Look into the service's log, then retry.`,
+  retryable: true,
+};

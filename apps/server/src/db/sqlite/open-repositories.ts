@@ -1,0 +1,32 @@
+import type { Repositories } from '../repositories.ts';
+import { openDatabase } from './database.ts';
+import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
+import { createJobQueue } from './job-queue.ts';
+import { createMediaRepository } from './media-repository.ts';
+import { createProjectRepository } from './project-repository.ts';
+
+/**
+ * Opens the embedded database and every repository over it.
+ * @param file path of the SQLite file, or `:memory:`
+ * @throws DatabaseRefusedError where the file is not one to touch
+ */
+export function openSqliteRepositories(file: string): Repositories {
+  const db = openDatabase(file);
+  const probe = db.$client.prepare(
+    "INSERT INTO versions (name, value) VALUES ('probe', 1) ON CONFLICT DO UPDATE SET value = value + 1",
+  );
+  return {
+    media: createMediaRepository(db),
+    projects: createProjectRepository(db),
+    assets: createAssetRepository(db),
+    regions: createRegionRepository(db),
+    formatProofs: createFormatProofRepository(db),
+    jobs: createJobQueue(db),
+    async probe() {
+      probe.run();
+    },
+    async close() {
+      db.$client.close();
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import { eq } from 'drizzle-orm';
+import type { ProjectRecord, ProjectRepository } from '../media-repository.ts';
+import type { SqliteDatabase } from './database.ts';
+import { projectHosts, projects, tokens } from './schema.ts';
+
+/** The project of hosts that belong to none. */
+export const DEFAULT_PROJECT = 'default';
+
+/** {@link ProjectRepository} over SQLite; makes sure that the project `default` exists. */
+export function createProjectRepository(db: SqliteDatabase, now: () => number = Date.now): ProjectRepository {
+  db.insert(projects).values({ id: DEFAULT_PROJECT, name: 'Default', createdAtMs: now() }).onConflictDoNothing().run();
+
+  const find = (id: string): ProjectRecord | null =>
+    db.select({ id: projects.id, name: projects.name }).from(projects).where(eq(projects.id, id)).get() ?? null;
+
+  return {
+    async byHost(host) {
+      const owner = db
+        .select({ id: projects.id, name: projects.name })
+        .from(projectHosts)
+        .innerJoin(projects, eq(projects.id, projectHosts.projectId))
+        .where(eq(projectHosts.host, host))
+        .get();
+      return owner ?? find(DEFAULT_PROJECT) ?? { id: DEFAULT_PROJECT, name: 'Default' };
+    },
+
+    async find(id) {
+      return find(id);
+    },
+
+    async put({ id, name, hosts }) {
+      db.transaction(
+        (tx) => {
+          tx.insert(projects)
+            .values({ id, name, createdAtMs: now() })
+            .onConflictDoUpdate({ target: projects.id, set: { name } })
+            .run();
+          tx.delete(projectHosts).where(eq(projectHosts.projectId, id)).run();
+          for (const host of hosts) tx.insert(projectHosts).values({ host: host.toLowerCase(), projectId: id }).run();
+        },
+        { behavior: 'immediate' },
+      );
+    },
+
+    async findToken(sha256) {
+      return (
+        db
+          .select({ name: tokens.name, projectId: tokens.projectId, scope: tokens.scope })
+          .from(tokens)
+          .where(eq(tokens.sha256, sha256))
+          .get() ?? null
+      );
+    },
+
+    async putToken({ sha256, name, projectId, scope }) {
+      db.insert(tokens)
+        .values({ sha256, name, projectId, scope, createdAtMs: now() })
+        .onConflictDoUpdate({ target: tokens.sha256, set: { name, projectId, scope } })
+        .run();
+    },
+  };
+}

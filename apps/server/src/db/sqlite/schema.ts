@@ -1,0 +1,166 @@
+import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
+
+/** Instants are milliseconds since the epoch; hashes are lower-case hex; lists and documents are JSON text. */
+export const projects = sqliteTable('projects', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  createdAtMs: integer('created_at_ms').notNull(),
+});
+
+export const projectHosts = sqliteTable('project_hosts', {
+  host: text('host').primaryKey(),
+  projectId: text('project_id')
+    .notNull()
+    .references(() => projects.id, { onDelete: 'cascade' }),
+});
+
+export const tokens = sqliteTable('tokens', {
+  sha256: text('sha256').primaryKey(),
+  name: text('name').notNull(),
+  projectId: text('project_id')
+    .notNull()
+    .references(() => projects.id, { onDelete: 'cascade' }),
+  scope: text('scope', { enum: ['ingest', 'operate'] }).notNull(),
+  createdAtMs: integer('created_at_ms').notNull(),
+});
+
+export const media = sqliteTable(
+  'media',
+  {
+    id: text('id').primaryKey(),
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id),
+    createdAtMs: integer('created_at_ms').notNull(),
+    contentType: text('content_type').notNull(),
+    bytes: integer('bytes').notNull(),
+    width: integer('width').notNull(),
+    height: integer('height').notNull(),
+    status: text('status', { enum: ['queued', 'processing', 'ready', 'failed'] }).notNull(),
+    filename: text('filename'),
+    sha256: text('sha256').notNull(),
+    kind: text('kind', { enum: ['image', 'video', 'audio'] }).notNull(),
+    format: text('format').notNull(),
+    durationMs: integer('duration_ms'),
+    codecs: text('codecs', { mode: 'json' }).$type<string[]>().notNull(),
+    thumbhash: text('thumbhash'),
+    warnings: text('warnings', { mode: 'json' }).$type<string[]>().notNull(),
+    identified: text('identified', { mode: 'json' }).notNull(),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string; retryable: boolean }>(),
+    attempts: integer('attempts').notNull().default(0),
+    idempotencyKey: text('idempotency_key'),
+  },
+  (table) => [
+    index('media_by_project').on(table.projectId, table.id),
+    index('media_by_project_status').on(table.projectId, table.status, table.id),
+    index('media_by_content').on(table.sha256, table.projectId),
+    unique('media_idempotency').on(table.projectId, table.idempotencyKey),
+  ],
+);
+
+export const mediaRenditions = sqliteTable(
+  'media_renditions',
+  {
+    mediaId: text('media_id')
+      .notNull()
+      .references(() => media.id, { onDelete: 'cascade' }),
+    name: text('name').notNull(),
+    extension: text('extension').notNull(),
+    contentType: text('content_type').notNull(),
+    revision: text('revision').notNull(),
+    current: integer('current', { mode: 'boolean' }).notNull(),
+    state: text('state', { enum: ['pending', 'ready', 'skipped', 'failed'] }).notNull(),
+    reason: text('reason'),
+    objectKey: text('object_key'),
+    sha256: text('sha256'),
+    bytes: integer('bytes'),
+    width: integer('width'),
+    height: integer('height'),
+    updatedAtMs: integer('updated_at_ms').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.mediaId, table.name, table.extension, table.revision] }),
+    index('renditions_by_object').on(table.objectKey),
+  ],
+);
+
+export const jobs = sqliteTable(
+  'jobs',
+  {
+    id: text('id').primaryKey(),
+    mediaId: text('media_id')
+      .notNull()
+      .unique()
+      .references(() => media.id, { onDelete: 'cascade' }),
+    /** Smaller is more urgent. */
+    priority: integer('priority').notNull(),
+    dueAtMs: integer('due_at_ms').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    lostLeases: integer('lost_leases').notNull().default(0),
+    leaseToken: text('lease_token'),
+    leaseWorker: text('lease_worker'),
+    leaseBeat: integer('lease_beat').notNull().default(0),
+    lastReason: text('last_reason'),
+  },
+  (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
+);
+
+export const workers = sqliteTable('workers', {
+  id: text('id').primaryKey(),
+  pid: integer('pid').notNull(),
+  concurrency: integer('concurrency').notNull(),
+  beat: integer('beat').notNull(),
+});
+
+export const regions = sqliteTable('regions', {
+  code: text('code').primaryKey(),
+  name: text('name').notNull(),
+  zone: text('zone').notNull(),
+  country: text('country').notNull(),
+  maintenance: integer('maintenance', { mode: 'boolean' }).notNull().default(false),
+});
+
+export const regionNodes = sqliteTable('region_nodes', {
+  id: text('id').primaryKey(),
+  region: text('region')
+    .notNull()
+    .references(() => regions.code, { onDelete: 'cascade' }),
+  beat: integer('beat').notNull(),
+  seenAtMs: integer('seen_at_ms').notNull(),
+});
+
+export const assets = sqliteTable(
+  'assets',
+  {
+    id: text('id').primaryKey(),
+    region: text('region').notNull(),
+    path: text('path').notNull(),
+    createdAtMs: integer('created_at_ms').notNull(),
+    bytes: integer('bytes').notNull(),
+    cacheStatus: text('cache_status', { enum: ['HIT', 'MISS'] }).notNull(),
+    /** Grows with every request: the order of the list, whatever clocks do. */
+    requestSeq: integer('request_seq').notNull(),
+  },
+  (table) => [
+    unique('assets_by_path').on(table.region, table.path),
+    index('assets_latest_in_region').on(table.region, table.requestSeq),
+    index('assets_latest').on(table.requestSeq),
+  ],
+);
+
+export const formatProofs = sqliteTable(
+  'format_proofs',
+  {
+    engineKey: text('engine_key').notNull(),
+    formatId: text('format_id').notNull(),
+    ok: integer('ok', { mode: 'boolean' }).notNull(),
+    reason: text('reason'),
+  },
+  (table) => [primaryKey({ columns: [table.engineKey, table.formatId] })],
+);
+
+/** Counters that change with every write a reader could see: what hot answers are checked against. */
+export const versions = sqliteTable('versions', {
+  name: text('name').primaryKey(),
+  value: integer('value').notNull(),
+});

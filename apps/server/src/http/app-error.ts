@@ -1,0 +1,30 @@
+import { PROBLEMS, type ProblemCode, type ProblemIssue } from '@mds/contract';
+
+/** What an error may carry besides its code and sentence. */
+export interface AppErrorOptions {
+  cause?: unknown;
+  /** Where the bad input stood. */
+  issues?: ProblemIssue[];
+  /** Headers that belong to the answer: `Allow`, `Retry-After`, `WWW-Authenticate`, `Content-Range`. */
+  headers?: Record<string, string>;
+}
+
+/**
+ * Every error that a caller is meant to see. `code` decides status and title (contract, `PROBLEMS`); `message` is the
+ * problem's `detail`: what was wrong and what to do, free of paths, SQL and secrets.
+ */
+export class AppError extends Error {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly issues: ProblemIssue[] | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(code: ProblemCode, detail: string, options: AppErrorOptions = {}) {
+    super(detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.status = PROBLEMS[code].status;
+    this.issues = options.issues;
+    this.headers = options.headers ?? {};
+  }
+}
