@@ -147,3 +147,28 @@ export function readConfig(environment: Record<string, string | undefined>): Con
 
 /** Names that the client and the command line read. */
 const FOREIGN = new Set(['MDS_URL', 'MDS_TOKEN']);
+
+/** The environment that {@link readConfig} reads back to the same configuration: what a worker process is started with. */
+export function environmentOf(config: Config): Record<string, string> {
+  const settings: Record<string, string | null> = {
+    MDS_HOST: config.host,
+    MDS_PORT: String(config.port),
+    MDS_PUBLIC_URL: config.publicUrl,
+    MDS_DATA_DIR: config.dataDir,
+    MDS_DATABASE_URL: config.databaseUrl,
+    MDS_STORAGE_URL: config.storageUrl,
+    MDS_REGION: config.region,
+    MDS_ROLES: [...config.roles].join(','),
+    MDS_ORIGIN_URL: config.originUrl,
+    MDS_PRESETS: config.presetsFile,
+    MDS_MAX_UPLOAD_BYTES: String(config.maxUploadBytes),
+    MDS_MAX_PIXELS: String(config.maxPixels),
+    MDS_MAX_FRAMES: String(config.maxFrames),
+    MDS_MAX_DURATION_S: String(config.maxDurationS),
+    MDS_CACHE_BYTES: String(config.cacheBytes),
+    MDS_MEMORY_CACHE_BYTES: String(config.memoryCacheBytes),
+    MDS_WORKER_CONCURRENCY: String(config.workerConcurrency),
+    MDS_LOG_LEVEL: config.logLevel,
+  };
+  return Object.fromEntries(Object.entries(settings).filter((entry): entry is [string, string] => entry[1] !== null));
+}

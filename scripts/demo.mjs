@@ -1,0 +1,129 @@
+// `npm run demo`: the whole service on real pictures, with one command. `-- --once` checks everything and ends.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { ensureBuilt, ensureInstalled, main, ROOT, run } from './workspace.mjs';
+
+const READS = ['/api/v1', ...['media', 'regions', 'assets', 'status', 'formats', 'renditions'].map((r) => `/api/v1/${r}`)];
+const once = process.argv.includes('--once');
+const unknown = process.argv.slice(2).filter((argument) => argument !== '--once');
+const say = (text = '') => process.stdout.write(`${text}\n`);
+const bold = (text) => (process.stdout.isTTY && !process.env.NO_COLOR ? `\u001b[1m${text}\u001b[0m` : text);
+
+await main(async () => {
+  if (unknown.length > 0) throw new Error(`npm run demo takes --once alone, not ${unknown.join(' ')}.`);
+  await ensureInstalled();
+  await ensureBuilt();
+
+  const dataDir = mkdtempSync(join(tmpdir(), 'mds-demo-'));
+  const service = startService(dataDir);
+  let stopping = false;
+  const stop = async () => {
+    stopping = true;
+    if (service.child.exitCode === null) {
+      service.child.kill('SIGTERM');
+      await service.ended;
+    }
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  // The terminal's Ctrl-C reaches every process of the group; this one waits for the service and clears up.
+  let interrupted;
+  const interruption = new Promise((resolve) => {
+    interrupted = resolve;
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupted('interrupted'));
+  const died = service.ended.then((code) => {
+    if (!stopping) throw new Error(`The service ended early, with ${code}.`);
+  });
+
+  try {
+    const work = showAround(service, dataDir);
+    if ((await Promise.race([work, interruption, died])) === 'interrupted') {
+      process.exitCode = 130;
+      return;
+    }
+    if (once) return;
+    say(bold('Serving until Ctrl-C.'));
+    await Promise.race([interruption, died]);
+  } finally {
+    await stop();
+  }
+});
+
+/** The built service on a free port, over a data folder of its own. */
+function startService(dataDir) {
+  const child = spawn(process.execPath, [`${ROOT}apps/server/dist/main.js`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, MDS_HOST: '127.0.0.1', MDS_PORT: '0', MDS_DATA_DIR: dataDir, MDS_LOG_LEVEL: 'warn' },
+  });
+  const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code)));
+  const url = new Promise((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const message = JSON.parse(line);
+      if (message.event === 'listening') resolve(message.url);
+    });
+  });
+  return { child, ended, url };
+}
+
+async function showAround(service, dataDir) {
+  const url = await service.url;
+  const token = readFileSync(join(dataDir, 'control-token'), 'utf8').trim();
+  const cli = (...args) =>
+    run(process.execPath, [`${ROOT}apps/cli/dist/main.js`, ...args], {
+      env: { ...process.env, MDS_URL: url, MDS_TOKEN: token },
+    });
+
+  say(`\n${bold('The service')} is up at ${url}, its data in ${dataDir}\n`);
+  say(bold('$ mds ingest --wait samples'));
+  await cli('ingest', '--wait', `${ROOT}samples`);
+  say(`\n${bold('$ mds media list')}`);
+  await cli('media', 'list');
+
+  const media = await check(url, token);
+  say(`\n${bold('Look at them')} (any browser, no token):`);
+  for (const { filename, renditions } of media) {
+    const shown = renditions.find(({ name, extension, state }) => state === 'ready' && name === 'medium' && extension === 'webp');
+    say(`  ${(filename ?? '').padEnd(22)} ${shown?.url ?? ''}`);
+  }
+  const [first] = media;
+  say(`  ${'everything of the first'.padEnd(22)} ${url}/media/${first.id}/manifest.json`);
+  say(`\n${bold('The read API')}, all seven endpoints:`);
+  for (const path of READS) say(`  curl ${url}${path}`);
+  say(`\n${bold('API reference')}: ${url}/docs    ${bold('Add a file')}: curl -H "Authorization: Bearer $(cat ${join(dataDir, 'control-token')})" --data-binary @FILE ${url}/control/v1/media\n`);
+}
+
+/** What a user was promised, asked for over HTTP: every medium ready, every rendition delivered, every endpoint true. */
+async function check(url, token) {
+  const get = async (path, headers = {}) => {
+    const response = await fetch(new URL(path, url), { headers });
+    if (response.status !== 200) throw new Error(`GET ${path} answered ${response.status}: ${await response.text()}`);
+    return response;
+  };
+  const detail = await (await get('/control/v1/media?limit=100', { authorization: `Bearer ${token}` })).json();
+  const notReady = detail.data.filter(({ status }) => status !== 'ready');
+  if (detail.data.length === 0 || notReady.length > 0) {
+    throw new Error(`Not every medium is ready: ${JSON.stringify(notReady.map(({ id, status, error }) => ({ id, status, error })))}`);
+  }
+  let delivered = 0;
+  for (const medium of detail.data) {
+    for (const rendition of medium.renditions.filter(({ state }) => state === 'ready')) {
+      for (const expected of ['MISS', 'HIT']) {
+        const response = await get(rendition.url);
+        const { byteLength } = await response.arrayBuffer();
+        const cache = response.headers.get('x-cache');
+        if (byteLength !== rendition.bytes || response.headers.get('content-type') !== rendition.content_type || cache !== expected) {
+          throw new Error(`${rendition.url} answered ${byteLength} bytes, ${cache}; ${rendition.bytes} bytes and ${expected} were due.`);
+        }
+      }
+      delivered += 1;
+    }
+  }
+  const answers = Object.fromEntries(await Promise.all(READS.map(async (path) => [path, await (await get(path)).json()])));
+  if (answers['/api/v1/media'].data.length !== detail.data.length) throw new Error('The media list misses media.');
+  if (answers['/api/v1/status'].status !== 'operational') throw new Error(`Status: ${JSON.stringify(answers['/api/v1/status'])}`);
+  say(`\nChecked: ${detail.data.length} media ready, ${delivered} renditions delivered (a miss, then a hit), ${READS.length} endpoints answer.`);
+  return detail.data;
+}

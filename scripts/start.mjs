@@ -1,0 +1,13 @@
+// `npm start`: installs and builds what is missing, then serves. Settings come from the environment (MDS_*).
+import { spawn } from 'node:child_process';
+import { ensureBuilt, ensureInstalled, main, ROOT } from './workspace.mjs';
+
+await main(async () => {
+  await ensureInstalled();
+  await ensureBuilt();
+  const service = spawn(process.execPath, [`${ROOT}apps/server/dist/main.js`, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => service.kill(signal));
+  process.exitCode = await new Promise((resolve) => service.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0))));
+});

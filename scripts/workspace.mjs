@@ -1,0 +1,80 @@
+// What the root commands share: they must work right after `git clone`, with Node and npm alone.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
+const STAMP = `${ROOT}node_modules/.installed`;
+
+/** Runs a program with this terminal; rejects where it does not end with 0. */
+export function run(command, args, options = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
+    child.once('error', reject);
+    child.once('exit', (code, signal) => {
+      if (code === 0) resolve();
+      else reject(new CommandFailed(`${command} ${args.join(' ')}`, code ?? 1, signal));
+    });
+  });
+}
+
+/** A program that did not end with 0. */
+export class CommandFailed extends Error {
+  constructor(command, code, signal) {
+    super(`${command} ended with ${signal ?? code}`);
+    this.exitCode = code;
+  }
+}
+
+/** A program of the installed packages. */
+export const bin = (name) => `${ROOT}node_modules/.bin/${name}${process.platform === 'win32' ? '.cmd' : ''}`;
+
+/** The lock file and the Node ABI: native modules are built for one of them. */
+function installKey() {
+  return createHash('sha256')
+    .update(readFileSync(`${ROOT}pnpm-lock.yaml`))
+    .update(readFileSync(`${ROOT}pnpm-workspace.yaml`))
+    .update(`${process.versions.modules} ${process.platform} ${process.arch}`)
+    .digest('hex');
+}
+
+/** Installs the packages unless just these are installed. */
+export async function ensureInstalled() {
+  if (MAJOR < 20 || (MAJOR === 20 && MINOR < 19)) {
+    throw new Error(`Node ${process.versions.node} is too old: Node 20.19 or newer is needed (https://nodejs.org).`);
+  }
+  const key = installKey();
+  const stamped = existsSync(STAMP) ? readFileSync(STAMP, 'utf8') : '';
+  if (stamped === key) return;
+  console.error('Installing packages (a minute or two where native code must be compiled) …');
+  // A native module that was built for another Node is of no use, and an install alone would leave it.
+  const rebuild = stamped === '' ? [] : ['--force'];
+  await pnpm(['install', '--frozen-lockfile', '--reporter=append-only', ...rebuild], {
+    stdio: ['ignore', process.env.CI ? 'inherit' : 'ignore', 'inherit'],
+  });
+  writeFileSync(STAMP, key);
+}
+
+/** Runs the pinned pnpm by npx, so that npm is enough; what it runs finds pnpm on its PATH, as turbo wants. */
+export function pnpm(args, options = {}) {
+  const { packageManager } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'));
+  const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1', TURBO_NO_UPDATE_NOTIFIER: '1', DO_NOT_TRACK: '1' };
+  return run('npx', ['--yes', packageManager, ...args], { env, shell: process.platform === 'win32', ...options });
+}
+
+/** Builds what is not built; turbo knows what has changed. */
+export async function ensureBuilt() {
+  await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs=errors-only'], { stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+/** Ends this process as its parts ended, with a sentence rather than a stack. */
+export async function main(work) {
+  try {
+    await work();
+  } catch (error) {
+    console.error(error instanceof CommandFailed ? error.message : `${error instanceof Error ? error.message : error}`);
+    process.exitCode = error instanceof CommandFailed ? error.exitCode : 1;
+  }
+}
