@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, environmentOf, readConfig } from './config.ts';
+
+describe('configuration', () => {
+  it('needs no setting at all: one command serves every role on loopback', () => {
+    const config = readConfig({});
+    expect(config).toMatchObject({ host: '127.0.0.1', port: 8080, region: 'fra1', maxPixels: 268_435_456, maxFrames: 1000 });
+    expect([...config.roles]).toEqual(['api', 'worker', 'edge']);
+    expect(config.maxUploadBytes).toBe(10 * 1024 ** 3);
+  });
+
+  it('names every wrong setting at once, so that an operator fixes them in one go', () => {
+    const wrong = {
+      MDS_PORT: 'tcp://10.0.0.1:80',
+      MDS_ROLES: 'api,web',
+      MDS_MAX_UPLOAD_BYTES: '10 gigs',
+      MDS_REGION: 'Frankfurt',
+      MDS_LOG_LEVEL: 'loud',
+      MDS_CONTROL_TOKEN: 'short',
+    };
+    try {
+      readConfig(wrong);
+      expect.unreachable('a wrong configuration was taken');
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError);
+      const named = (error as ConfigError).problems.map((problem) => problem.split(':')[0]);
+      expect(named.sort()).toEqual(Object.keys(wrong).sort());
+      expect((error as ConfigError).message).not.toContain('short');
+    }
+  });
+
+  it.each([
+    ['1048576', 1_048_576],
+    ['512MiB', 512 * 1024 ** 2],
+    ['1 gib', 1024 ** 3],
+    ['0', 0],
+  ])('reads %s as a size', (text, bytes) => {
+    expect(readConfig({ MDS_CACHE_BYTES: text }).cacheBytes).toBe(bytes);
+  });
+
+  it('takes a region of its own and rejects one that is half described', () => {
+    expect(readConfig({ MDS_REGION: 'lab1:Testville:europe-north:NO' }).region).toBe('lab1:Testville:europe-north:NO');
+    expect(() => readConfig({ MDS_REGION: 'lab1:Testville' })).toThrow(ConfigError);
+  });
+
+  it('warns of settings that mean nothing instead of passing over a typing error', () => {
+    expect(readConfig({ MDS_PROT: '1', MDS_URL: 'http://x', HOME: '/' }).unknownSettings).toEqual(['MDS_PROT']);
+  });
+
+  it('hands a worker process the very configuration that its parent has', () => {
+    const config = readConfig({ MDS_DATA_DIR: '/tmp/x', MDS_PUBLIC_URL: 'https://media.example/', MDS_ROLES: 'worker' });
+    expect(readConfig(environmentOf(config))).toEqual(config);
+  });
+});

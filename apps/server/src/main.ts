@@ -1,0 +1,64 @@
+import { composeService, composeWorker } from './compose.ts';
+import { ConfigError, readConfig } from './config.ts';
+import { DataDirInUseError } from './data-dir.ts';
+import { DatabaseRefusedError } from './db/sqlite/database.ts';
+import { createLogger } from './logger.ts';
+
+/** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
+const STOP_DEADLINE_MS = 25_000;
+
+/** Exit codes: 0 done, 1 failed, 2 the configuration or the data folder needs the operator. */
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  const logger = createLogger(config.logLevel);
+  for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
+
+  const onlyWorker = config.roles.size === 1 && config.roles.has('worker');
+  const service = onlyWorker ? await composeWorker(config, logger) : await composeService(config, logger);
+
+  let stopping = false;
+  const stop = (reason: string, exitCode: number) => {
+    if (stopping) return;
+    stopping = true;
+    logger.info({ reason }, 'stopping');
+    const deadline = setTimeout(() => {
+      logger.error('the stop took too long and was cut short');
+      process.exit(1);
+    }, STOP_DEADLINE_MS);
+    deadline.unref();
+    service.stop().then(
+      () => process.exit(exitCode),
+      (error: unknown) => {
+        logger.error({ err: error }, 'the stop failed');
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGTERM', () => stop('SIGTERM', 0));
+  process.on('SIGINT', () => stop('SIGINT', 0));
+  if (onlyWorker && process.send) {
+    // Started by the service: its word wakes, and its end is this process's end, too.
+    process.on('message', (message) => {
+      if (typeof message === 'object' && message !== null && 'type' in message && message.type === 'wake') service.wake();
+    });
+    process.on('disconnect', () => stop('the service is gone', 0));
+  }
+  // What nobody caught leaves the process in a state that nobody knows: say so, and end in good order.
+  process.on('uncaughtException', (error) => {
+    logger.fatal({ err: error }, 'uncaught error');
+    stop('uncaught error', 1);
+  });
+
+  if (service.url !== null) process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
+}
+
+main().catch((error: unknown) => {
+  const foreseen = error instanceof ConfigError || error instanceof DataDirInUseError || error instanceof DatabaseRefusedError;
+  const listening = (error as NodeJS.ErrnoException | undefined)?.syscall === 'listen';
+  if (foreseen || listening) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exit(2);
+  }
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(1);
+});
