@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ensureBuilt, ensureInstalled, main, ROOT, run } from './workspace.mjs';
 
-const READS = ['/api/v1', ...['media', 'regions', 'assets', 'status', 'formats', 'renditions'].map((r) => `/api/v1/${r}`)];
+const READS = [
+  '/api/v1',
+  ...['media', 'regions', 'assets', 'status', 'formats', 'renditions'].map((r) => `/api/v1/${r}`),
+];
 const once = process.argv.includes('--once');
 const unknown = process.argv.slice(2).filter((argument) => argument !== '--once');
 const say = (text = '') => process.stdout.write(`${text}\n`);
@@ -85,14 +88,18 @@ async function showAround(service, dataDir) {
   const media = await check(url, token);
   say(`\n${bold('Look at them')} (any browser, no token):`);
   for (const { filename, renditions } of media) {
-    const shown = renditions.find(({ name, extension, state }) => state === 'ready' && name === 'medium' && extension === 'webp');
+    const shown = renditions.find(
+      ({ name, extension, state }) => state === 'ready' && name === 'medium' && extension === 'webp',
+    );
     say(`  ${(filename ?? '').padEnd(22)} ${shown?.url ?? ''}`);
   }
   const [first] = media;
   say(`  ${'everything of the first'.padEnd(22)} ${url}/media/${first.id}/manifest.json`);
   say(`\n${bold('The read API')}, all seven endpoints:`);
   for (const path of READS) say(`  curl ${url}${path}`);
-  say(`\n${bold('API reference')}: ${url}/docs    ${bold('Add a file')}: curl -H "Authorization: Bearer $(cat ${join(dataDir, 'control-token')})" --data-binary @FILE ${url}/control/v1/media\n`);
+  say(
+    `\n${bold('API reference')}: ${url}/docs    ${bold('Add a file')}: curl -H "Authorization: Bearer $(cat ${join(dataDir, 'control-token')})" --data-binary @FILE ${url}/control/v1/media\n`,
+  );
 }
 
 /** What a user was promised, asked for over HTTP: every medium ready, every rendition delivered, every endpoint true. */
@@ -105,7 +112,9 @@ async function check(url, token) {
   const detail = await (await get('/control/v1/media?limit=100', { authorization: `Bearer ${token}` })).json();
   const notReady = detail.data.filter(({ status }) => status !== 'ready');
   if (detail.data.length === 0 || notReady.length > 0) {
-    throw new Error(`Not every medium is ready: ${JSON.stringify(notReady.map(({ id, status, error }) => ({ id, status, error })))}`);
+    throw new Error(
+      `Not every medium is ready: ${JSON.stringify(notReady.map(({ id, status, error }) => ({ id, status, error })))}`,
+    );
   }
   let delivered = 0;
   for (const medium of detail.data) {
@@ -114,16 +123,27 @@ async function check(url, token) {
         const response = await get(rendition.url);
         const { byteLength } = await response.arrayBuffer();
         const cache = response.headers.get('x-cache');
-        if (byteLength !== rendition.bytes || response.headers.get('content-type') !== rendition.content_type || cache !== expected) {
-          throw new Error(`${rendition.url} answered ${byteLength} bytes, ${cache}; ${rendition.bytes} bytes and ${expected} were due.`);
+        if (
+          byteLength !== rendition.bytes ||
+          response.headers.get('content-type') !== rendition.content_type ||
+          cache !== expected
+        ) {
+          throw new Error(
+            `${rendition.url} answered ${byteLength} bytes, ${cache}; ${rendition.bytes} bytes and ${expected} were due.`,
+          );
         }
       }
       delivered += 1;
     }
   }
-  const answers = Object.fromEntries(await Promise.all(READS.map(async (path) => [path, await (await get(path)).json()])));
+  const answers = Object.fromEntries(
+    await Promise.all(READS.map(async (path) => [path, await (await get(path)).json()])),
+  );
   if (answers['/api/v1/media'].data.length !== detail.data.length) throw new Error('The media list misses media.');
-  if (answers['/api/v1/status'].status !== 'operational') throw new Error(`Status: ${JSON.stringify(answers['/api/v1/status'])}`);
-  say(`\nChecked: ${detail.data.length} media ready, ${delivered} renditions delivered (a miss, then a hit), ${READS.length} endpoints answer.`);
+  if (answers['/api/v1/status'].status !== 'operational')
+    throw new Error(`Status: ${JSON.stringify(answers['/api/v1/status'])}`);
+  say(
+    `\nChecked: ${detail.data.length} media ready, ${delivered} renditions delivered (a miss, then a hit), ${READS.length} endpoints answer.`,
+  );
   return detail.data;
 }

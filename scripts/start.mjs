@@ -9,5 +9,7 @@ await main(async () => {
     stdio: 'inherit',
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => service.kill(signal));
-  process.exitCode = await new Promise((resolve) => service.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0))));
+  process.exitCode = await new Promise((resolve) =>
+    service.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0))),
+  );
 });

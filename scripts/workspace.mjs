@@ -66,7 +66,9 @@ export function pnpm(args, options = {}) {
 
 /** Builds what is not built; turbo knows what has changed. */
 export async function ensureBuilt() {
-  await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs=errors-only'], { stdio: ['ignore', 'ignore', 'inherit'] });
+  await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs=errors-only'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
 }
 
 /** Ends this process as its parts ended, with a sentence rather than a stack. */

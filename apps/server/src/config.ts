@@ -172,3 +172,9 @@ export function environmentOf(config: Config): Record<string, string> {
   };
   return Object.fromEntries(Object.entries(settings).filter((entry): entry is [string, string] => entry[1] !== null));
 }
+
+/** The environment of a worker process: this process's, with the configuration as it was read, and without the token. */
+export function workerEnvironment(config: Config): NodeJS.ProcessEnv {
+  const { MDS_CONTROL_TOKEN: _secret, ...inherited } = process.env;
+  return { ...inherited, ...environmentOf(config) };
+}

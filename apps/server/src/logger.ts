@@ -14,5 +14,8 @@ export function createLogger(level: string): Logger {
     redact: { paths: ['req.headers.authorization', 'req.headers.cookie', '*.token'], censor: '[redacted]' },
   };
   if (!process.stderr.isTTY) return pino(options, pino.destination({ fd: 2, sync: false }));
-  return pino(options, pretty({ destination: 2, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }));
+  return pino(
+    options,
+    pretty({ destination: 2, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }),
+  );
 }

@@ -1,8 +1,9 @@
 import { composeService, composeWorker } from './compose.ts';
 import { ConfigError, readConfig } from './config.ts';
-import { DataDirInUseError } from './data-dir.ts';
+import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError } from './db/sqlite/database.ts';
 import { createLogger } from './logger.ts';
+import { UnknownRegionError } from './regions/region-identity.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
@@ -14,7 +15,8 @@ async function main(): Promise<void> {
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
 
   const onlyWorker = config.roles.size === 1 && config.roles.has('worker');
-  const service = onlyWorker ? await composeWorker(config, logger) : await composeService(config, logger);
+  const worker = onlyWorker ? await composeWorker(config, logger) : null;
+  const service = worker ?? (await composeService(config, logger));
 
   let stopping = false;
   const stop = (reason: string, exitCode: number) => {
@@ -36,10 +38,11 @@ async function main(): Promise<void> {
   };
   process.on('SIGTERM', () => stop('SIGTERM', 0));
   process.on('SIGINT', () => stop('SIGINT', 0));
-  if (onlyWorker && process.send) {
+  if (worker && process.send) {
     // Started by the service: its word wakes, and its end is this process's end, too.
     process.on('message', (message) => {
-      if (typeof message === 'object' && message !== null && 'type' in message && message.type === 'wake') service.wake();
+      if (typeof message === 'object' && message !== null && 'type' in message && message.type === 'wake')
+        worker.wake();
     });
     process.on('disconnect', () => stop('the service is gone', 0));
   }
@@ -53,7 +56,9 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  const foreseen = error instanceof ConfigError || error instanceof DataDirInUseError || error instanceof DatabaseRefusedError;
+  const foreseen = [ConfigError, DataDirError, DatabaseRefusedError, UnknownRegionError].some(
+    (kind) => error instanceof kind,
+  );
   const listening = (error as NodeJS.ErrnoException | undefined)?.syscall === 'listen';
   if (foreseen || listening) {
     process.stderr.write(`${(error as Error).message}\n`);

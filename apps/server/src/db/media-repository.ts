@@ -45,7 +45,10 @@ export interface RenditionRecord {
   current: boolean;
   state: RenditionState;
   reason: string | null;
-  /** Null until ready. */
+  /**
+   * Where the object is, once `ready`. Set from the start of processing on, so that the object is never taken for one that
+   * nothing refers to; null for what is skipped.
+   */
   objectKey: string | null;
   sha256: string | null;
   bytes: number | null;

@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import type { Context } from '../context.ts';
+import { CliError, EXIT } from '../exit-codes.ts';
+import { printableText } from '../output/printable.ts';
+
+/** `mds api`: any GET of the service, for scripts. */
+export function registerApi(program: Command, context: () => Context): void {
+  program
+    .command('api')
+    .description('GET any path of the service and print the answer')
+    .argument('<path>', '/api/v1/media?limit=5, /control/v1/media, /healthz, /metrics…')
+    .addHelpText(
+      'after',
+      '\nThe token goes along to /control/ alone. JSON is laid out on a terminal and with --json, else printed as it came.\n',
+    )
+    .action((path: string) => getPath(context(), path));
+}
+
+async function getPath(context: Context, path: string): Promise<void> {
+  const { io } = context;
+  const { isBinary, writeAll } = await import('../output/stream-out.ts');
+  const pathname = path.startsWith('/') ? path : `/${path}`;
+  // Of the path as it will be asked for: /x/../control/v1 is one of the control API's too.
+  const authorize = new URL(`http://service${pathname}`).pathname.startsWith('/control/');
+  const client = await (authorize ? context.operator() : context.client());
+  const response = await client.get(pathname, { authorize, signal: io.signal });
+  const contentType = response.headers.get('content-type');
+
+  if (context.json || context.interactive) {
+    if (/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType ?? '')) return context.printJson(await response.json());
+    if (context.json) {
+      await response.body?.cancel();
+      throw new CliError(`${pathname} is not JSON but ${contentType ?? 'without Content-Type'}.`);
+    }
+  }
+  if (!context.interactive) return writeAll(io.stdout, response, io.signal);
+  if (isBinary(contentType)) {
+    await response.body?.cancel();
+    throw new CliError('This would write binary data to the terminal.', {
+      exitCode: EXIT.usage,
+      hints: [`Write it to a file: mds api ${pathname} > FILE`],
+    });
+  }
+  const text = await response.text();
+  io.stdout.write(printableText(text.endsWith('\n') ? text : `${text}\n`));
+}

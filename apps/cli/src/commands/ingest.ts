@@ -1,0 +1,37 @@
+import { type Command, Option } from 'commander';
+import type { Context } from '../context.ts';
+import type { IngestArguments } from '../ingest/run-ingest.ts';
+import { parallelism } from './arguments.ts';
+
+/** `mds ingest`: files, folders and standard input, up to the service. */
+export function registerIngest(program: Command, context: () => Context): void {
+  program
+    .command('ingest')
+    .description('upload files; folders with all that is in them; - for standard input')
+    .argument('<path...>', 'files and folders; hidden files in folders are left out')
+    .option('--filename <name>', 'name to give to a single file, or to standard input')
+    .addOption(
+      new Option('--duplicate <how>', 'what to do with bytes that the project already has')
+        .choices(['existing', 'allow'])
+        .default('existing'),
+    )
+    .option('--wait', 'go on until everything is processed; what fails then, fails here')
+    .option('--parallel <count>', 'how many files at once, 1 to 16', parallelism, 3)
+    .addHelpText('after', HELP)
+    .action(async (paths: string[], options: IngestArguments) => {
+      const { runIngest } = await import('../ingest/run-ingest.ts');
+      return runIngest(context(), paths, options);
+    });
+}
+
+const HELP = `
+Needs a token of scope ingest. Exit code 1 if any file failed.
+
+Elsewhere than on a terminal: id, outcome (created, existing, failed), status, file,
+reason, tab-separated, as each file is done. With --json one object a line:
+  {"file","outcome","media": the API's medium or null,"error": {"code","message"} or null}
+
+Examples:
+  mds ingest --wait photos/
+  curl -s https://example.com/clip.mp4 | mds ingest - --filename clip.mp4
+`;

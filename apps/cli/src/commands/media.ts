@@ -1,0 +1,89 @@
+import { type Command, Option } from 'commander';
+import type { Context } from '../context.ts';
+import type { DownloadArguments } from '../media/download-media.ts';
+import type { ListArguments } from '../media/list-media.ts';
+import type { UrlArguments } from '../media/media-url.ts';
+import { positiveCount } from './arguments.ts';
+
+/** `mds media`: what was ingested. */
+export function registerMedia(program: Command, context: () => Context): void {
+  const media = program.command('media').description('media: list, inspect, download, retry, delete');
+
+  media
+    .command('list')
+    .description('list media, newest first')
+    .option('--limit <count>', 'how many', positiveCount, 25)
+    .option('--all', 'every one there is')
+    .option('--cursor <cursor>', "go on after an earlier page's next_cursor")
+    .option('--detail', "with the operator's view: file names and failures (needs a token)")
+    .addOption(new Option('--status <status>', 'only those in this state (needs a token; implies --detail)'))
+    .addHelpText('after', LIST_HELP)
+    .action(async (options: ListArguments) => {
+      const { listMedia } = await import('../media/list-media.ts');
+      return listMedia(context(), options);
+    });
+
+  media
+    .command('get')
+    .description('show a medium in detail (needs a token)')
+    .argument('<id>', 'med_…')
+    .action(async (id: string) => {
+      const { showMedia } = await import('../media/show-media.ts');
+      return showMedia(context(), id);
+    });
+
+  media
+    .command('url')
+    .description('print the address of a rendition, or those of all')
+    .argument('<id>', 'med_…')
+    .argument('[name]', 'a rendition: thumb, medium, mp4… Without it, all that are there')
+    .option('--ext <extension>', 'format; without it the service chooses by Accept')
+    .option('--revision <revision>', 'that very revision, cached for ever (needs --ext)')
+    .option('--srcset', 'print the value of an <img srcset>')
+    .addHelpText(
+      'after',
+      '\nWith a name nothing is asked of the service: whether the rendition is there, is not known.\n',
+    )
+    .action(async (id: string, name: string | undefined, options: UrlArguments) => {
+      const { printUrls } = await import('../media/media-url.ts');
+      return printUrls(context(), id, name, options);
+    });
+
+  media
+    .command('download')
+    .description('download a rendition')
+    .argument('<id>', 'med_…')
+    .argument('[name]', 'a rendition; without it the largest there is for the kind of medium')
+    .option('--ext <extension>', 'format, where a rendition has several')
+    .option('-o, --output <path>', 'file to write, - for standard output; default ID-NAME.EXT here')
+    .option('--force', 'write over a file that is there')
+    .action(async (id: string, name: string | undefined, options: DownloadArguments) => {
+      const { downloadMedia } = await import('../media/download-media.ts');
+      return downloadMedia(context(), id, name, options);
+    });
+
+  media
+    .command('retry')
+    .description('process failed media again (needs a token)')
+    .argument('<id...>', 'med_…')
+    .action(async (ids: string[]) => {
+      const { retryMedia } = await import('../media/retry-media.ts');
+      return retryMedia(context(), ids);
+    });
+
+  media
+    .command('delete')
+    .description('delete media with all their renditions (needs a token)')
+    .argument('<id...>', 'med_…')
+    .option('-y, --yes', 'do not ask; needed where there is no terminal to ask on')
+    .action(async (ids: string[], options: { yes?: boolean }) => {
+      const { deleteMedia } = await import('../media/delete-media.ts');
+      return deleteMedia(context(), ids, options.yes === true);
+    });
+}
+
+const LIST_HELP = `
+Elsewhere than on a terminal: id, status, type, bytes, width, height, created_at, and
+with --detail the file name, tab-separated. With --json the API's envelope; more than
+one page comes as one, with the next_cursor of the last.
+`;

@@ -1,0 +1,16 @@
+/** How the program ends. Part of its interface: scripts branch on these. */
+export const EXIT = { done: 0, failed: 1, usage: 2, notFound: 3, notAuthorised: 4 } as const;
+
+/** An error that the user can do something about, in words meant for them. */
+export class CliError extends Error {
+  override name = 'CliError';
+  readonly exitCode: number;
+  /** What to do about it, one line each. */
+  readonly hints: readonly string[];
+
+  constructor(message: string, options: { exitCode?: number; hints?: readonly string[]; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.exitCode = options.exitCode ?? EXIT.failed;
+    this.hints = options.hints ?? [];
+  }
+}

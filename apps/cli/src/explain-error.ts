@@ -1,0 +1,72 @@
+import type { Context } from './context.ts';
+import { CliError, EXIT } from './exit-codes.ts';
+import { Interruption } from './io.ts';
+import { humanDuration } from './output/quantities.ts';
+
+/** An error in words for its reader. */
+export interface Explanation {
+  message: string;
+  /** What to do about it, one line each. */
+  hints: readonly string[];
+  exitCode: number;
+  /** The service's problem document, where it sent one. */
+  problem: unknown;
+}
+
+/** Says what went wrong, what to do about it, and how the program ends for it. */
+export async function explainError(error: unknown, context: Context): Promise<Explanation> {
+  const explained = (message: string, exitCode: number, hints: readonly string[] = [], problem: unknown = null) => ({
+    message,
+    hints,
+    exitCode,
+    problem,
+  });
+  if (error instanceof Interruption) return explained(error.message, error.exitCode);
+  if (error instanceof CliError) return explained(error.message, error.exitCode, error.hints);
+
+  const client = await import('@mds/client');
+  if (error instanceof client.ConnectionError) {
+    return explained(`No answer from ${context.url}: ${CONNECTION[error.code ?? ''] ?? error.message}.`, EXIT.failed, [
+      'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
+    ]);
+  }
+  if (error instanceof client.UnauthorizedError) {
+    return explained(
+      `The service does not accept the token from ${(await context.token()).source}.`,
+      EXIT.notAuthorised,
+      ['Its own is in the file control-token of its data folder, unless it was started with MDS_CONTROL_TOKEN.'],
+      error.problem,
+    );
+  }
+  if (error instanceof client.ForbiddenError) {
+    return explained(`The token does not allow this: ${detail(error)}`, EXIT.notAuthorised, [], error.problem);
+  }
+  if (error instanceof client.NotFoundError) return explained(detail(error), EXIT.notFound, [], error.problem);
+  if (error instanceof client.ApiError) {
+    const issues = error.issues.map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
+    const pause = error.retryAfterMs === null ? '' : humanDuration(error.retryAfterMs);
+    const hints = pause ? [...issues, `Try again in ${pause}.`] : issues;
+    return explained(error.problem ? detail(error) : error.message, EXIT.failed, hints, error.problem);
+  }
+  if (error instanceof client.ConfigurationError) return explained(error.message, EXIT.usage);
+  if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
+  return explained(error instanceof Error ? error.message : String(error), EXIT.failed);
+}
+
+const CONNECTION: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'the name of the host cannot be looked up now',
+  ECONNRESET: 'the connection broke',
+  UND_ERR_SOCKET: 'the connection broke',
+};
+
+function detail(error: {
+  problem: { detail: string; code: string } | null;
+  requestId: string | null;
+  message: string;
+}): string {
+  if (!error.problem) return error.message;
+  const request = error.requestId ? `, request ${error.requestId}` : '';
+  return `${error.problem.detail} (${error.problem.code}${request})`;
+}

@@ -1,0 +1,68 @@
+import type { Colours } from '../output/colours.ts';
+import { displayWidth, pad, truncate } from '../output/display-width.ts';
+import { printable } from '../output/printable.ts';
+import { humanBytes, humanDuration } from '../output/quantities.ts';
+
+/** How far one file is, on its way up or down. */
+export interface Transfer {
+  label: string;
+  sentBytes: number;
+  /** Null where it is not known. */
+  totalBytes: number | null;
+  /** What the service does with it once it is there; null while bytes move. */
+  state: string | null;
+  /** When bytes began to move, or when the state began; milliseconds since the epoch. */
+  sinceMs: number;
+}
+
+/** Begins a transfer. */
+export function startTransfer(label: string, totalBytes: number | null): Transfer {
+  return { label, sentBytes: 0, totalBytes, state: null, sinceMs: Date.now() };
+}
+
+/** Moves a transfer on to a state of the service. */
+export function enterState(transfer: Transfer, state: string): void {
+  if (transfer.state === state) return;
+  transfer.state = state;
+  transfer.sinceMs = Date.now();
+}
+
+const AMOUNT_WIDTH = 15;
+const RATE_WIDTH = 9;
+
+/**
+ * One line that shows how far a transfer is, at most `width` columns: name, bar, per cent, bytes, bytes a second; what
+ * finds no room is left out, the bar last.
+ */
+export function transferLine(transfer: Transfer, width: number, nowMs: number, colours: Colours): string {
+  const labelWidth = Math.max(8, Math.min(40, Math.floor(width * 0.32)));
+  const label = pad(truncate(printable(transfer.label), labelWidth, 'end'), labelWidth);
+  const room = width - labelWidth - 2;
+  return `${label}  ${transfer.state === null ? movement(transfer, room, nowMs, colours) : waiting(transfer, transfer.state, nowMs, colours)}`;
+}
+
+function waiting(transfer: Transfer, state: string, nowMs: number, colours: Colours): string {
+  const time = humanDuration(nowMs - transfer.sinceMs);
+  return `${colours.cyan(printable(state))}${time ? colours.dim(`  ${time}`) : ''}`;
+}
+
+function movement({ sentBytes, totalBytes, sinceMs }: Transfer, room: number, nowMs: number, colours: Colours): string {
+  const seconds = (nowMs - sinceMs) / 1000;
+  const rate = pad(seconds >= 1 ? `${humanBytes(sentBytes / seconds)}/s` : '', RATE_WIDTH + 1, 'right');
+  if (totalBytes === null) return `${humanBytes(sentBytes)}  ${rate.trim()}`;
+
+  const share = totalBytes === 0 ? 1 : Math.min(1, sentBytes / totalBytes);
+  const percent = pad(`${Math.floor(share * 100)}%`, 4, 'right');
+  const amount = pad(`${humanBytes(sentBytes)}/${humanBytes(totalBytes)}`, AMOUNT_WIDTH, 'right');
+  const tail = [percent, amount, rate];
+  // From the end: speed is the first to go, per cent the last.
+  while (tail.length > 1 && displayWidth(tail.join('  ')) + 2 + 10 > room) tail.pop();
+  const text = tail.join('  ');
+  const barWidth = Math.min(32, room - displayWidth(text) - 2);
+  return barWidth < 4 ? text : `${bar(share, barWidth, colours)}  ${text}`;
+}
+
+function bar(share: number, width: number, colours: Colours): string {
+  const full = Math.round(share * width);
+  return colours.cyan('━'.repeat(full)) + colours.dim('─'.repeat(width - full));
+}

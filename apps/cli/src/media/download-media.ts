@@ -1,0 +1,114 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Manifest, ManifestRendition } from '@mds/client';
+import type { Context } from '../context.ts';
+import { CliError, EXIT } from '../exit-codes.ts';
+import { startTransfer, transferLine } from '../ingest/transfer.ts';
+import { createLiveBlock } from '../output/live-block.ts';
+import { counted, humanBytes } from '../output/quantities.ts';
+import { isBinary, writeAll } from '../output/stream-out.ts';
+
+/** The options of `mds media download`, parsed. */
+export interface DownloadArguments {
+  ext?: string;
+  output?: string;
+  force?: boolean;
+}
+
+/** What is taken where no rendition is named, the best first. */
+const BEST: Readonly<Record<string, readonly string[]>> = {
+  image: ['large', 'medium', 'small', 'thumb'],
+  video: ['mp4', 'preview', 'poster'],
+  audio: ['audio'],
+};
+
+/**
+ * Downloads a rendition to a file, whole or not at all, or to standard output. The file's name is made of what is known
+ * here; a name from outside never decides where something is written.
+ */
+export async function downloadMedia(
+  context: Context,
+  id: string,
+  name: string | undefined,
+  options: DownloadArguments,
+): Promise<void> {
+  const { io } = context;
+  const client = await context.client();
+  const rendition = choose(await client.manifest(id, { signal: io.signal }), name, options.ext);
+  const url = rendition.url;
+
+  if (options.output === '-') {
+    const response = await client.download(url, { signal: io.signal });
+    if (context.interactive && isBinary(response.headers.get('content-type'))) {
+      await response.body?.cancel();
+      throw new CliError('This would write binary data to the terminal.', {
+        exitCode: EXIT.usage,
+        hints: ['Write it to a file with -o FILE, or pipe it on.'],
+      });
+    }
+    return writeAll(io.stdout, response, io.signal);
+  }
+
+  const path = options.output ?? `${id}-${rendition.name}.${rendition.extension}`;
+  const target = resolve(io.cwd, path);
+  if (!options.force && (await exists(target))) {
+    throw new CliError(`${path} is there already.`, {
+      hints: ['Write over it with --force, or name another with -o FILE.'],
+    });
+  }
+  const response = await client.download(url, { signal: io.signal });
+  const length = Number(response.headers.get('content-length') ?? rendition.bytes);
+  const transfer = startTransfer(path, length);
+  const block = createLiveBlock(context.quiet ? null : io.stderr, (width) => [
+    transferLine(transfer, width, Date.now(), context.errorColours),
+  ]);
+  const partial = `${target}.partial-${process.pid}`;
+  try {
+    const file = createWriteStream(partial, { flags: 'wx' });
+    await writeAll(file, response, io.signal, (bytes) => {
+      transfer.sentBytes += bytes;
+    });
+    await new Promise<void>((done, fail) => file.close((error) => (error ? fail(error) : done())));
+    if (transfer.sentBytes !== length) {
+      throw new CliError(`The download ended after ${transfer.sentBytes} of ${counted(length, 'byte')}.`);
+    }
+    await rename(partial, target);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  } finally {
+    block.stop();
+  }
+  if (context.json) context.printJson({ path: target, url, bytes: length, content_type: rendition.content_type });
+  else context.print(context.interactive ? `${path}  ${context.colours.dim(humanBytes(length))}` : path);
+}
+
+function choose(manifest: Manifest, name: string | undefined, extension: string | undefined): ManifestRendition {
+  const fitting = manifest.renditions.filter((it) => extension === undefined || it.extension === extension);
+  const names = name === undefined ? (BEST[manifest.kind] ?? []) : [name];
+  for (const wanted of names) {
+    const found = fitting.find((it) => it.name === wanted);
+    if (found) return found;
+  }
+  const [first] = fitting;
+  if (name === undefined && first) return first;
+  const offered = manifest.renditions.map((it) => `${it.name}.${it.extension}`);
+  const asked = [name ?? 'rendition', extension].filter((part) => part !== undefined).join('.');
+  throw new CliError(`${manifest.id} has no ${asked} that is ready.`, {
+    exitCode: EXIT.notFound,
+    hints: [
+      offered.length > 0 ? `There are ${offered.join(', ')}.` : 'Nothing has been rendered yet; see mds media get.',
+    ],
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import type { Context } from '../context.ts';
+import { CliError } from '../exit-codes.ts';
+import { explainError } from '../explain-error.ts';
+import { jsonText } from '../output/json.ts';
+import { printable } from '../output/printable.ts';
+
+/** What doing something with one medium gave: a line for people and scripts, an object for `--json`. */
+export interface MediumResult {
+  line: string;
+  json: unknown;
+}
+
+/**
+ * Does something with each of some media, one after the other, and prints each result; with `--json` one object a line, but a
+ * single one as it is. One that fails does not keep the others.
+ * @throws what the only one failed with; of several, a CliError that counts, its exit code that of the first failure
+ */
+export async function forEachMedium(
+  context: Context,
+  ids: readonly string[],
+  act: (id: string) => Promise<MediumResult>,
+): Promise<void> {
+  const failures: number[] = [];
+  for (const id of ids) {
+    try {
+      const { line, json } = await act(id);
+      if (!context.json) context.print(context.interactive ? line.replace('\t', '  ') : line);
+      else context.io.stdout.write(`${jsonText(json, ids.length > 1 ? 0 : 2)}\n`);
+    } catch (error) {
+      if (ids.length === 1 || context.io.signal.aborted) throw error;
+      const { message, exitCode } = await explainError(error, context);
+      context.io.stderr.write(`${context.errorColours.red('failed')}  ${printable(`${id}: ${message}`)}\n`);
+      failures.push(exitCode);
+    }
+  }
+  const [first] = failures;
+  if (first !== undefined) throw new CliError(`${failures.length} of ${ids.length} failed.`, { exitCode: first });
+}

@@ -1,0 +1,49 @@
+import picocolors from 'picocolors';
+import type { Io, OutputStream } from '../io.ts';
+
+/** Functions that colour a text, or leave it. */
+export type Colours = ReturnType<typeof picocolors.createColors>;
+
+/**
+ * Whether a stream gets colours: NO_COLOR (no-color.org) says never, FORCE_COLOR always (unless it is 0), else a terminal
+ * that knows colours.
+ */
+export function hasColours(stream: OutputStream, env: Io['env']): boolean {
+  if (env['NO_COLOR']) return false;
+  const forced = env['FORCE_COLOR'];
+  if (forced !== undefined && forced !== '') return forced !== '0' && forced !== 'false';
+  return stream.isTTY === true && env['TERM'] !== 'dumb';
+}
+
+/** The colours for a stream. */
+export function coloursFor(stream: OutputStream, env: Io['env']): Colours {
+  return picocolors.createColors(hasColours(stream, env));
+}
+
+/** Colours a state of a medium, a rendition, a region, the service or a cache. One that is not known stays plain. */
+export function colourState(colours: Colours, state: string): string {
+  switch (state) {
+    case 'ready':
+    case 'operational':
+    case 'HIT':
+    case 'created':
+      return colours.green(state);
+    case 'processing':
+    case 'under_maintenance':
+    case 'existing':
+      return colours.cyan(state);
+    case 'degraded_performance':
+    case 'partial_outage':
+    case 'MISS':
+      return colours.yellow(state);
+    case 'failed':
+    case 'major_outage':
+      return colours.red(state);
+    case 'queued':
+    case 'pending':
+    case 'skipped':
+      return colours.dim(state);
+    default:
+      return state;
+  }
+}

@@ -1,0 +1,46 @@
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** A number of bytes for people, in powers of 1000: `0 B`, `999 B`, `1.2 kB`, `345 MB`. */
+export function humanBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  // 999.5 would be rounded to 1000, four digits where three are enough.
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : 1;
+  return `${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+/** How long ago an instant was, for people: `now`, `42s`, `5m`, `3h`, `12d`, `2y`. Unchanged where it is not an instant. */
+export function humanAge(timestamp: string, nowMs: number): string {
+  const at = Date.parse(timestamp);
+  if (Number.isNaN(at)) return timestamp;
+  return humanDuration(Math.max(0, nowMs - at)) || 'now';
+}
+
+/** A duration in its largest unit: `42s`, `5m`, `3h`, `12d`, `2y`; empty below a second. */
+export function humanDuration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 1) return '';
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`;
+  const days = Math.floor(seconds / 86_400);
+  return days < 365 ? `${days}d` : `${Math.floor(days / 365)}y`;
+}
+
+/** The running time of a medium: `0:07`, `12:34`, `1:02:03`. */
+export function playingTime(seconds: number): string {
+  const whole = Math.round(seconds);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor((whole % 3600) / 60);
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** `1 file`, `2 files`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { registerApi } from './commands/api.ts';
+import { registerAssets } from './commands/assets.ts';
+import { registerFormats } from './commands/formats.ts';
+import { registerIngest } from './commands/ingest.ts';
+import { registerMedia } from './commands/media.ts';
+import { registerRegions } from './commands/regions.ts';
+import { registerRenditions } from './commands/renditions.ts';
+import { registerStatus } from './commands/status.ts';
+import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
+import { EXIT } from './exit-codes.ts';
+import type { Io } from './io.ts';
+import { coloursFor, hasColours } from './output/colours.ts';
+import { jsonText } from './output/json.ts';
+import { printable, printableText } from './output/printable.ts';
+
+/**
+ * Runs the program: reads the arguments, does what they say, explains what goes wrong. Throws nothing.
+ * @param argv the arguments, without the interpreter's and the script's name
+ * @returns the exit code
+ */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
+  const program = createProgram(io);
+  const context = () => createContext(io, program.opts<GlobalOptions>());
+  for (const register of [
+    registerIngest,
+    registerMedia,
+    registerAssets,
+    registerRegions,
+    registerStatus,
+    registerFormats,
+    registerRenditions,
+    registerApi,
+  ]) {
+    register(program, context);
+  }
+
+  try {
+    if (argv.length === 0) {
+      program.outputHelp();
+      return EXIT.done;
+    }
+    await program.parseAsync(argv, { from: 'user' });
+    return EXIT.done;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    return report(error, io, context());
+  }
+}
+
+/** Says on standard error what went wrong: in words, or with `--json` as one line of JSON. */
+async function report(thrown: unknown, io: Io, context: Context): Promise<number> {
+  // Whatever breaks because of Ctrl-C, it was Ctrl-C.
+  const error: unknown = io.signal.aborted ? io.signal.reason : thrown;
+  const { explainError } = await import('./explain-error.ts');
+  const { message, hints, exitCode, problem } = await explainError(error, context);
+  if (context.json) {
+    io.stderr.write(`${jsonText({ error: { message, hints, exit_code: exitCode, problem } }, 0)}\n`);
+    return exitCode;
+  }
+  const colours = coloursFor(io.stderr, io.env);
+  io.stderr.write(`${colours.red('error:')} ${printable(message)}\n`);
+  for (const hint of hints) io.stderr.write(`  ${printable(hint)}\n`);
+  return exitCode;
+}
+
+function createProgram(io: Io): Command {
+  const colours = coloursFor(io.stdout, io.env);
+  return new Command('mds')
+    .description("The operator's command of the Media Delivery Service.")
+    .version(version(), '--version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .option('--url <address>', `address of the service (MDS_URL; ${DEFAULT_URL})`)
+    .option('--token <token>', "operator's token (MDS_TOKEN; the file control-token in MDS_DATA_DIR or ./data)")
+    .option('--json', "print the service's own JSON")
+    .option('-q, --quiet', 'print results and errors alone')
+    .exitOverride()
+    .showHelpAfterError('(--help shows how)')
+    .configureHelp({ showGlobalOptions: true, styleTitle: (text) => colours.bold(text) })
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      // What was typed stands in the message, and may have been pasted from anywhere.
+      outputError: (text, write) =>
+        write(`${coloursFor(io.stderr, io.env).red('error:')} ${printableText(text.replace(/^error: /, ''))}`),
+      getOutHelpWidth: () => io.stdout.columns ?? 100,
+      getErrHelpWidth: () => io.stderr.columns ?? 100,
+      getOutHasColors: () => hasColours(io.stdout, io.env),
+      getErrHasColors: () => hasColours(io.stderr, io.env),
+    })
+    .addHelpText('after', HELP);
+}
+
+const HELP = `
+Output:
+  Results go to standard output, everything else to standard error. On a terminal
+  results are tables; elsewhere lines of tab-separated values without a header,
+  with sizes in bytes and times in ISO 8601; with --json the JSON of the API, and
+  errors as {"error":{"message","hints","exit_code","problem"}} on standard error.
+  NO_COLOR and FORCE_COLOR are honoured.
+
+Exit codes:
+  0 done   1 failed   2 wrong usage   3 not found   4 not authorised   130 interrupted
+
+Examples:
+  mds ingest --wait photos/ clip.mp4
+  mds media list --limit 100 | cut -f1
+  mds media download med_01k0c4s6q8y2v4w6x8z0a2c4e6 thumb -o thumb.webp
+`;
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  const found =
+    typeof manifest === 'object' && manifest !== null && 'version' in manifest ? manifest.version : undefined;
+  return String(found);
+}

@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { TokenScope } from '@mds/contract';
+import type { NextFunction, Request, Response } from 'express';
+import type { ProjectRepository, TokenRecord } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
+
+const REALM = 'Bearer realm="mds"';
+const tokens = new WeakMap<IncomingMessage, TokenRecord>();
+
+/** The hash by which a token is known; the token itself is kept nowhere. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex');
+}
+
+/** Refuses a request without a valid bearer token (RFC 6750, 2.1 and 3). */
+export function requireToken(projects: Pick<ProjectRepository, 'findToken'>) {
+  return async (req: Request, _res: Response, next: NextFunction): Promise<void> => {
+    const field = req.headers.authorization;
+    // RFC 6750, 3.1: a request without credentials is told how to authenticate, and no error code.
+    if (field === undefined) throw unauthorized('Send a token: Authorization: Bearer <token>.', '');
+    const credentials = /^bearer +([\w.~+/-]+=*)\s*$/i.exec(field)?.[1];
+    if (credentials === undefined) {
+      throw unauthorized('The Authorization header is not of the form "Bearer <token>".', ', error="invalid_request"');
+    }
+    const token = await projects.findToken(hashToken(credentials));
+    if (token === null) {
+      throw unauthorized(
+        'This token is not one of this service. The first one is in the file control-token of the data folder, or in MDS_CONTROL_TOKEN.',
+        ', error="invalid_token", error_description="unknown token"',
+      );
+    }
+    tokens.set(req, token);
+    next();
+  };
+}
+
+/** The token of a request that passed {@link requireToken}. */
+export function tokenOf(req: IncomingMessage): TokenRecord {
+  const token = tokens.get(req);
+  if (!token) throw new Error('a handler of the control API was mounted without authentication');
+  return token;
+}
+
+/** Refuses a token whose scope is not enough; `operate` includes `ingest`. */
+export function requireScope(req: IncomingMessage, needed: TokenScope): void {
+  const { scope } = tokenOf(req);
+  if (scope === needed || scope === 'operate') return;
+  throw new AppError('forbidden', `This token may only ${scope}. This needs a token with the scope ${needed}.`, {
+    headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${needed}"` },
+  });
+}
+
+function unauthorized(detail: string, parameters: string): AppError {
+  return new AppError('unauthorized', detail, { headers: { 'WWW-Authenticate': `${REALM}${parameters}` } });
+}

@@ -1,0 +1,55 @@
+import { buildDeliveryPath, type MediaDetail, type MediaFailure, type MediaRendition } from '@mds/contract';
+import type { MediaFailureRecord, MediaRecord, RenditionRecord } from '../db/media-repository.ts';
+import { presentMedia } from '../read-api/media.ts';
+import type { Presented } from '../read-api/presented.ts';
+
+/** A medium with everything that its operator may know. @param publicUrl base of the renditions' URLs, no trailing slash */
+export function presentMediaDetail(
+  media: MediaRecord,
+  renditions: readonly RenditionRecord[],
+  publicUrl: string,
+): Presented<MediaDetail> {
+  return {
+    ...presentMedia(media),
+    filename: media.filename,
+    sha256: media.sha256,
+    kind: media.kind,
+    duration: media.durationMs === null ? null : media.durationMs / 1000,
+    codecs: media.codecs,
+    thumbhash: media.thumbhash,
+    warnings: media.warnings,
+    error: media.failure === null ? null : presentFailure(media.failure),
+    attempts: media.attempts,
+    renditions: renditions
+      // What an older preset made is delivered to those who hold its URL, and is no part of the medium any more.
+      .filter(({ current, state }) => current || state !== 'ready')
+      .sort(byName)
+      .map((rendition) => presentMediaRendition(rendition, publicUrl)),
+  };
+}
+
+function presentMediaRendition(rendition: RenditionRecord, publicUrl: string): Presented<MediaRendition> {
+  const { mediaId: id, name, extension, revision } = rendition;
+  return {
+    name,
+    extension,
+    content_type: rendition.contentType,
+    revision,
+    state: rendition.state,
+    reason: rendition.reason,
+    bytes: rendition.bytes,
+    width: rendition.width,
+    height: rendition.height,
+    url: `${publicUrl}${buildDeliveryPath({ kind: 'rendition', id, name, extension, revision: null })}`,
+    immutable_url: `${publicUrl}${buildDeliveryPath({ kind: 'rendition', id, name, extension, revision })}`,
+  };
+}
+
+function presentFailure({ code, message, retryable }: MediaFailureRecord): Presented<MediaFailure> {
+  return { code, message, retryable };
+}
+
+function byName(a: RenditionRecord, b: RenditionRecord): number {
+  const key = ({ name, extension, revision }: RenditionRecord) => `${name}.${extension}.${revision}`;
+  return key(a) < key(b) ? -1 : 1;
+}

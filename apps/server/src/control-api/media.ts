@@ -1,0 +1,124 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CONTROL_API_PREFIX, controlApi, type MediaDetail, type MediaDetailList } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import type { MediaRemoval } from '../ingest/media-removal.ts';
+import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
+import type { Presented } from '../read-api/presented.ts';
+import { tokenOf } from './authenticate.ts';
+import { presentMediaDetail } from './media-detail.ts';
+import { uploadBody } from './upload-body.ts';
+import { requireFileBody } from './upload-headers.ts';
+
+/** What the control API's media routes need. */
+export interface ControlMediaParts {
+  media: Pick<MediaRepository, 'find' | 'page' | 'retry' | 'renditions' | 'renditionsOf'>;
+  ingest: Pick<Ingest, 'ingest'>;
+  removal: MediaRemoval;
+  /** There is a job again: workers look at once instead of at their next turn. */
+  wakeWorkers(): void;
+  /** Base address that clients use, without a trailing slash. */
+  publicUrl(): string;
+}
+
+/** The operator's routes under `/control/v1/media`; each acts in its token's project alone. */
+export function createControlMediaHandlers(parts: ControlMediaParts) {
+  const { media } = parts;
+
+  const detail = async (record: MediaRecord): Promise<Presented<MediaDetail>> =>
+    presentMediaDetail(record, await media.renditions(record.id), parts.publicUrl());
+
+  const findOwn = async (req: IncomingMessage, id: string): Promise<MediaRecord> => {
+    const found = await media.find(id);
+    if (found === null || found.projectId !== tokenOf(req).projectId) throw noSuchMedium(id);
+    return found;
+  };
+
+  return initServer().router(controlApi, {
+    ingest: async ({ query, headers, req, res }) => {
+      const declaredBytes = requireFileBody(req);
+      const gone = abortWhenGone(res);
+      const body = uploadBody(req, res);
+      try {
+        const { media: record, created } = await parts.ingest.ingest({
+          projectId: tokenOf(req).projectId,
+          body,
+          filename: query.filename ?? null,
+          idempotencyKey: headers['idempotency-key'] ?? null,
+          duplicate: query.duplicate,
+          declaredBytes,
+          signal: gone,
+        });
+        res.setHeader('Location', `${CONTROL_API_PREFIX}/media/${record.id}`);
+        return { status: created ? 201 : 200, body: await detail(record) };
+      } finally {
+        body.destroy();
+      }
+    },
+
+    list: async ({ query: { limit, cursor, status }, req, res }) => {
+      const { projectId } = tokenOf(req);
+      const before = decodeCursor(projectId, cursor);
+      const rows = await media.page({ projectId, limit: limit + 1, before, ...(status ? { status } : {}) });
+      const { page, nextCursor } = pageOf(rows, limit, projectId);
+      const renditions = byMedium(await media.renditionsOf(page.map(({ id }) => id)));
+      const body: Presented<MediaDetailList> = {
+        object: 'list',
+        data: page.map((record) => presentMediaDetail(record, renditions.get(record.id) ?? [], parts.publicUrl())),
+        next_cursor: nextCursor,
+      };
+      if (nextCursor !== null) {
+        res.setHeader('Link', nextLink(controlApi.list.path, { limit, cursor: nextCursor, status }));
+      }
+      return { status: 200, body };
+    },
+
+    get: async ({ params: { id }, req }) => ({ status: 200, body: await detail(await findOwn(req, id)) }),
+
+    retry: async ({ params: { id }, req }) => {
+      const found = await findOwn(req, id);
+      if (!(await media.retry(id))) {
+        throw new AppError(
+          'state_conflict',
+          `The medium is ${found.status}; only one that failed can be processed again.`,
+        );
+      }
+      parts.wakeWorkers();
+      return { status: 202, body: await detail(await findOwn(req, id)) };
+    },
+
+    delete: async ({ params: { id }, req }) => {
+      await findOwn(req, id);
+      if (!(await parts.removal.remove(id))) throw noSuchMedium(id);
+      return { status: 204, body: undefined };
+    },
+  });
+}
+
+function byMedium(renditions: RenditionRecord[]): Map<string, RenditionRecord[]> {
+  const groups = new Map<string, RenditionRecord[]>();
+  for (const rendition of renditions) {
+    const group = groups.get(rendition.mediaId);
+    if (group) group.push(rendition);
+    else groups.set(rendition.mediaId, [rendition]);
+  }
+  return groups;
+}
+
+function noSuchMedium(id: string): AppError {
+  return new AppError(
+    'media_not_found',
+    `There is no medium ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
+  );
+}
+
+/** Aborted when the caller hangs up before the answer. */
+function abortWhenGone(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  res.once('close', () => {
+    if (!res.writableFinished) controller.abort(new Error('the client is gone'));
+  });
+  return controller.signal;
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '../http/app-error.ts';
+
+/**
+ * Checks by its headers that a request's body is a file and nothing else; what the file is, only its bytes say.
+ * @returns the announced size in bytes, or null where none is announced
+ * @throws AppError `unsupported_content_type` for a body that holds the file in some wrapping, or no file
+ */
+export function requireFileBody(req: IncomingMessage): number | null {
+  const type = mediaTypeOf(req.headers['content-type']);
+  if (type === 'multipart/form-data') {
+    throw refused(
+      'content-type',
+      'Forms are not taken apart here: the body must be the file itself. With curl: --data-binary @FILE, or -X POST -T FILE, instead of -F.',
+    );
+  }
+  if (type === 'application/json' || type.endsWith('+json')) {
+    throw refused(
+      'content-type',
+      'Ingest from a URL is not offered yet, and JSON is no medium: the body must be the file itself. With curl: --data-binary @FILE.',
+    );
+  }
+  const encoding = String(req.headers['content-encoding'] ?? 'identity').trim();
+  if (encoding.toLowerCase() !== 'identity') {
+    throw refused(
+      'content-encoding',
+      'Encoded bodies are not decoded here. Send the file as it is, without Content-Encoding.',
+    );
+  }
+  const length = req.headers['content-length'];
+  if (length !== undefined) return Number(length);
+  // RFC 9112, 6.3: neither length nor transfer coding means that there is no body.
+  return req.headers['transfer-encoding'] === undefined ? 0 : null;
+}
+
+/** The media type without parameters, in lower case; `image/svg+xml` and the like do not end in `+json`. */
+function mediaTypeOf(field: string | undefined): string {
+  return (field ?? '').split(';', 1).join().trim().toLowerCase();
+}
+
+function refused(header: string, detail: string): AppError {
+  return new AppError('unsupported_content_type', detail, {
+    issues: [{ in: 'header', path: header, message: 'is not accepted here' }],
+  });
+}

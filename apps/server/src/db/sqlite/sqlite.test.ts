@@ -1,0 +1,154 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { repositoriesConformance } from '../repositories.conformance.ts';
+import { DatabaseRefusedError, openDatabase } from './database.ts';
+import { createJobQueue } from './job-queue.ts';
+import { createMediaRepository } from './media-repository.ts';
+import { openSqliteRepositories } from './open-repositories.ts';
+
+repositoriesConformance('SQLite', async () => openSqliteRepositories(':memory:'));
+
+const MEDIUM = {
+  id: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6',
+  projectId: 'default',
+  createdAtMs: 0,
+  contentType: 'image/png',
+  bytes: 1,
+  width: 1,
+  height: 1,
+  filename: null,
+  sha256: 'a'.repeat(64),
+  kind: 'image' as const,
+  format: 'png',
+  durationMs: null,
+  codecs: [],
+  warnings: [],
+  identified: {},
+};
+const EXISTING = { duplicate: 'existing', idempotencyKey: null } as const;
+
+let folder: string;
+let file: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mds-sqlite-'));
+  file = join(folder, 'mds.sqlite');
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+describe('the SQLite file', () => {
+  it('keeps what was committed when it is closed and opened again', async () => {
+    const first = openSqliteRepositories(file);
+    await first.media.accept(MEDIUM, EXISTING);
+    await first.close();
+    const second = openSqliteRepositories(file);
+    expect(await second.media.find(MEDIUM.id)).toMatchObject({ id: MEDIUM.id, status: 'queued' });
+    await second.close();
+  });
+
+  it('invariant 1: a commit is on disk before it is acknowledged', async () => {
+    const db = openDatabase(file);
+    expect(db.$client.pragma('journal_mode', { simple: true })).toBe('wal');
+    // 2 is FULL: fsync of the log at every commit. NORMAL may lose the last commits with the power.
+    expect(db.$client.pragma('synchronous', { simple: true })).toBe(2);
+    db.$client.close();
+  });
+
+  it('two processes see one queue: a job is claimed by one of them, and the other sees what it wrote', async () => {
+    const service = openSqliteRepositories(file);
+    const worker = openSqliteRepositories(file);
+    await service.media.accept(MEDIUM, EXISTING);
+    const version = await service.media.version();
+    const [one, two] = await Promise.all([worker.jobs.claim('a'), service.jobs.claim('b')]);
+    expect([one, two].filter((lease) => lease !== null)).toHaveLength(1);
+    const lease = one ?? two;
+    if (!lease) throw new Error('Nobody got the job.');
+    await worker.media.start(lease, []);
+    expect((await service.media.find(MEDIUM.id))?.status).toBe('processing');
+    expect(await service.media.version()).not.toBe(version);
+    await service.close();
+    await worker.close();
+  });
+});
+
+describe('fault 23: a wall clock that jumps', () => {
+  it('a job to be retried waits neither for hours nor for ever when the clock is set back', async () => {
+    let nowMs = Date.UTC(2026, 0, 31);
+    const db = openDatabase(':memory:');
+    const jobs = createJobQueue(db, () => nowMs);
+    db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
+    await createMediaRepository(db, () => nowMs).accept(MEDIUM, EXISTING);
+    const lease = await jobs.claim('worker');
+    if (!lease) throw new Error('There is nothing to claim.');
+    await jobs.giveBack(lease, { kind: 'retry', delayMs: 1000, reason: 'It crashed.' });
+    expect(await jobs.claim('worker')).toBeNull();
+    nowMs -= 24 * 60 * 60 * 1000;
+    expect(await jobs.claim('worker')).toMatchObject({ attempt: 2 });
+    expect((await jobs.counts()).oldestDueMs).toBe(0);
+    db.$client.close();
+  });
+});
+
+describe('fault 24: a database file that is not one to touch', () => {
+  const refusalOf = (path: string): string => {
+    try {
+      openDatabase(path).$client.close();
+    } catch (error) {
+      if (error instanceof DatabaseRefusedError) return error.message;
+      throw error;
+    }
+    return 'It was opened.';
+  };
+  const sameBytesAfter = async (work: () => void) => {
+    const before = await readFile(file);
+    work();
+    expect(before.equals(await readFile(file)), 'the file was changed').toBe(true);
+  };
+  const makeDatabase = async (media = 0) => {
+    const db = openDatabase(file);
+    db.$client.prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
+    const repository = createMediaRepository(db);
+    for (let n = 0; n < media; n++) {
+      const id = `med_${String(n).padStart(26, '0')}`;
+      await repository.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);
+    }
+    db.$client.close();
+  };
+
+  it('of a newer version: refused, saying so, and not migrated down', async () => {
+    await makeDatabase();
+    const client = new Database(file);
+    client.prepare('INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)').run('future', 99_999_999_999_999);
+    client.exec('ALTER TABLE media ADD COLUMN from_the_future text');
+    client.close();
+    await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/written by a newer version.*Start that version/));
+  });
+
+  it('of another program: refused, and left as it is', async () => {
+    const client = new Database(file);
+    client.exec("CREATE TABLE bookmarks (url text); INSERT INTO bookmarks VALUES ('https://example.org')");
+    client.close();
+    await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/belongs to another program.*MDS_DATA_DIR/));
+  });
+
+  it('not a database at all: refused, and left as it is', async () => {
+    await writeFile(file, 'This is a shopping list, not a database.\n'.repeat(100));
+    await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/damaged or not a database.*backup/));
+  });
+
+  it.each([
+    ['overwritten pages', (bytes: Buffer) => bytes.fill(0xa5, 4096, 4096 * 3)],
+    ['a cut-off end', (bytes: Buffer) => bytes.subarray(0, Math.floor(bytes.length / 2))],
+    ['a flipped header', (bytes: Buffer) => bytes.fill(0x5a, 0, 40)],
+  ])('with %s: refused, saying what to do, and left as it is', async (_, damage) => {
+    await makeDatabase(60);
+    await writeFile(file, damage(await readFile(file)));
+    await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/damaged or not a database.*backup/));
+  });
+
+  it('in a folder that is not there: refused, saying which', () => {
+    expect(refusalOf(join(folder, 'none', 'mds.sqlite'))).toMatch(/cannot be opened/);
+  });
+});

@@ -1,0 +1,85 @@
+import { buildDeliveryPath, DELIVERY_CACHE_CONTROL, type DeliveryPath, type ProblemCode } from '@mds/contract';
+import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import { OPEN_TO_ALL } from './representation.ts';
+
+/** A 404 of delivery: kept for a moment by caches, so that a page in demand does not ask for what is missing all the time. */
+function absent(code: ProblemCode, detail: string): AppError {
+  return new AppError(code, detail, { headers: { ...OPEN_TO_ALL, 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound } });
+}
+
+export function noSuchPath(): AppError {
+  return absent(
+    'not_found',
+    'This is not a delivery path. Paths have the form /media/{id}/{name}.{ext}, /media/{id}/{name} or ' +
+      '/media/{id}/manifest.json, in lower case and without percent-encoding.',
+  );
+}
+
+export function mediaNotFound(id: string): AppError {
+  return absent('media_not_found', `There is no medium ${id}. It was deleted, or the id is mistyped.`);
+}
+
+/** Why a medium that is not ready has no manifest. */
+export function manifestNotReady(medium: MediaRecord): AppError {
+  if (medium.status === 'failed') {
+    return absent(
+      'rendition_not_found',
+      'Processing of this medium failed, so that it has no manifest. Its operator can see why, and retry it.',
+    );
+  }
+  return absent('rendition_not_ready', 'The medium is still being processed. Ask again in a few seconds.');
+}
+
+/** Why there is nothing at the path of a rendition. @param rows all renditions of the medium */
+export function explainMissing(
+  path: DeliveryPath & { kind: 'rendition' },
+  medium: MediaRecord | null,
+  rows: readonly RenditionRecord[],
+): AppError {
+  if (!medium) return mediaNotFound(path.id);
+  const file = `${path.name}.${path.extension}`;
+  const meant = rows.filter(({ name, extension }) => name === path.name && extension === path.extension);
+  const delivered = meant.find(({ current, state }) => current && state === 'ready');
+  const row =
+    path.revision === null
+      ? meant.find(({ current }) => current)
+      : meant.find(({ revision }) => revision === path.revision);
+  if (path.revision !== null && !row && delivered) {
+    const current = buildDeliveryPath({ ...path, revision: delivered.revision });
+    return absent('rendition_not_found', `There is no such revision of ${file}. The current one is ${current}.`);
+  }
+  return explainState(file, row, medium, rows);
+}
+
+/** Why Accept has nothing to choose from. @param rows the renditions of that name */
+export function nothingToNegotiate(
+  path: DeliveryPath & { kind: 'negotiated' },
+  medium: MediaRecord | null,
+  rows: readonly RenditionRecord[],
+): AppError {
+  if (!medium) return mediaNotFound(path.id);
+  const row = rows.find(({ state }) => state === 'pending') ?? rows.find(({ current }) => current);
+  return explainState(path.name, row, medium, rows);
+}
+
+function explainState(
+  what: string,
+  row: RenditionRecord | undefined,
+  medium: MediaRecord,
+  rows: readonly RenditionRecord[],
+): AppError {
+  const unfinished = medium.status === 'queued' || medium.status === 'processing';
+  if (row?.state === 'pending' || (!row && unfinished)) {
+    return absent('rendition_not_ready', `${what} is still being made. Ask again in a few seconds.`);
+  }
+  if (row?.state === 'skipped') {
+    return absent('rendition_not_found', `${what} is not made of this medium${row.reason ? `: ${row.reason}` : '.'}`);
+  }
+  if (row?.state === 'failed' || medium.status === 'failed') {
+    return absent('rendition_not_found', `${what} could not be made. The operator can see why, and retry the medium.`);
+  }
+  const ready = rows.filter(({ current, state }) => current && state === 'ready');
+  const list = ready.map(({ name, extension }) => `${name}.${extension}`).join(', ');
+  return absent('rendition_not_found', `This medium has no rendition ${what}.${list === '' ? '' : ` It has ${list}.`}`);
+}

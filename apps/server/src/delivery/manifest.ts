@@ -1,0 +1,57 @@
+import { buildDeliveryPath, type Manifest, type ManifestRendition } from '@mds/contract';
+import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
+
+/** Best first for a still that anything must be able to show. */
+const STILL_ORDER = ['image/jpeg', 'image/png', 'image/webp', 'image/avif'];
+/** Names of renditions that stand for a medium, best first. */
+const POSTER_ORDER = ['poster', 'medium'];
+
+/**
+ * Describes a medium and its renditions for pages.
+ * @param renditions those that are ready, of the current revision, and deliverable
+ * @param baseUrl put before every path; empty: paths alone
+ */
+export function buildManifest(medium: MediaRecord, renditions: readonly RenditionRecord[], baseUrl: string): Manifest {
+  const url = ({ name, extension }: RenditionRecord, revision: string | null) =>
+    baseUrl + buildDeliveryPath({ kind: 'rendition', id: medium.id, name, extension, revision });
+  const sorted = [...renditions].sort(
+    (a, b) => (a.width ?? 0) - (b.width ?? 0) || compare(a.name, b.name) || compare(a.extension, b.extension),
+  );
+  const poster = choosePoster(sorted);
+  return {
+    object: 'manifest',
+    id: medium.id,
+    kind: medium.kind,
+    width: medium.width,
+    height: medium.height,
+    duration: medium.durationMs === null ? null : medium.durationMs / 1000,
+    thumbhash: medium.thumbhash,
+    poster: poster ? url(poster, null) : null,
+    storyboard: null,
+    renditions: sorted.map(
+      (rendition): ManifestRendition => ({
+        name: rendition.name,
+        extension: rendition.extension,
+        content_type: rendition.contentType,
+        bytes: rendition.bytes ?? 0,
+        width: rendition.width,
+        height: rendition.height,
+        url: url(rendition, null),
+        immutable_url: url(rendition, rendition.revision),
+      }),
+    ),
+  };
+}
+
+/** A rendition named for it, else the widest still; of equals the format that most programs show. */
+function choosePoster(ascending: readonly RenditionRecord[]): RenditionRecord | null {
+  const stills = ascending.filter(({ contentType }) => STILL_ORDER.includes(contentType));
+  const name = POSTER_ORDER.find((wanted) => stills.some((still) => still.name === wanted)) ?? stills.at(-1)?.name;
+  const named = stills.filter((still) => still.name === name);
+  named.sort((a, b) => STILL_ORDER.indexOf(a.contentType) - STILL_ORDER.indexOf(b.contentType));
+  return named[0] ?? null;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,94 @@
+import { DELIVERY_CACHE_CONTROL } from '@mds/contract';
+import { formatHttpDate } from './http-date.ts';
+import type { ExpectedObject, VerifiedBuffer } from './verified-body.ts';
+
+/** What a delivery path stands for at the moment, with everything about it that is the same for every request. */
+export interface Representation {
+  mediaId: string;
+  contentType: string;
+  bytes: number;
+  /** Strong, quotes included: the SHA-256 of the content. */
+  etag: string;
+  lastModifiedMs: number;
+  /** Where the bytes are: an object of the store, or made here from the database (manifests). */
+  source: { kind: 'object'; object: ExpectedObject } | { kind: 'made'; body: VerifiedBuffer };
+  headers: PreparedHeaders;
+}
+
+/** Flat lists of names and values, as `writeHead` takes them, made once for each representation. */
+export interface PreparedHeaders {
+  /** For every answer, 304 included. */
+  always: readonly string[];
+  /** For answers with content, beside `always`: what it is and that it can be had in parts. */
+  content: readonly string[];
+  /** The whole list of a 200 out of the cache, the answer that is given most. */
+  hit: readonly string[];
+}
+
+/** Headers of everything that delivery answers, errors too: any page may read it, none may take it for something else. */
+export const OPEN_TO_ALL = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers':
+    'Accept-Ranges, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, X-Cache, X-Request-Id',
+  'Cross-Origin-Resource-Policy': 'cross-origin',
+  'Timing-Allow-Origin': '*',
+  'X-Content-Type-Options': 'nosniff',
+} as const;
+
+const OPEN_TO_ALL_LIST = Object.entries(OPEN_TO_ALL).flat();
+
+/** `Cache-Status` (RFC 9211) and `X-Cache`, the same decision said twice. */
+export function cacheHeaders(
+  region: string,
+  found: { cacheStatus: 'HIT' | 'MISS'; stored: boolean; collapsed: boolean },
+): string[] {
+  if (found.cacheStatus === 'HIT') return ['Cache-Status', `${region}; hit`, 'X-Cache', 'HIT'];
+  const parameters = `fwd=uri-miss${found.stored ? '; stored' : ''}${found.collapsed ? '; collapsed' : ''}`;
+  return ['Cache-Status', `${region}; ${parameters}`, 'X-Cache', 'MISS'];
+}
+
+/** Puts a representation and its headers together. @param nowMs no Last-Modified lies after it (RFC 9110, 8.8.2.1) */
+export function createRepresentation(options: {
+  mediaId: string;
+  contentType: string;
+  sha256: string;
+  bytes: number;
+  updatedAtMs: number;
+  source: Representation['source'];
+  region: string;
+  caching: 'current' | 'immutable';
+  /** The path of the chosen representation, where Accept chose it. */
+  contentLocation: string | null;
+  nowMs: number;
+}): Representation {
+  const { mediaId, contentType, bytes, source } = options;
+  const etag = `"${options.sha256}"`;
+  const seconds = Math.floor(Math.min(options.updatedAtMs, options.nowMs) / 1000);
+  const always = [
+    'Cache-Control',
+    DELIVERY_CACHE_CONTROL[options.caching],
+    'ETag',
+    etag,
+    'Last-Modified',
+    formatHttpDate(seconds * 1000),
+    ...OPEN_TO_ALL_LIST,
+  ];
+  if (options.contentLocation !== null) always.push('Vary', 'Accept', 'Content-Location', options.contentLocation);
+  const content = ['Content-Type', contentType, 'Accept-Ranges', 'bytes'];
+  const hit = [
+    ...content,
+    'Content-Length',
+    String(bytes),
+    ...always,
+    ...cacheHeaders(options.region, { cacheStatus: 'HIT', stored: true, collapsed: false }),
+  ];
+  return {
+    mediaId,
+    contentType,
+    bytes,
+    etag,
+    lastModifiedMs: seconds * 1000,
+    source,
+    headers: { always, content, hit },
+  };
+}

@@ -1,0 +1,84 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { PROBLEM_CONTENT_TYPE, type Problem } from '@mds/contract';
+import { AppError } from './app-error.ts';
+import { problemOf } from './problem.ts';
+import { newRequestId, REQUEST_ID_HEADER } from './request-id.ts';
+import { pathOf } from './request-path.ts';
+import { markAwaitingContinue } from './unread-body.ts';
+
+/** Answers one request. */
+export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** A head must be there within this time; bodies may take as long as they keep coming. */
+const HEADERS_TIMEOUT_MS = 30_000;
+/** Longer than the idle time of common load balancers, so that they and not we close a connection that rests. */
+const KEEP_ALIVE_MS = 75_000;
+
+/**
+ * A server for {@link RequestHandler} that answers what never becomes a request, too: broken, oversized and slow heads get
+ * a problem document. A sender that waits for `100 Continue` is left to wait until somebody wants its body.
+ */
+export function createHttpServer(handler: RequestHandler): Server {
+  // A missing Host is answered by the handler, with a problem document.
+  const server = createServer({ requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS });
+  server.headersTimeout = HEADERS_TIMEOUT_MS;
+  // An upload of 10 GiB over a slow line takes hours; silence is what ends it.
+  server.requestTimeout = 0;
+  const answering = new WeakSet<Socket>();
+  const handle: RequestHandler = (req, res) => {
+    answering.add(req.socket);
+    res.once('close', () => answering.delete(req.socket));
+    handler(req, res);
+  };
+  server.on('request', handle);
+  server.on('checkContinue', (req, res) => {
+    markAwaitingContinue(req);
+    handle(req, res);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket as Socket)) socket.destroy(error);
+    else socket.end(clientErrorAnswer(error), () => socket.destroy());
+  });
+  return server;
+}
+
+/** What there is to say of each; everything else is a broken head. */
+const CLIENT_ERRORS: Record<string, { status: number; title: string; detail: string }> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    title: 'Request Header Fields Too Large',
+    detail: 'The URL and the headers of a request may have 16 KiB together. Send fewer or shorter ones.',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    title: 'Request Timeout',
+    detail: 'The head of the request did not arrive in time. Send it again.',
+  },
+};
+
+function clientErrorAnswer(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
+  const requestId = newRequestId();
+  const target = /^[A-Z]+ ([\x21-\x7e]+)/.exec(error.rawPacket?.toString('latin1', 0, 1024) ?? '')?.[1] ?? '/';
+  const broken = new AppError(
+    'invalid_request',
+    'This is not a valid HTTP request. Look at its first line and headers.',
+  );
+  const problem: Problem = {
+    ...problemOf(broken, { instance: pathOf(target), requestId }),
+    ...CLIENT_ERRORS[error.code ?? ''],
+  };
+  const reason = problem.status === 400 ? 'Bad Request' : problem.title;
+  const body = JSON.stringify(problem);
+  return [
+    `HTTP/1.1 ${problem.status} ${reason}`,
+    'Connection: close',
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
+    `${REQUEST_ID_HEADER}: ${requestId}`,
+    `Content-Type: ${PROBLEM_CONTENT_TYPE}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
+}

@@ -1,0 +1,118 @@
+import type { Express } from 'express';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { QueueCounts } from '../jobs/job-queue.ts';
+import { makeAnswer, sendAnswer } from './answer.ts';
+import { refuseOtherMethods } from './methods.ts';
+
+/** Where figures that others keep come from; each is read when metrics are asked for. Null: not part of this process. */
+export interface MetricSources {
+  deliveries: (() => { hits: number; misses: number }) | null;
+  queue: (() => Promise<QueueCounts>) | null;
+  workers: (() => Promise<number>) | null;
+  ingest:
+    | (() => { created: number; existing: number; receivedBytes: number; refused: Partial<Record<string, number>> })
+    | null;
+}
+
+/** One answered request. `route` is a template of the contract or a short name, never a path that a caller chose. */
+export interface AnsweredRequest {
+  method: string;
+  route: string;
+  status: number;
+  seconds: number;
+}
+
+/** The service's figures in Prometheus's text format, in a registry of this app's own. */
+export interface Metrics {
+  observe(request: AnsweredRequest): void;
+  render(): Promise<string>;
+  readonly contentType: string;
+}
+
+/** Makes {@link Metrics}. */
+export function createMetrics(sources: MetricSources): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'mds_http_requests_total',
+    help: 'Answered HTTP requests.',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'mds_http_request_duration_seconds',
+    help: 'Time from a request’s head to the end of its answer.',
+    labelNames: ['method', 'route'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
+    registers,
+  });
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+  // Kept as totals elsewhere; a counter here would have to be told the differences.
+  const read: (() => Promise<void>)[] = [];
+
+  const memory = gauge('mds_process_resident_memory_bytes', 'Resident memory of this process.');
+  const uptime = gauge('mds_process_uptime_seconds', 'Time since this process started.');
+  read.push(async () => {
+    memory.set(process.memoryUsage.rss());
+    uptime.set(process.uptime());
+  });
+
+  const { deliveries, queue, workers, ingest } = sources;
+  if (deliveries) {
+    const total = gauge('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
+    read.push(async () => {
+      const { hits, misses } = deliveries();
+      total.set({ cache: 'hit' }, hits);
+      total.set({ cache: 'miss' }, misses);
+    });
+  }
+  if (queue) {
+    const jobs = gauge('mds_jobs', 'Jobs by state.', ['state']);
+    const oldest = gauge('mds_jobs_oldest_due_seconds', 'Age of the oldest job that is due and not claimed.');
+    read.push(async () => {
+      const counts = await queue();
+      jobs.set({ state: 'queued' }, counts.queued);
+      jobs.set({ state: 'running' }, counts.running);
+      oldest.set(counts.oldestDueMs / 1000);
+    });
+  }
+  if (workers) {
+    const alive = gauge('mds_workers', 'Workers that have announced themselves.');
+    read.push(async () => alive.set(await workers()));
+  }
+  if (ingest) {
+    const results = gauge('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', [
+      'result',
+    ]);
+    const bytes = gauge('mds_ingest_received_bytes_total', 'Bytes of bodies that were received.');
+    read.push(async () => {
+      const { created, existing, receivedBytes, refused } = ingest();
+      results.set({ result: 'created' }, created);
+      results.set({ result: 'existing' }, existing);
+      for (const [code, count] of Object.entries(refused)) results.set({ result: code }, count ?? 0);
+      bytes.set(receivedBytes);
+    });
+  }
+
+  return {
+    observe({ method, route, status, seconds }) {
+      requests.inc({ method, route, status });
+      durations.observe({ method, route }, seconds);
+    },
+    async render() {
+      await Promise.all(read.map((update) => update()));
+      return registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}
+
+/** Mounts `/metrics`. */
+export function mountMetrics(app: Express, metrics: Metrics): void {
+  app.get('/metrics', async (req, res) => {
+    const body = await metrics.render();
+    sendAnswer(req, res, makeAnswer({ body, contentType: metrics.contentType, cacheControl: 'no-store' }));
+  });
+  app.all('/metrics', refuseOtherMethods(['GET']));
+}

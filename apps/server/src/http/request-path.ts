@@ -1,0 +1,48 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from './app-error.ts';
+
+/** The path of a request target in origin form, without its query, percent-encoding untouched. */
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/**
+ * Brings the request target into origin form (`/path?query`), the only form that routes know.
+ * @throws AppError `invalid_request` for a target that no resource can have
+ */
+export function normaliseTarget(req: IncomingMessage): void {
+  let url = req.url ?? '/';
+  // RFC 9112, 3.2.2: a server takes the absolute form from every client, and its authority wins over Host.
+  const absolute = /^https?:\/\/([^/?#]*)([^#]*)/i.exec(url);
+  if (absolute) {
+    req.headers.host = absolute[1] ?? '';
+    const rest = absolute[2] ?? '';
+    url = rest.startsWith('/') ? rest : `/${rest}`;
+    req.url = url;
+  }
+  if (!url.startsWith('/')) {
+    throw new AppError('invalid_request', 'The request target must be a path that begins with a slash.');
+  }
+  // RFC 9112, 3.2: an HTTP/1.1 request without Host is refused.
+  if (req.headers.host === undefined && req.httpVersionMinor >= 1 && req.httpVersionMajor === 1) {
+    throw new AppError('invalid_request', 'The request has no Host header. Send the host name that the service has.');
+  }
+  const path = pathOf(url);
+  if (path.includes('%') && !isDecodable(path)) {
+    throw new AppError(
+      'invalid_request',
+      'The percent-encoding of the URL is broken. Encode each byte of UTF-8 as % and two hex digits.',
+    );
+  }
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    // A URIError is the answer.
+    return false;
+  }
+}

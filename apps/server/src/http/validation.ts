@@ -1,0 +1,86 @@
+import type { ProblemCode, ProblemIssue } from '@mds/contract';
+import { LIMIT } from '@mds/contract';
+import type { AppRoute } from '@ts-rest/core';
+import type { RequestValidationError } from '@ts-rest/express';
+import type { NextFunction } from 'express';
+import { AppError } from './app-error.ts';
+import { metadataOf } from './contract-routes.ts';
+
+/** The parameters that have a code of their own. */
+const CODES: Record<string, ProblemCode> = { cursor: 'invalid_cursor', region: 'unknown_region' };
+
+/** What to say of a parameter whose schema speaks in types instead of words. */
+const WORDS: Record<string, string> = {
+  limit: `must be a whole number from ${LIMIT.min} to ${LIMIT.max}`,
+  cursor: 'must be the next_cursor of a previous answer, unchanged',
+  region: 'must be a region code such as fra1',
+  id: 'must be med_ and 26 lower-case letters and digits',
+  status: 'must be queued, processing, ready or failed',
+  duplicate: 'must be existing or allow',
+  filename: 'must be 1 to 255 characters',
+  'idempotency-key': 'must be 1 to 255 characters',
+};
+
+interface Issue {
+  path?: ReadonlyArray<PropertyKey | { key: PropertyKey }> | undefined;
+  message: string;
+}
+
+/** The error that a person understands, for a request that the contract does not allow. */
+export function invalidRequest(error: RequestValidationError): AppError {
+  const parts = [
+    ['path', error.pathParams],
+    ['query', error.query],
+    ['header', error.headers],
+    ['body', error.body],
+  ] as const;
+  const issues: ProblemIssue[] = [];
+  for (const [where, found] of parts) {
+    for (const { path = [], message } of (found?.issues ?? []) as readonly Issue[]) {
+      const name = path.map((key) => String(typeof key === 'object' ? key.key : key)).join('.');
+      // A parameter may break several rules at once; what to do about it is one sentence.
+      if (issues.some((issue) => issue.in === where && issue.path === name)) continue;
+      issues.push({ in: where, path: name, message: WORDS[name] ?? message });
+    }
+  }
+  return refusal(codeOf(issues), issues, error);
+}
+
+/** One code where one input is wrong and has one; an id that no medium can have is a medium that is not there. */
+function codeOf(issues: ProblemIssue[]): ProblemCode {
+  const only = issues.length === 1 ? issues[0] : undefined;
+  if (only?.in === 'path' && only.path === 'id') return 'media_not_found';
+  return (only?.in === 'query' ? CODES[only.path] : undefined) ?? 'invalid_request';
+}
+
+function refusal(code: ProblemCode, issues: ProblemIssue[], cause?: unknown): AppError {
+  const sentence = issues.map(({ in: where, path, message }) => `${PLACES[where]} ${path} ${message}`).join('; ');
+  return new AppError(code, sentence === '' ? 'The request is not valid.' : `${sentence}.`, { cause, issues });
+}
+
+const PLACES: Record<ProblemIssue['in'], string> = {
+  path: 'In the path,',
+  query: 'The query parameter',
+  header: 'The header',
+  body: 'In the body,',
+};
+
+/** Refuses a known query parameter that is given twice: which one is meant, nobody can tell. Unknown ones are ignored. */
+export function refuseRepeatedParameters(
+  req: { tsRestRoute: AppRoute; query: Record<string, unknown> },
+  _res: unknown,
+  next: NextFunction,
+): void {
+  const issues: ProblemIssue[] = [];
+  for (const name of queryParametersOf(req.tsRestRoute)) {
+    if (Array.isArray(req.query[name])) {
+      issues.push({ in: 'query', path: name, message: 'must be given only once' });
+    }
+  }
+  next(issues.length === 0 ? undefined : refusal('invalid_request', issues));
+}
+
+function queryParametersOf(route: AppRoute): string[] {
+  const shape = (route.query as { shape?: Record<string, unknown> } | undefined)?.shape;
+  return shape ? Object.keys(shape) : (metadataOf(route).query ?? []);
+}

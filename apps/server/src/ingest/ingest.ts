@@ -1,0 +1,241 @@
+import { rm } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import type { ProblemCode } from '@mds/contract';
+import { type Engine, type IdentifiedFile, MediaRejectedError, type RejectionCode, RenderError } from '@mds/transcode';
+import { monotonicFactory } from 'ulid';
+import type { Acceptance, MediaRecord, MediaRepository, NewMedia } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Logger } from '../logger.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import { storageError } from '../storage/storage-error.ts';
+import { filenameLabel } from './filename-label.ts';
+import type { KeyedLock } from './keyed-lock.ts';
+import { receive, type StagedFile } from './receive.ts';
+
+export interface IngestParts {
+  media: MediaRepository;
+  store: ObjectStore;
+  engine: Pick<Engine, 'identify'>;
+  /** Shared with the removal of media; keys are SHA-256 hashes. */
+  lock: KeyedLock;
+  stagingDir: string;
+  maxUploadBytes: number;
+  /** Uploads are refused rather than leave less than this free on the volume. Default 64 MiB. */
+  minFreeBytes?: number;
+  logger: Logger;
+  /** Called for each new medium once it is committed: there is something to process. */
+  onAccepted(media: MediaRecord): void;
+}
+
+/** One file on its way in. */
+export interface IngestInput {
+  projectId: string;
+  body: Readable;
+  /** As the client said; kept as a label only. */
+  filename: string | null;
+  /** Makes a repeated request answer with the medium that the first one made. */
+  idempotencyKey: string | null;
+  /** What to do with bytes that the project has already. */
+  duplicate: 'existing' | 'allow';
+  /** Size in bytes as the sender says; null where it does not say. */
+  declaredBytes: number | null;
+  signal?: AbortSignal;
+}
+
+/** Counts since the start of the process. */
+export interface IngestStats {
+  /** Bodies that are arriving at the moment. */
+  receiving: number;
+  receivedBytes: number;
+  created: number;
+  /** Answered with a medium that was there already. */
+  existing: number;
+  /** Refused or broken off, by problem code. */
+  refused: Partial<Record<ProblemCode, number>>;
+}
+
+/** Takes media in. */
+export interface Ingest {
+  /**
+   * Receives, identifies, stores and accepts a file. On return the medium survives kill -9 and power loss.
+   * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the codes of a rejected medium,
+   *   `idempotency_conflict`, `insufficient_storage`; nothing is kept then
+   */
+  ingest(input: IngestInput): Promise<{ media: MediaRecord; created: boolean }>;
+  readonly stats: IngestStats;
+}
+
+const DEFAULT_MIN_FREE_BYTES = 64 * 1024 * 1024;
+
+/** What a caller is told for each reason that the engine has to reject a file. */
+const REJECTIONS = {
+  empty_file: 'empty_file',
+  unsupported_format: 'unsupported_format',
+  unsupported_codec: 'unsupported_codec',
+  corrupt_media: 'corrupt_media',
+  too_many_pixels: 'too_many_pixels',
+  too_many_frames: 'too_many_frames',
+  too_long: 'too_long',
+  unsafe_media: 'unsafe_media',
+  identify_timeout: 'unidentifiable_media',
+  identify_crashed: 'unidentifiable_media',
+} satisfies Record<RejectionCode, ProblemCode>;
+
+/** {@link Ingest}: the life of a medium from its first byte to its place in the queue. */
+export function createIngest(parts: IngestParts): Ingest {
+  const { media, store, engine, lock, logger } = parts;
+  const nextUlid = monotonicFactory();
+  const stats: IngestStats = { receiving: 0, receivedBytes: 0, created: 0, existing: 0, refused: {} };
+
+  async function ingest(input: IngestInput): Promise<Acceptance> {
+    const staged = await receiveCounted(input);
+    try {
+      // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
+      return await lock.run(
+        staged.sha256,
+        async () => (await findKnown(input, staged)) ?? (await admit(input, staged)),
+      );
+    } finally {
+      await rm(staged.path, { force: true });
+    }
+  }
+
+  async function receiveCounted(input: IngestInput): Promise<StagedFile> {
+    stats.receiving++;
+    try {
+      return await receive(input.body, {
+        stagingDir: parts.stagingDir,
+        maxBytes: parts.maxUploadBytes,
+        minFreeBytes: parts.minFreeBytes ?? DEFAULT_MIN_FREE_BYTES,
+        declaredBytes: input.declaredBytes,
+        signal: input.signal,
+        onBytes: (count) => {
+          stats.receivedBytes += count;
+        },
+      });
+    } finally {
+      stats.receiving--;
+    }
+  }
+
+  /** The medium that this request made before, or that has these bytes: nothing needs to be identified or stored. */
+  async function findKnown(input: IngestInput, staged: StagedFile): Promise<Acceptance | null> {
+    const { projectId, idempotencyKey } = input;
+    const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
+    if (made) refuseOtherBytes(made, staged);
+    const known = made ?? (input.duplicate === 'existing' ? await media.findBySha256(projectId, staged.sha256) : null);
+    if (known === null) return null;
+    return { media: await mend(known, staged), created: false };
+  }
+
+  /** The original of a known medium may be lost or damaged, and here it is again: no better moment to put it back. */
+  async function mend(known: MediaRecord, staged: StagedFile): Promise<MediaRecord> {
+    const key = originalKey(known.sha256);
+    const damaged = known.status === 'failed' && known.failure?.code === 'object_corrupt';
+    const stored = await store.stat(key);
+    if (!damaged && stored?.bytes === known.bytes) return known;
+    if (damaged) await store.delete(key);
+    await store.put(key, staged);
+    logger.warn(
+      { mediaId: known.id, damaged },
+      'the original of a medium was put back from an upload of the same bytes',
+    );
+    if (known.status !== 'failed' || !(await media.retry(known.id))) return known;
+    const retried = (await media.find(known.id)) ?? known;
+    parts.onAccepted(retried);
+    return retried;
+  }
+
+  /** Identify, store, accept: only then may the caller be told. */
+  async function admit(input: IngestInput, staged: StagedFile): Promise<Acceptance> {
+    const identified = await identify(staged, input.signal);
+    const key = originalKey(staged.sha256);
+    try {
+      await store.put(key, staged);
+      const accepted = await media.accept(newMedia(input, staged, identified), {
+        duplicate: input.duplicate,
+        idempotencyKey: input.idempotencyKey,
+      });
+      if (!accepted.created) {
+        // Another process was faster with the same bytes or the same key.
+        refuseOtherBytes(accepted.media, staged);
+        return accepted;
+      }
+      parts.onAccepted(accepted.media);
+      return accepted;
+    } catch (error) {
+      await removeUnreferenced(key);
+      throw storageError(error);
+    }
+  }
+
+  async function identify(staged: StagedFile, signal: AbortSignal | undefined): Promise<IdentifiedFile> {
+    try {
+      return await engine.identify(staged.path, { signal });
+    } catch (error) {
+      if (error instanceof MediaRejectedError)
+        throw new AppError(REJECTIONS[error.code], error.message, { cause: error });
+      if (error instanceof RenderError && error.code === 'aborted') {
+        const detail = 'The service stopped before the file was accepted, and nothing was kept. Send it again.';
+        throw new AppError('unavailable', detail, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  function newMedia(input: IngestInput, staged: StagedFile, identified: IdentifiedFile): NewMedia {
+    const createdAtMs = Date.now();
+    const { image, video, audio } = identified.codecs;
+    return {
+      id: `med_${nextUlid(createdAtMs).toLowerCase()}`,
+      projectId: input.projectId,
+      createdAtMs,
+      contentType: identified.contentType,
+      bytes: staged.bytes,
+      width: identified.width,
+      height: identified.height,
+      filename: filenameLabel(input.filename),
+      sha256: staged.sha256,
+      kind: identified.kind,
+      format: identified.format,
+      durationMs: identified.durationMs,
+      codecs: [image, video, audio].filter((codec) => codec !== undefined),
+      warnings: [...identified.warnings],
+      identified,
+    };
+  }
+
+  async function removeUnreferenced(key: string): Promise<void> {
+    try {
+      if (!(await media.isReferenced(key))) await store.delete(key);
+    } catch (error) {
+      // What went wrong first is what the caller must hear of.
+      logger.warn({ err: error, key }, 'the original of a medium that was not accepted is left in the store');
+    }
+  }
+
+  return {
+    async ingest(input) {
+      try {
+        const accepted = await ingest(input);
+        stats[accepted.created ? 'created' : 'existing']++;
+        return accepted;
+      } catch (error) {
+        const code = error instanceof AppError ? error.code : 'internal_error';
+        stats.refused[code] = (stats.refused[code] ?? 0) + 1;
+        throw error;
+      }
+    },
+    get stats() {
+      return { ...stats, refused: { ...stats.refused } };
+    },
+  };
+}
+
+function refuseOtherBytes(made: MediaRecord, staged: StagedFile): void {
+  if (made.sha256 === staged.sha256) return;
+  throw new AppError(
+    'idempotency_conflict',
+    `The Idempotency-Key has already been used for another file, which became ${made.id}. Use a new key for a new file.`,
+  );
+}

@@ -1,0 +1,47 @@
+import type { MediaRepository } from '../db/media-repository.ts';
+import type { Logger } from '../logger.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { KeyedLock } from './keyed-lock.ts';
+
+export interface MediaRemovalParts {
+  media: Pick<MediaRepository, 'find' | 'delete' | 'isReferenced'>;
+  store: Pick<ObjectStore, 'delete'>;
+  /** The one that the ingest holds, by SHA-256: so that bytes on their way in are not removed under their new medium. */
+  lock: KeyedLock;
+  /** Called when the row is gone and before the objects go: caches drop what they hold of the medium. */
+  onRemoved(mediaId: string): void;
+  logger: Logger;
+}
+
+/** Removes media for good. */
+export interface MediaRemoval {
+  /** Removes a medium, and every object that no other medium refers to. False where there is no such medium. */
+  remove(id: string): Promise<boolean>;
+}
+
+/** {@link MediaRemoval}: the row first, then caches, then objects, so that nothing is visible without its bytes. */
+export function createMediaRemoval({ media, store, lock, onRemoved, logger }: MediaRemovalParts): MediaRemoval {
+  const removeObject = async (key: string) => {
+    try {
+      // Asked again for each: a medium of the same bytes may have come to need the object meanwhile.
+      if (!(await media.isReferenced(key))) await store.delete(key);
+    } catch (error) {
+      // The medium is gone all the same; an object without a medium costs room and harms nobody.
+      logger.warn({ err: error, key }, 'an object of a removed medium is left in the store');
+    }
+  };
+
+  return {
+    async remove(id) {
+      const found = await media.find(id);
+      if (found === null) return false;
+      return lock.run(found.sha256, async () => {
+        const removed = await media.delete(id);
+        if (removed === null) return false;
+        onRemoved(id);
+        for (const key of removed.orphans) await removeObject(key);
+        return true;
+      });
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { AppError } from '../http/app-error.ts';
+import { storageError } from '../storage/storage-error.ts';
+
+/** A body that arrived whole, in a file of its own. Whoever holds it removes the file when done. */
+export interface StagedFile {
+  path: string;
+  bytes: number;
+  sha256: string;
+}
+
+export interface ReceiveOptions {
+  stagingDir: string;
+  maxBytes: number;
+  /** Room that must be left on the volume for everything else. */
+  minFreeBytes: number;
+  /** What the sender says the size is; null where it does not say. */
+  declaredBytes: number | null;
+  signal?: AbortSignal | undefined;
+  onBytes(count: number): void;
+}
+
+/**
+ * Writes a body into a staging file and hashes it on the way. What does not arrive whole leaves nothing behind.
+ *
+ * The body is destroyed where the sender or `signal` broke it off; a body that is refused is left as it stands, so that
+ * an answer can still be sent on its connection.
+ * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, `insufficient_storage`
+ */
+export async function receive(body: Readable, options: ReceiveOptions): Promise<StagedFile> {
+  const { stagingDir, declaredBytes } = options;
+  if (declaredBytes !== null && declaredBytes > options.maxBytes) throw tooLarge(options.maxBytes);
+  await requireRoom(stagingDir, (declaredBytes ?? 0) + options.minFreeBytes);
+
+  // Named by us: no part of a path ever comes from a client.
+  const path = join(stagingDir, `${randomUUID()}.part`);
+  try {
+    const file = await open(path, 'wx', 0o600);
+    try {
+      return { path, ...(await copy(body, file, options)) };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    await rm(path, { force: true });
+    throw storageError(error);
+  }
+}
+
+async function copy(body: Readable, file: FileHandle, options: ReceiveOptions): Promise<Omit<StagedFile, 'path'>> {
+  const { maxBytes, declaredBytes, signal, onBytes } = options;
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const piece of piecesOf(body, signal)) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    if (declaredBytes !== null && bytes > declaredBytes) throw otherLength(declaredBytes, `more than ${declaredBytes}`);
+    hash.update(piece);
+    await writeAll(file, piece);
+    onBytes(piece.length);
+  }
+  if (declaredBytes !== null && bytes < declaredBytes) throw otherLength(declaredBytes, String(bytes));
+  if (bytes === 0) throw new AppError('empty_file', 'The body has no bytes. Send the file as the body of the request.');
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** The pieces of a body; whatever ends it early becomes `incomplete_body`, or the AppError that it was ended with. */
+async function* piecesOf(body: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  const stop = () => body.destroy(new Error('The upload was stopped.', { cause: signal?.reason }));
+  if (signal?.aborted) stop();
+  signal?.addEventListener('abort', stop, { once: true });
+  // A body that had ended or been broken off before we looked would otherwise read as an empty one.
+  const brokenOff =
+    body.errored ?? (body.destroyed && !body.readableEnded ? new Error('It was closed already.') : null);
+  try {
+    if (brokenOff) throw brokenOff;
+    yield* body.iterator({ destroyOnReturn: false });
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError(
+      'incomplete_body',
+      'The body ended before it was complete, and nothing was kept. Send it again.',
+      {
+        cause: error,
+      },
+    );
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/** `write` may take only a part of what it is given. */
+async function writeAll(file: FileHandle, piece: Uint8Array): Promise<void> {
+  for (let written = 0; written < piece.length; ) {
+    const { bytesWritten } = await file.write(piece, written);
+    written += bytesWritten;
+  }
+}
+
+async function requireRoom(folder: string, needed: number): Promise<void> {
+  const { bavail, bsize } = await statfs(folder).catch((error: unknown) => {
+    throw storageError(error);
+  });
+  if (bavail * bsize >= needed) return;
+  throw new AppError('insufficient_storage', 'The storage has no room for this file. Try again when there is room.');
+}
+
+function tooLarge(maxBytes: number): AppError {
+  return new AppError('payload_too_large', `The file is larger than the ${maxBytes} bytes that are accepted here.`);
+}
+
+function otherLength(declared: number, arrived: string): AppError {
+  const detail = `The body was announced with ${declared} bytes, but ${arrived} arrived. Nothing was kept; send it again.`;
+  return new AppError('incomplete_body', detail);
+}

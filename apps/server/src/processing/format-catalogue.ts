@@ -1,0 +1,134 @@
+import type { Format, ServiceStatus } from '@mds/contract';
+import { type Engine, type Format as EngineFormat, formats as registered } from '@mds/transcode';
+import type { FormatProofRepository } from '../db/delivery-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Logger } from '../logger.ts';
+import type { Presented } from '../read-api/presented.ts';
+
+/** How long a reader waits for the first proof of a new engine, and when a proof that could not be made is tried again. */
+const WAIT_MS = 20_000;
+const RETRY_MS = 30_000;
+
+export interface FormatCatalogueParts {
+  engine: Pick<Engine, 'proveFormats' | 'versions'>;
+  proofs: FormatProofRepository;
+  logger: Logger;
+  /** The formats to prove; the engine's own unless a test says otherwise. */
+  formats?: readonly EngineFormat[];
+  waitMs?: number;
+}
+
+/** The formats that this deployment accepts because its engine has decoded a sample of each. */
+export interface FormatCatalogue {
+  /** Takes up kept proofs; proves in the background what this engine has not proved yet. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` where it takes too long */
+  accepted(): Promise<Format[]>;
+  /** `degraded_performance` while a registered format is not proven; a first proof under way counts for nothing yet. */
+  state(): ServiceStatus;
+}
+
+type Proof = { formatId: string; ok: boolean; reason: string | null };
+
+/** {@link FormatCatalogue} whose proofs are kept, keyed by the engine's versions: only a new engine costs time. */
+export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalogue {
+  const { engine, proofs, logger } = parts;
+  const formats = parts.formats ?? registered;
+  const engineKey = JSON.stringify(Object.entries(engine.versions).sort(([a], [b]) => (a < b ? -1 : 1)));
+  let known: Map<string, Proof> | null = null;
+  let failed = false;
+  let stopped = false;
+  let saving: Promise<void> | null = null;
+  let retry: NodeJS.Timeout | undefined;
+  let announce: () => void = () => undefined;
+  const firstProof = new Promise<void>((resolve) => {
+    announce = resolve;
+  });
+
+  const take = (list: Proof[]) => {
+    known = new Map(list.map((proof) => [proof.formatId, proof]));
+    for (const { formatId, ok, reason } of list) {
+      if (!ok) logger.warn({ format: formatId, reason }, 'a format is not accepted: its sample does not decode');
+    }
+    announce();
+  };
+
+  /** Never rejects: what goes wrong is logged and tried again. */
+  const prove = async () => {
+    try {
+      const proven = await engine.proveFormats();
+      if (stopped) return;
+      const list = proven.map(({ id, ok, reason }) => ({ formatId: id, ok, reason: reason ?? null }));
+      take(list);
+      failed = false;
+      saving = proofs.save(engineKey, list);
+      await saving;
+    } catch (error) {
+      failed = true;
+      logger.error({ err: error }, 'the accepted formats could not be proved; this is tried again');
+      if (!stopped) retry = setTimeout(() => void prove(), RETRY_MS).unref();
+    }
+  };
+  return {
+    async start() {
+      const kept = await proofs.load(engineKey);
+      const complete = formats.every(({ id }) => kept.some(({ formatId }) => formatId === id));
+      if (complete) take(kept);
+      // A sample may have failed for want of memory or time, so failures are looked at again at every start.
+      if (!complete || kept.some(({ ok }) => !ok)) void prove();
+    },
+
+    async stop() {
+      stopped = true;
+      clearTimeout(retry);
+      // The engine may be busy for a minute, and what it says no longer matters; only a write must not be cut off.
+      await saving?.catch(() => undefined);
+    },
+
+    async accepted() {
+      if (known === null) await atMost(firstProof, parts.waitMs ?? WAIT_MS);
+      const proven = known;
+      if (proven === null) {
+        throw new AppError(
+          'unavailable',
+          'The service is still finding out which formats it can decode. Ask again in a few seconds.',
+          { headers: { 'Retry-After': '5' } },
+        );
+      }
+      return formats.filter(({ id }) => proven.get(id)?.ok).map(presentFormat);
+    },
+
+    state() {
+      if (failed) return 'degraded_performance';
+      const proven = known;
+      if (proven === null) return 'operational';
+      return formats.every(({ id }) => proven.get(id)?.ok) ? 'operational' : 'degraded_performance';
+    },
+  };
+}
+
+async function atMost(promise: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise, timeUp]);
+  clearTimeout(timer);
+}
+
+function presentFormat(format: EngineFormat): Presented<Format> {
+  const { image, video, audio } = format.codecs;
+  return {
+    id: format.id,
+    kind: format.kind,
+    container: format.container,
+    extensions: [...format.extensions],
+    content_types: [...format.contentTypes],
+    codecs: {
+      ...(image ? { image: [...image] } : {}),
+      ...(video ? { video: [...video] } : {}),
+      ...(audio ? { audio: [...audio] } : {}),
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { JobQueue } from '../jobs/job-queue.ts';
+import type { Logger } from '../logger.ts';
+
+export interface SupervisorParts {
+  /** The service's own entry. */
+  entry: string;
+  execArgv: string[];
+  /** The environment of the worker; its role is set here. */
+  env: NodeJS.ProcessEnv;
+  jobs: JobQueue;
+  logger: Logger;
+  timing?: Partial<SupervisorTiming>;
+}
+
+/** In milliseconds. */
+export interface SupervisorTiming {
+  /** Before the first restart; doubled with each that follows soon. */
+  firstDelayMs: number;
+  longestDelayMs: number;
+  /** A worker that lived for so long starts the delays anew. */
+  soundAfterMs: number;
+  /** From SIGTERM to SIGKILL. */
+  stopMs: number;
+}
+
+export interface SupervisorStats {
+  /** Process id of the worker; null while there is none. */
+  pid: number | null;
+  restarts: number;
+}
+
+/** Keeps a worker process alive beside the service. */
+export interface WorkerSupervisor {
+  start(): void;
+  /** Tells the worker that there is something in the queue. */
+  wake(): void;
+  stop(): Promise<void>;
+  readonly stats: SupervisorStats;
+}
+
+const TIMING: SupervisorTiming = { firstDelayMs: 250, longestDelayMs: 30_000, soundAfterMs: 60_000, stopMs: 15_000 };
+
+/**
+ * {@link WorkerSupervisor}: forks the service's own entry with `MDS_ROLES=worker`, so that a render that takes its process
+ * down, or starves it, leaves the one that answers requests alone. When the worker dies its leases are taken back at once,
+ * and another is started.
+ */
+export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor {
+  const { entry, execArgv, env, jobs, logger } = parts;
+  const timing = { ...TIMING, ...parts.timing };
+  let child: ChildProcess | null = null;
+  let gone: Promise<void> = Promise.resolve();
+  let restartTimer: NodeJS.Timeout | undefined;
+  let running = false;
+  let restarts = 0;
+  let soonDeaths = 0;
+
+  function launch(): void {
+    const bornAt = performance.now();
+    const worker = fork(entry, [], {
+      execArgv,
+      env: { ...env, MDS_ROLES: 'worker' },
+      // The service's stdout has a reader of its own; all that a worker says is log.
+      stdio: ['ignore', 2, 2, 'ipc'],
+    });
+    child = worker;
+    gone = new Promise((resolve) => {
+      let buried = false;
+      const bury = (how: Record<string, unknown>) => {
+        if (buried) return;
+        buried = true;
+        child = null;
+        takeBack(worker.pid)
+          .catch((error: unknown) =>
+            logger.error({ err: error }, 'the leases of a dead worker could not be taken back'),
+          )
+          .finally(() => {
+            if (running) scheduleRestart(performance.now() - bornAt, how);
+            resolve();
+          });
+      };
+      worker.once('exit', (exitCode, signal) => bury({ pid: worker.pid, exitCode, signal }));
+      // A process that could not be started has no exit.
+      worker.on('error', (error) => {
+        if (worker.pid === undefined) bury({ err: error });
+        else logger.warn({ err: error, pid: worker.pid }, 'the worker process could not be reached');
+      });
+    });
+  }
+
+  /** The leases of a process that is gone need not wait for the monitor. */
+  async function takeBack(pid: number | undefined): Promise<void> {
+    const dead = (await jobs.workers()).filter((worker) => worker.pid === pid).map(({ id }) => id);
+    for (const { token, worker } of await jobs.held()) {
+      if (dead.includes(worker)) await jobs.reclaim(token, { counted: running });
+    }
+    for (const id of dead) await jobs.workerGone(id);
+  }
+
+  function scheduleRestart(livedMs: number, how: Record<string, unknown>): void {
+    if (livedMs >= timing.soundAfterMs) soonDeaths = 0;
+    const delayMs = Math.min(timing.firstDelayMs * 2 ** soonDeaths, timing.longestDelayMs);
+    soonDeaths++;
+    restarts++;
+    logger.error({ ...how, delayMs }, 'the worker process ended; another will be started');
+    restartTimer = setTimeout(launch, delayMs);
+  }
+
+  return {
+    start() {
+      if (running) return;
+      running = true;
+      launch();
+    },
+
+    wake() {
+      // Not connected: it is starting or dying, and looks into the queue on its own when it is up.
+      if (child?.connected) child.send({ type: 'wake' }, () => undefined);
+    },
+
+    async stop() {
+      running = false;
+      clearTimeout(restartTimer);
+      const worker = child;
+      worker?.kill('SIGTERM');
+      const tooLong = setTimeout(() => worker?.kill('SIGKILL'), timing.stopMs);
+      await gone;
+      clearTimeout(tooLong);
+    },
+
+    get stats() {
+      return { pid: child?.pid ?? null, restarts };
+    },
+  };
+}

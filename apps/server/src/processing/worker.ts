@@ -1,0 +1,174 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RenderError } from '@mds/transcode';
+import { AppError } from '../http/app-error.ts';
+import { type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
+import type { Logger } from '../logger.ts';
+import { type ProcessingParts, processMedium } from './process-medium.ts';
+import { failureOf } from './processing-error.ts';
+
+export interface WorkerParts extends ProcessingParts {
+  id: string;
+  jobs: JobQueue;
+  concurrency: number;
+  logger: Logger;
+  timing?: Partial<WorkerTiming>;
+}
+
+/** In milliseconds. */
+export interface WorkerTiming {
+  /** Between two signs of life; a lease must outlast several of them. */
+  beatMs: number;
+  /** Between two looks at the queue when nobody wakes the worker. */
+  pollMs: number;
+  /** Before attempt 2, and ten times that before attempt 3. */
+  retryMs: number;
+  /** Without claiming, after the storage took no more. */
+  storagePauseMs: number;
+}
+
+/** Processes media as the queue hands them out. */
+export interface Worker {
+  /** Announces the worker and begins to claim. */
+  start(): void;
+  /** There is something in the queue: look now. */
+  wake(): void;
+  /** Claims no more and lets what runs finish for `graceMs` (default 10 s); what is left then goes back, uncounted. */
+  stop(options?: { graceMs: number }): Promise<void>;
+}
+
+const TIMING: WorkerTiming = { beatMs: 3_000, pollMs: 1_000, retryMs: 1_000, storagePauseMs: 10_000 };
+const DEFAULT_GRACE_MS = 10_000;
+
+const LEASE_LOST = 'the lease was taken away';
+const STOPPING = 'the worker is stopping';
+
+interface Run {
+  lease: Lease;
+  controller: AbortController;
+  done: Promise<void>;
+}
+
+/** {@link Worker}: `concurrency` media at once, each under a lease that it renews. */
+export function createWorker(parts: WorkerParts): Worker {
+  const { id, jobs, media, concurrency } = parts;
+  const timing = { ...TIMING, ...parts.timing };
+  const logger = parts.logger.child({ worker: id });
+  const runs = new Set<Run>();
+  let claiming: Promise<void> | null = null;
+  let wokenWhileClaiming = false;
+  let announced: Promise<void> = Promise.resolve();
+  let started = false;
+  let stopping = false;
+  let pausedUntil = 0;
+  let timers: NodeJS.Timeout[] = [];
+
+  function wake(): void {
+    if (!started || stopping || performance.now() < pausedUntil) return;
+    if (claiming !== null) {
+      wokenWhileClaiming = true;
+      return;
+    }
+    claiming = claim()
+      .catch((error: unknown) => logger.error({ err: error }, 'no job could be claimed'))
+      .finally(() => {
+        claiming = null;
+        if (!wokenWhileClaiming) return;
+        wokenWhileClaiming = false;
+        wake();
+      });
+  }
+
+  async function claim(): Promise<void> {
+    await announced;
+    while (!stopping && runs.size < concurrency) {
+      const lease = await jobs.claim(id);
+      if (lease === null) return;
+      const controller = new AbortController();
+      const run: Run = { lease, controller, done: Promise.resolve() };
+      runs.add(run);
+      run.done = work(lease, controller.signal).finally(() => {
+        runs.delete(run);
+        wake();
+      });
+    }
+  }
+
+  async function work(lease: Lease, signal: AbortSignal): Promise<void> {
+    const began = performance.now();
+    const log = logger.child({ mediaId: lease.mediaId, attempt: lease.attempt });
+    try {
+      const published = await processMedium(parts, lease, signal);
+      const ms = Math.round(performance.now() - began);
+      log.info({ ms }, published ? 'medium is ready' : 'the medium or its lease is gone; nothing was published');
+    } catch (error) {
+      // A failure to record the failure is the lease monitor's: the lease ends by itself and the job runs again.
+      await settle(lease, signal, error, log).catch((second: unknown) =>
+        log.error({ err: second, first: error }, 'the outcome of a job could not be recorded'),
+      );
+    }
+  }
+
+  /** Decides what becomes of a job that did not end well. */
+  async function settle(lease: Lease, signal: AbortSignal, error: unknown, log: Logger): Promise<void> {
+    if (signal.aborted && signal.reason === LEASE_LOST) {
+      log.info('stopped working on a medium whose lease was taken away');
+    } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
+      await jobs.giveBack(lease, { kind: 'released' });
+      log.info('gave a job back on the way out');
+    } else if (error instanceof AppError && error.code === 'insufficient_storage') {
+      // No medium is to blame for a full disk, and no attempt is worth anything before there is room.
+      pausedUntil = performance.now() + timing.storagePauseMs;
+      await jobs.giveBack(lease, { kind: 'released' });
+      log.error({ err: error }, 'the storage takes no more; pausing');
+    } else {
+      await settleFailure(lease, error, log);
+    }
+  }
+
+  async function settleFailure(lease: Lease, error: unknown, log: Logger): Promise<void> {
+    const failure = failureOf(error);
+    if (failure.retryable && lease.attempt < MAX_ATTEMPTS) {
+      const delayMs = timing.retryMs * 10 ** (lease.attempt - 1);
+      await jobs.giveBack(lease, { kind: 'retry', delayMs, reason: failure.message });
+      log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
+    } else if (await media.fail(lease, failure)) {
+      log.warn({ err: error, failure: failure.code }, 'the medium failed');
+    }
+  }
+
+  async function beat(): Promise<void> {
+    await jobs.workerBeat({ id, pid: process.pid, concurrency });
+    for (const { lease, controller } of runs) {
+      if (!(await jobs.renew(lease))) controller.abort(LEASE_LOST);
+    }
+  }
+
+  return {
+    start() {
+      if (started) return;
+      started = true;
+      const beatAndLog = () =>
+        beat().catch((error: unknown) => logger.error({ err: error }, 'the worker could not renew its leases'));
+      // Announced before the first claim, so that whoever sees a lease can tell whose it is.
+      announced = beatAndLog();
+      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(wake, timing.pollMs)];
+      wake();
+    },
+
+    wake,
+
+    async stop({ graceMs } = { graceMs: DEFAULT_GRACE_MS }) {
+      if (!started || stopping) return;
+      stopping = true;
+      await claiming;
+      const finished = Promise.all([...runs].map(({ done }) => done));
+      const enough = new AbortController();
+      await Promise.race([finished, delay(graceMs, undefined, { signal: enough.signal }).catch(() => undefined)]);
+      enough.abort();
+      for (const { controller } of runs) controller.abort(STOPPING);
+      await finished;
+      for (const timer of timers) clearInterval(timer);
+      await jobs.workerGone(id).catch((error: unknown) => logger.warn({ err: error }, 'the worker could not sign off'));
+    },
+  };
+}

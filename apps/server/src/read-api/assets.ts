@@ -1,0 +1,42 @@
+import type { Asset, AssetList } from '@mds/contract';
+import { readApi } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { AssetRecord, AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import { findCity } from '../regions/city-catalogue.ts';
+import { type Presented, timestamp } from './presented.ts';
+
+function presentAsset(asset: AssetRecord): Presented<Asset> {
+  return {
+    id: asset.id,
+    created_at: timestamp(asset.createdAtMs),
+    path: asset.path,
+    bytes: asset.bytes,
+    cache_status: asset.cacheStatus,
+  };
+}
+
+/** `GET /api/v1/assets`: what was requested lately, of one region or of all. */
+export function createAssetHandlers(parts: {
+  assets: Pick<AssetRepository, 'latest'>;
+  regions: Pick<RegionRepository, 'find'>;
+}) {
+  const isRegion = async (code: string) => findCity(code) !== null || (await parts.regions.find(code)) !== null;
+
+  return initServer().router(readApi.assets, {
+    list: async ({ query: { limit, region } }) => {
+      if (region !== undefined && !(await isRegion(region))) throw unknownRegion();
+      const assets = await parts.assets.latest({ limit, region: region ?? null });
+      const body: Presented<AssetList> = { object: 'list', data: assets.map(presentAsset) };
+      return { status: 200, body };
+    },
+  });
+}
+
+function unknownRegion(): AppError {
+  return new AppError(
+    'unknown_region',
+    'There is no region with this code. GET /api/v1/regions lists the ones that are served; leave region out for all of them.',
+    { issues: [{ in: 'query', path: 'region', message: 'must be a region code such as fra1' }] },
+  );
+}

@@ -1,0 +1,26 @@
+import type { Region, RegionList } from '@mds/contract';
+import { readApi } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
+import type { Presented } from './presented.ts';
+
+function presentRegion(region: RegionState): Presented<Region> {
+  return {
+    code: region.code,
+    name: region.name,
+    zone: region.zone,
+    country: region.country,
+    status: region.status,
+  };
+}
+
+/** `GET /api/v1/regions`: the points of presence and what the monitor measured of them. */
+export function createRegionHandlers(parts: { regionMonitor: Pick<RegionMonitor, 'states'> }) {
+  return initServer().router(readApi.regions, {
+    list: async () => {
+      const regions = await parts.regionMonitor.states();
+      const body: Presented<RegionList> = { object: 'list', data: regions.map(presentRegion) };
+      return { status: 200, body };
+    },
+  });
+}

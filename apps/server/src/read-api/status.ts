@@ -1,0 +1,15 @@
+import type { Status } from '@mds/contract';
+import { readApi } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { StatusBoard } from '../status/status-board.ts';
+import type { Presented } from './presented.ts';
+
+/** `GET /api/v1/status`: the board as it stands; 200 whatever it says. */
+export function createStatusHandlers(parts: { statusBoard: Pick<StatusBoard, 'document'> }) {
+  return initServer().router(readApi.status, {
+    get: async () => {
+      const body: Presented<Status> = parts.statusBoard.document();
+      return { status: 200, body };
+    },
+  });
+}

@@ -1,0 +1,137 @@
+import { type ServiceStatus, type Status, type StatusComponent, worstStatus } from '@mds/contract';
+import type { Logger } from '../logger.ts';
+import { timestamp } from '../read-api/presented.ts';
+import type { RegionIdentity } from '../regions/region-identity.ts';
+import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
+import { createSettled, type Settled } from '../regions/settled.ts';
+
+/** A look at one part of the deployment. */
+export interface Probe {
+  /** The component's name, for people. */
+  name: string;
+  /** Looks at the part now. Whatever it throws is a `major_outage`; so is taking longer than it is given. */
+  check(signal: AbortSignal): Promise<ServiceStatus>;
+}
+
+export interface StatusBoardParts {
+  probes: Probe[];
+  /** Each region is a component of its own, with the state that its monitor settled on. */
+  regionMonitor: Pick<RegionMonitor, 'states'>;
+  /** The region that answers. */
+  region: RegionIdentity;
+  logger: Logger;
+  /** Time between two rounds of probes, and what one probe may take. */
+  intervalMs?: number;
+  timeoutMs?: number;
+  /** The wall clock, milliseconds since the epoch. */
+  now?: () => number;
+}
+
+/** What is known of every part of the deployment, kept current in the background so that asking costs nothing. */
+export interface StatusBoard {
+  /** Probes everything once, then goes on in the background. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** The document as of the latest round. */
+  document(): Status;
+  /** One round of all probes. */
+  tick(): Promise<void>;
+}
+
+/** {@link StatusBoard}. A component changes its state when two rounds in a row agree; the first round counts at once. */
+export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
+  const { probes, regionMonitor, region, logger } = parts;
+  const timeoutMs = parts.timeoutMs ?? 5_000;
+  const now = parts.now ?? Date.now;
+  const settled = new Map<string, Settled<ServiceStatus>>();
+  const stopping = new AbortController();
+  let components: StatusComponent[] = [];
+  let regionComponents: StatusComponent[] = [];
+  let updatedAtMs = now();
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | null = null;
+
+  const checkOne = async (probe: Probe): Promise<ServiceStatus> => {
+    const deadline = AbortSignal.any([AbortSignal.timeout(timeoutMs), stopping.signal]);
+    try {
+      return await Promise.race([probe.check(deadline), rejection(deadline)]);
+    } catch (error) {
+      if (!stopping.signal.aborted) logger.warn({ err: error, component: probe.name }, 'a probe failed');
+      return 'major_outage';
+    }
+  };
+
+  const round = async () => {
+    const states = await Promise.all(probes.map(checkOne));
+    if (stopping.signal.aborted) return;
+    const next = probes.map(({ name }, index): StatusComponent => {
+      const history = settled.get(name) ?? createSettled<ServiceStatus>();
+      settled.set(name, history);
+      return { name, status: history.observe(states[index] ?? 'major_outage') };
+    });
+    for (const { name, status } of next) {
+      const before = components.find((component) => component.name === name)?.status ?? 'operational';
+      if (before !== status)
+        logger.info({ component: name, from: before, to: status }, 'a component changed its state');
+    }
+    components = next;
+    try {
+      regionComponents = nameRegions(await regionMonitor.states());
+    } catch (error) {
+      // The database component tells of it; the regions stay as they were last seen.
+      logger.warn({ err: error }, 'the states of the regions could not be read');
+    }
+    updatedAtMs = now();
+  };
+
+  const tick = (): Promise<void> => {
+    running ??= round().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+
+  return {
+    async start() {
+      await tick();
+      timer = setInterval(() => {
+        tick().catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
+      }, parts.intervalMs ?? 5_000).unref();
+    },
+
+    async stop() {
+      clearInterval(timer);
+      stopping.abort();
+      await running;
+    },
+
+    document() {
+      const all = [...components, ...regionComponents];
+      return {
+        status: worstStatus(all.map(({ status }) => status)),
+        version: 'v1',
+        region: region.name,
+        components: all,
+        updated_at: timestamp(updatedAtMs),
+      };
+    },
+
+    tick,
+  };
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const fail = () => reject(signal.reason);
+    if (signal.aborted) fail();
+    else signal.addEventListener('abort', fail, { once: true });
+  });
+}
+
+/** `Region Frankfurt`; with its code where several regions are in one city. */
+function nameRegions(regions: RegionState[]): StatusComponent[] {
+  return regions.map(({ code, name, status }) => {
+    const alone = regions.filter((other) => other.name === name).length === 1;
+    return { name: `Region ${name}${alone ? '' : ` (${code})`}`, status };
+  });
+}

@@ -1,0 +1,64 @@
+/** What a ratio must reach: at most, or at least, so much. */
+export type Goal = { readonly says: string } & ({ readonly atMost: number } | { readonly atLeast: number });
+
+/** A measured ratio of our side to the other, with the smallest and the largest that any one round gave. */
+export interface Ratio {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** Rows of text under headings; the first column is left-aligned, the others right. */
+export interface Table {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** What a run gives back. `problems` are outputs that were not as they must be: any of them fails the benchmark. */
+export interface Outcome<Names extends string = string> {
+  readonly ratios: Readonly<Record<Names, Ratio>>;
+  readonly tables: readonly Table[];
+  readonly problems: readonly string[];
+  /** Sentences that a reader of the figures must know. */
+  readonly notes: readonly string[];
+}
+
+/** What a benchmark cannot run without, and what to do where it is missing. */
+export type Need =
+  | { readonly program: string; readonly hint: string }
+  | { readonly file: string; readonly hint: string };
+
+export interface RunContext {
+  /** Alternating rounds, at least 5. */
+  readonly rounds: number;
+  /** Less of everything but rounds: to try a change, not to publish. */
+  readonly quick: boolean;
+  /** Tells the person who waits what is being done. */
+  readonly progress: (message: string) => void;
+}
+
+/** One claim about speed or size, and how it is measured. */
+export interface Benchmark<Names extends string = string> {
+  readonly name: string;
+  /** The work that is done. */
+  readonly what: string;
+  /** What a user would pick instead. */
+  readonly against: string;
+  readonly goals: Readonly<Record<Names, Goal>>;
+  readonly needs: readonly Need[];
+  /** Runs only when it is named: a tool for those who choose settings. */
+  readonly onDemand?: boolean;
+  run(context: RunContext): Promise<Outcome<Names>>;
+}
+
+/** Declares a benchmark; a goal without a ratio, or a ratio without a goal, does not compile. */
+export function defineBenchmark<const Names extends string>(benchmark: Benchmark<Names>): Benchmark<Names> {
+  return benchmark;
+}
+
+/** Whether a ratio reaches its goal. Four decimals count: below that is the clock's noise. */
+export function reaches(goal: Goal, { value }: Ratio): boolean {
+  const rounded = Math.round(value * 10_000) / 10_000;
+  return 'atMost' in goal ? rounded <= goal.atMost : rounded >= goal.atLeast;
+}

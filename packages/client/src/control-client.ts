@@ -1,0 +1,119 @@
+import type { MediaDetail, MediaStatus } from '@mds/contract';
+import { isNotFoundError } from './error-guards.ts';
+import { type PagePromise, pagePromise } from './page.ts';
+import type { ListOptions } from './read-client.ts';
+import { controlRoutes } from './routes.ts';
+import type { RequestOptions, Transport } from './transport.ts';
+import { type UploadBody, type UploadProgress, uploadSource } from './upload-source.ts';
+import { type WaitOptions, waitUntilReady } from './wait-until-ready.ts';
+
+/** How to ingest a file. */
+export interface IngestOptions extends RequestOptions {
+  /** The name that the file had; only ever shown. At most 255 characters. */
+  filename?: string | undefined;
+  /** `allow` makes another medium of bytes that the project has already; default `existing`. */
+  duplicate?: 'existing' | 'allow' | undefined;
+  /**
+   * Makes a repetition of this very request safe, by this client or by you: it gives the medium that the first one made.
+   * Where the body can be sent again, one is made up if you give none, so that the client's own retries are safe.
+   */
+  idempotencyKey?: string | undefined;
+  /** Length of the body, where you know it and the body does not: a stream's. Lets the service refuse at once what is too large. */
+  bytes?: number | undefined;
+  /** Called for every piece that goes out; from 0 again where the upload had to begin anew. Not called where a browser sends a Blob. */
+  onProgress?: ((progress: UploadProgress) => void) | undefined;
+}
+
+/** What became of an ingest. */
+export interface Ingested {
+  media: MediaDetail;
+  /** False where the project had these bytes already, and `media` is the medium that has them. */
+  created: boolean;
+}
+
+/** Which page of the operator's list. */
+export interface DetailListOptions extends ListOptions {
+  /** Only media in this state. */
+  status?: MediaStatus | undefined;
+}
+
+/**
+ * The operator's API. Every call needs the client to have a token; without one it throws {@link MissingTokenError} and
+ * sends nothing. The token's scope decides what is allowed ({@link ForbiddenError}).
+ */
+export interface ControlClient {
+  media: {
+    /**
+     * Uploads a file; what it is, the service reads from its bytes. Resolves once it is stored safely, while processing is
+     * still ahead: see `waitUntilReady`. Tried again after a failure where the body can be sent again.
+     * @throws InvalidRequestError for what is not accepted, its `code` saying why
+     */
+    ingest(body: UploadBody, options?: IngestOptions): Promise<Ingested>;
+    /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
+    list(options?: DetailListOptions): PagePromise<MediaDetail>;
+    /** A medium in detail. */
+    get(id: string, options?: RequestOptions): Promise<MediaDetail>;
+    /**
+     * Processes a failed medium again. Not repeated by the client.
+     * @throws ConflictError where it has not failed
+     */
+    retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
+    /** Deletes a medium and its renditions. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
+    /**
+     * Asks again and again, ever less often, until the medium is ready.
+     * @throws MediaFailedError with the failure where it fails; TimeoutError after `timeoutMs`
+     */
+    waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
+  };
+}
+
+/** Makes the {@link ControlClient} over a transport. */
+export function createControlClient(transport: Transport): ControlClient {
+  const get = async (id: string, { signal }: RequestOptions = {}): Promise<MediaDetail> =>
+    (await transport.call(controlRoutes.get, { params: { id } }, { signal, authorize: true })).body;
+
+  return {
+    media: {
+      async ingest(body, options = {}) {
+        const upload = await uploadSource(body, options.bytes, options.onProgress);
+        const idempotencyKey = options.idempotencyKey ?? (upload.replayable ? randomKey() : undefined);
+        const headers: Record<string, string> = { 'content-type': 'application/octet-stream' };
+        // Browsers set the length themselves, and let nobody else.
+        if (upload.bytes !== null && !('document' in globalThis)) headers['content-length'] = String(upload.bytes);
+        const answer = await transport.call(
+          controlRoutes.ingest,
+          {
+            query: { filename: options.filename, duplicate: options.duplicate },
+            headers: { 'idempotency-key': idempotencyKey },
+          },
+          { signal: options.signal, authorize: true, upload, headers, repeatable: idempotencyKey !== undefined },
+        );
+        return { media: answer.body, created: answer.status === 201 };
+      },
+      list: ({ limit, cursor, status, signal } = {}) =>
+        pagePromise(async (at) => {
+          const query = { limit, cursor: at, status };
+          return (await transport.call(controlRoutes.list, { query }, { signal, authorize: true })).body;
+        }, cursor),
+      get,
+      retry: async (id, { signal } = {}) =>
+        (await transport.call(controlRoutes.retry, { params: { id } }, { signal, authorize: true })).body,
+      async delete(id, { signal } = {}) {
+        try {
+          await transport.call(controlRoutes.delete, { params: { id } }, { signal, authorize: true });
+        } catch (error) {
+          // The attempt before this one went through, and only its answer was lost.
+          if (isNotFoundError(error) && error.code === 'media_not_found' && error.attempts > 1) return;
+          throw error;
+        }
+      },
+      waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), id, options),
+    },
+  };
+}
+
+/** 128 random bits in hex. Not randomUUID, which browsers keep from pages without TLS. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,154 @@
+import {
+  buildDeliveryPath,
+  type Manifest,
+  type ManifestRendition,
+  type Media,
+  type MediaDetail,
+  type MediaRendition,
+  parseDeliveryPath,
+  type Rendition,
+} from '@mds/contract';
+import { ConfigurationError } from './errors.ts';
+
+/** A medium as the service describes it, or its id. */
+export type MediaReference = string | Pick<Media, 'id'>;
+
+/** Which form of a rendition to point to. */
+export interface UrlOptions {
+  /** File name extension without its dot. Without one, the service chooses the format by Accept (pictures alone). */
+  extension?: string | undefined;
+  /** Eight hex digits: that very revision, cached for ever. Needs `extension`. */
+  revision?: string | undefined;
+}
+
+/** A preset of `client.renditions.list()`, as far as a srcset needs it. */
+export type SrcsetPreset = Pick<Rendition, 'name' | 'kind' | 'source_kinds' | 'extension' | 'width' | 'height'>;
+
+/** What goes into a srcset. */
+export interface SrcsetOptions {
+  /** File name extension without its dot; default `webp`. */
+  extension?: string | undefined;
+  /** Name the revisions that are cached for ever. Only where the medium's renditions are known; default false. */
+  immutable?: boolean | undefined;
+  /** The deployment's own presets (`client.renditions.list()`), where they are not the service's defaults. */
+  presets?: readonly SrcsetPreset[] | undefined;
+}
+
+/** A medium that a srcset can be made for; the more is known about it, the better. */
+export type SrcsetMedia = MediaReference | Media | MediaDetail | Manifest;
+
+/** The image presets of a deployment that sets none, each a box. */
+const DEFAULT_PRESETS: readonly SrcsetPreset[] = [
+  preset('thumb', 'webp', 320),
+  preset('small', 'webp', 640),
+  preset('medium', 'webp', 1280),
+  preset('medium', 'avif', 1280),
+  preset('medium', 'jpg', 1280),
+  preset('large', 'webp', 2048),
+];
+
+function preset(name: string, extension: string, edge: number): SrcsetPreset {
+  return { name, kind: 'image', source_kinds: ['image'], extension, width: edge, height: edge };
+}
+
+/**
+ * The address of a rendition. Makes no request: whether the rendition is there, is not known.
+ * @param baseUrl without a slash at its end
+ * @throws ConfigurationError where id, name, extension or revision cannot be part of a delivery path
+ */
+export function deliveryUrl(baseUrl: string, media: MediaReference, name: string, options: UrlOptions = {}): string {
+  const id = idOf(media);
+  const { extension, revision } = options;
+  if (revision !== undefined && extension === undefined) {
+    throw new ConfigurationError('a revision is of one format: give its extension too');
+  }
+  return (
+    baseUrl +
+    checkedPath(
+      extension === undefined
+        ? buildDeliveryPath({ kind: 'negotiated', id, name })
+        : buildDeliveryPath({ kind: 'rendition', id, name, extension, revision: revision ?? null }),
+    )
+  );
+}
+
+/**
+ * The address of a medium's manifest.
+ * @param baseUrl without a slash at its end
+ * @throws ConfigurationError where the id is none
+ */
+export function manifestUrl(baseUrl: string, media: MediaReference): string {
+  return baseUrl + checkedPath(buildDeliveryPath({ kind: 'manifest', id: idOf(media) }));
+}
+
+/**
+ * The value of an `<img srcset>`: addresses with their widths, smallest first.
+ *
+ * - With renditions (a manifest, or a medium in detail): the pictures that are there, with their true widths.
+ * - With `width` and `height` (a medium of the list): the presets' widths, computed as the service scales: into the
+ *   preset's box, shape kept, never enlarged. Of several presets that come out equally wide, the first is named.
+ * - With an id alone: the presets' own widths, which a smaller or an upright picture does not reach.
+ *
+ * Empty for what is not a picture: renditions of video and audio are no choice of sizes.
+ * @param baseUrl without a slash at its end
+ */
+export function srcset(baseUrl: string, media: SrcsetMedia, options: SrcsetOptions = {}): string {
+  const extension = options.extension ?? 'webp';
+  const known = renditionsOf(media);
+  if (known) {
+    if (typeof media === 'object' && 'kind' in media && media.kind !== 'image') return '';
+    return join(
+      known
+        .filter((rendition) => rendition.extension === extension && rendition.content_type.startsWith('image/'))
+        .map((rendition) => ({
+          url: absoluteUrl(baseUrl, options.immutable ? rendition.immutable_url : rendition.url),
+          width: rendition.width ?? 0,
+        })),
+    );
+  }
+  if (typeof media === 'object' && 'content_type' in media && !media.content_type.startsWith('image/')) return '';
+  return join(
+    (options.presets ?? DEFAULT_PRESETS)
+      .filter((it) => it.extension === extension && it.kind === 'image' && it.source_kinds.includes('image'))
+      .map((it) => ({ url: deliveryUrl(baseUrl, media, it.name, { extension }), width: renderedWidth(it, media) })),
+  );
+}
+
+/** Completes an address that the service gave as a path. */
+export function absoluteUrl(baseUrl: string, url: string): string {
+  return url.startsWith('/') && !url.startsWith('//') ? baseUrl + url : new URL(url, `${baseUrl}/`).href;
+}
+
+function renditionsOf(media: SrcsetMedia): (ManifestRendition | MediaRendition)[] | null {
+  if (typeof media === 'string' || !('renditions' in media)) return null;
+  return [...media.renditions].filter((rendition) => !('state' in rendition) || rendition.state === 'ready');
+}
+
+function renderedWidth(preset: SrcsetPreset, media: SrcsetMedia): number {
+  if (typeof media === 'string' || !('width' in media) || !media.width || !media.height) return preset.width ?? 0;
+  const scale = Math.min(
+    1,
+    (preset.width ?? Number.POSITIVE_INFINITY) / media.width,
+    (preset.height ?? Number.POSITIVE_INFINITY) / media.height,
+  );
+  return Math.max(1, Math.round(media.width * scale));
+}
+
+function join(candidates: { url: string; width: number }[]): string {
+  const seen = new Set<number>();
+  return candidates
+    .toSorted((a, b) => a.width - b.width)
+    .filter(({ width }) => width > 0 && !seen.has(width) && seen.add(width))
+    .map(({ url, width }) => `${url} ${width}w`)
+    .join(', ');
+}
+
+function idOf(media: MediaReference): string {
+  return typeof media === 'string' ? media : media.id;
+}
+
+/** The grammar has no character that needs encoding: what it cannot read back is no part of it, `..` included. */
+function checkedPath(path: string): string {
+  if (parseDeliveryPath(path) === null) throw new ConfigurationError(`${JSON.stringify(path)} is not a delivery path`);
+  return path;
+}

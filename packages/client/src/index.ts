@@ -1,0 +1,62 @@
+export type {
+  Asset,
+  AssetList,
+  Format,
+  FormatList,
+  Manifest,
+  ManifestRendition,
+  Media,
+  MediaDetail,
+  MediaFailure,
+  MediaKind,
+  MediaRendition,
+  MediaStatus,
+  Problem,
+  ProblemCode,
+  ProblemIssue,
+  Region,
+  RegionList,
+  Rendition,
+  RenditionList,
+  RenditionState,
+  ServiceStatus,
+  Status,
+  StatusComponent,
+  VersionIndex,
+} from '@mds/contract';
+export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
+export type { ControlClient, DetailListOptions, Ingested, IngestOptions } from './control-client.ts';
+export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
+export {
+  isApiError,
+  isAuthError,
+  isConflictError,
+  isConnectionError,
+  isInvalidRequestError,
+  isMdsError,
+  isMediaFailedError,
+  isNotFoundError,
+  isRateLimitError,
+  isTimeoutError,
+} from './error-guards.ts';
+export {
+  ApiError,
+  ConfigurationError,
+  ConflictError,
+  ConnectionError,
+  ForbiddenError,
+  InvalidRequestError,
+  MdsError,
+  MediaFailedError,
+  MissingTokenError,
+  NotFoundError,
+  RateLimitError,
+  TimeoutError,
+  UnauthorizedError,
+} from './errors.ts';
+export type { ClientOptions, Fetch } from './options.ts';
+export type { Page, PagePromise } from './page.ts';
+export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';
+export type { RequestOptions } from './transport.ts';
+export type { UploadBody, UploadContent, UploadProgress } from './upload-source.ts';
+export type { WaitOptions } from './wait-until-ready.ts';

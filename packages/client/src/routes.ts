@@ -1,0 +1,48 @@
+import type { controlApi, readApi } from '@mds/contract';
+import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
+
+declare const contractRoute: unique symbol;
+
+/**
+ * Method and path of one route of the contract, tied to it by type: what a call takes and answers is
+ * inferred from `R`. The schemas themselves stay out of the program: nothing here is validated at run time, so
+ * that a newer server's fields and values pass.
+ */
+export interface Route<R extends AppRoute> {
+  readonly method: R['method'];
+  readonly path: R['path'];
+  readonly [contractRoute]?: R;
+}
+
+type RoutesOf<T> = { readonly [K in keyof T]: T[K] extends AppRoute ? Route<T[K]> : RoutesOf<T[K]> };
+
+/** Path parameters, query and headers that the contract has for a route. */
+export type RequestOf<R extends AppRoute> = Pick<
+  ClientInferRequest<R>,
+  Extract<keyof ClientInferRequest<R>, 'params' | 'query' | 'headers'>
+>;
+
+type Success = 200 | 201 | 202 | 204;
+
+/** What the contract has a route answer when it goes well. */
+export type AnswerOf<R extends AppRoute> = Extract<ClientInferResponses<R>, { status: Success }>;
+
+/** The read API. Does not compile when a route of the contract is missing here, or has another method or path. */
+export const readRoutes: RoutesOf<typeof readApi> = {
+  media: { list: { method: 'GET', path: '/api/v1/media' } },
+  regions: { list: { method: 'GET', path: '/api/v1/regions' } },
+  assets: { list: { method: 'GET', path: '/api/v1/assets' } },
+  status: { get: { method: 'GET', path: '/api/v1/status' } },
+  index: { get: { method: 'GET', path: '/api/v1' } },
+  formats: { list: { method: 'GET', path: '/api/v1/formats' } },
+  renditions: { list: { method: 'GET', path: '/api/v1/renditions' } },
+};
+
+/** The control API; every route needs a token. */
+export const controlRoutes: RoutesOf<typeof controlApi> = {
+  ingest: { method: 'POST', path: '/control/v1/media' },
+  list: { method: 'GET', path: '/control/v1/media' },
+  get: { method: 'GET', path: '/control/v1/media/:id' },
+  retry: { method: 'POST', path: '/control/v1/media/:id/retry' },
+  delete: { method: 'DELETE', path: '/control/v1/media/:id' },
+};

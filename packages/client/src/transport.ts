@@ -1,0 +1,198 @@
+import type { AppRoute } from '@ts-rest/core';
+import { errorOf, jsonOf } from './answer.ts';
+import {
+  ApiError,
+  ConfigurationError,
+  ConnectionError,
+  MissingTokenError,
+  type RequestLine,
+  TimeoutError,
+} from './errors.ts';
+import type { Settings } from './options.ts';
+import { retryDelayMs } from './retry.ts';
+import type { AnswerOf, RequestOf, Route } from './routes.ts';
+import { sleep } from './sleep.ts';
+import type { OpenBody, UploadSource } from './upload-source.ts';
+
+/** What a caller may say about any one request. */
+export interface RequestOptions {
+  /** Ends the request, its retries and their waits; what is thrown is the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/** How one request differs from the plain ones. */
+export interface SendOptions extends RequestOptions {
+  /** Sends the token, and refuses to go without one. */
+  authorize?: boolean;
+  /** Whether it may be repeated after a failure. */
+  repeatable?: boolean;
+  headers?: Record<string, string>;
+  upload?: UploadSource;
+}
+
+/** Sends requests to one service: headers, time limits, retries, errors. */
+export interface Transport {
+  /** Sends a request of the contract; the types of what goes in and what comes out are the contract's. */
+  call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<AnswerOf<R>>;
+  /** GETs any address. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  get(url: string, options: SendOptions): Promise<Response>;
+  /** GETs JSON from any address of which the caller knows the shape. */
+  getJson(url: string, options: SendOptions): Promise<unknown>;
+}
+
+interface Outgoing extends RequestLine {
+  options: SendOptions;
+}
+
+/** Makes the {@link Transport} of a client. */
+export function createTransport(settings: Settings): Transport {
+  return {
+    async call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options: SendOptions = {}) {
+      const { params, query, headers } = request as { params?: Parameters; query?: Parameters; headers?: Parameters };
+      const outgoing = {
+        method: route.method,
+        url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
+        options: {
+          // DELETE is idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
+          repeatable: route.method === 'GET' || route.method === 'DELETE',
+          ...options,
+          headers: { accept: 'application/json', ...definedOnly(headers), ...options.headers },
+        },
+      };
+      return send(settings, outgoing, async (response) => {
+        const body = await jsonOf(outgoing, response);
+        // The contract's promise about this route; nothing checks it here, see Route.
+        return { status: response.status, body, headers: response.headers } as AnswerOf<R>;
+      });
+    },
+    get: (url, options) =>
+      send(settings, { method: 'GET', url, options: { repeatable: true, ...options } }, (response) =>
+        Promise.resolve(response),
+      ),
+    getJson: (url, options) => {
+      const line = { method: 'GET', url };
+      return send(settings, { ...line, options: { repeatable: true, ...options } }, (response) =>
+        jsonOf(line, response),
+      );
+    },
+  };
+}
+
+type Parameters = Record<string, string | number | undefined>;
+
+async function send<T>(settings: Settings, outgoing: Outgoing, read: (response: Response) => Promise<T>): Promise<T> {
+  const { repeatable, signal, upload } = outgoing.options;
+  const maxAttempts = 1 + (repeatable && (upload?.replayable ?? true) ? settings.maxRetries : 0);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptOnce(settings, outgoing, read);
+    } catch (error) {
+      if (error instanceof ApiError) error.attempts = attempt;
+      const delayMs = attempt < maxAttempts ? retryDelayMs(error, attempt) : null;
+      if (delayMs === null) throw error;
+      await sleep(delayMs, signal);
+    }
+  }
+}
+
+async function attemptOnce<T>(
+  settings: Settings,
+  outgoing: Outgoing,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
+  const { method, url, options } = outgoing;
+  const headers = headersOf(settings, options);
+  options.signal?.throwIfAborted();
+
+  const clock = startClock(settings.timeoutMs, () => timeoutOf(outgoing, settings.timeoutMs));
+  const signal = options.signal ? AbortSignal.any([options.signal, clock.signal]) : clock.signal;
+  let body: OpenBody | undefined;
+  try {
+    body = options.upload?.open(clock.restart);
+    if (body?.unobserved) clock.stop();
+    const response = await settings.fetch(url, { method, headers, signal, ...body?.init });
+    if (!response.ok && response.status !== 304) throw await errorOf(outgoing, response);
+    return await read(response);
+  } catch (error) {
+    if (options.signal?.aborted) throw options.signal.reason;
+    if (clock.signal.aborted) throw clock.signal.reason;
+    if (error instanceof ApiError) throw error;
+    const failure = body?.failure();
+    if (failure) throw failure;
+    throw connectionErrorOf(outgoing, error);
+  } finally {
+    clock.stop();
+    body?.close();
+  }
+}
+
+function headersOf(settings: Settings, options: SendOptions): Record<string, string> {
+  const headers = { ...options.headers };
+  if (settings.userAgent !== null) headers['user-agent'] = settings.userAgent;
+  if (options.authorize) {
+    if (settings.token === null) {
+      throw new MissingTokenError('the control API needs a token: createClient({ baseUrl, token })');
+    }
+    headers['authorization'] = `Bearer ${settings.token}`;
+  }
+  return headers;
+}
+
+/** A time limit that can begin anew. */
+function startClock(timeoutMs: number, reason: () => TimeoutError) {
+  const controller = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stopped = timeoutMs === 0;
+  const start = () => {
+    if (!stopped) timer = setTimeout(() => controller.abort(reason()), timeoutMs);
+  };
+  start();
+  return {
+    signal: controller.signal,
+    restart() {
+      clearTimeout(timer);
+      start();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function timeoutOf({ method, url, options }: Outgoing, timeoutMs: number): TimeoutError {
+  const what = options.upload ? 'neither took more of the body nor answered' : 'gave no answer';
+  return new TimeoutError(`${method} ${url} ${what} within ${timeoutMs} ms`, timeoutMs);
+}
+
+function connectionErrorOf(line: RequestLine, error: unknown): ConnectionError {
+  // fetch says "fetch failed" and keeps the reason in `cause`, one for each address where a name has several.
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const root = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
+  const code =
+    typeof root === 'object' && root !== null && 'code' in root && typeof root.code === 'string' ? root.code : null;
+  const reason = root instanceof Error && root.message ? root.message : String(root);
+  return new ConnectionError({ method: line.method, url: line.url }, reason, code, error);
+}
+
+function fillPath(path: string, params: Parameters = {}): string {
+  return path.replace(/:([a-z]+)/g, (_, name: string) => {
+    const value = params[name];
+    // "." and ".." would be resolved away and make it another path; they survive percent-encoding.
+    if (value === undefined || /^\.{0,2}$/.test(String(value))) {
+      throw new ConfigurationError(`${JSON.stringify(value ?? '')} cannot stand for ${name} in ${path}`);
+    }
+    return encodeURIComponent(value);
+  });
+}
+
+function queryString(query: Parameters = {}): string {
+  const search = new URLSearchParams(definedOnly(query)).toString();
+  return search && `?${search}`;
+}
+
+function definedOnly(values: Parameters = {}): Record<string, string> {
+  const defined: Record<string, string> = {};
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) defined[name] = String(value);
+  return defined;
+}

@@ -1,0 +1,204 @@
+import { mkdir } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from './errors.ts';
+import { formats } from './formats.ts';
+import { type IdentifiedFile, parseIdentified } from './identified.ts';
+import {
+  type ChildExit,
+  createIsolate,
+  IsolateError,
+  type IsolateFailure,
+  type IsolateStats,
+  TaskError,
+} from './isolate.ts';
+import { defaultLimits, type EngineLimits } from './limits.ts';
+import type { PlannedRendition } from './plan.ts';
+import type { ProvenFormat } from './prove.ts';
+import type { RenderProgress, RenderResult } from './render/result.ts';
+import type { IdentifyInput, ProveInput, RenderInput } from './tasks.ts';
+import { engineVersions } from './versions.ts';
+
+/** One file to make renditions of. Paths may be relative to the caller's working directory. */
+export interface RenderJob {
+  path: string;
+  source: IdentifiedFile;
+  plan: PlannedRendition[];
+  /** Made where it does not exist. Files are `name.extension` in it, each whole from the moment it has that name. */
+  outDir: string;
+}
+
+/** The media engine: untrusted bytes go in, facts and renditions come out; decoding happens in other processes. */
+export interface Engine {
+  /**
+   * Says what a file is. Throws a `MediaRejectedError`; for an aborted or stopped call, a `RenderError` with code `aborted`.
+   */
+  identify(path: string, options?: { signal?: AbortSignal | undefined }): Promise<IdentifiedFile>;
+  /**
+   * Makes the renditions planned as `make`. A rendition that fails alone is in the result; a source that gives nothing, or a
+   * process that dies, throws a `RenderError`.
+   */
+  render(
+    job: RenderJob,
+    options?: { signal?: AbortSignal | undefined; onProgress?: ((progress: RenderProgress) => void) | undefined },
+  ): Promise<RenderResult>;
+  /** Decodes the bundled sample of every registered format. Does not throw: a format that fails says why. */
+  proveFormats(): Promise<ProvenFormat[]>;
+  /** A quick round trip through encoder and decoder, for the status page. Does not throw. */
+  selfTest(): Promise<{ ok: boolean; detail: string }>;
+  /** Versions of the decoders and encoders: the key under which proofs are kept. */
+  readonly versions: Readonly<Record<string, string>>;
+  readonly stats: { readonly identify: IsolateStats; readonly render: IsolateStats };
+  /** Kills the children; what runs or waits fails as `aborted`. */
+  stop(): Promise<void>;
+}
+
+export interface EngineOptions {
+  limits?: Partial<EngineLimits> | undefined;
+  /** Renders at once; default: one less than the cores, at least 1. */
+  concurrency?: number | undefined;
+  /** Told of every child that ended, and why. For logs and metrics. */
+  onChildExit?: ((exit: ChildExit & { pool: 'identify' | 'render' }) => void) | undefined;
+}
+
+/** A self-test is a second's work; more means that something is wrong. */
+const selfTestTimeoutMs = 15_000;
+const proofTimeoutMs = 60_000;
+
+/**
+ * Makes an engine. Cheap: no process is started and no codec is loaded before the first call. Identifying has children of its
+ * own, so that an upload's answer does not wait for renders.
+ */
+export function createEngine(options: EngineOptions = {}): Engine {
+  const limits: EngineLimits = { ...defaultLimits, ...options.limits };
+  const concurrency = options.concurrency ?? Math.max(1, availableParallelism() - 1);
+  const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+  const tasksModule = new URL(`./tasks${extension}`, import.meta.url);
+  const { maxMemoryBytes } = limits;
+  const identifying = createIsolate({
+    tasksModule,
+    maxMemoryBytes,
+    concurrency: 2,
+    tasksPerChild: 500,
+    niceness: 0,
+    onChildExit: (exit) => options.onChildExit?.({ ...exit, pool: 'identify' }),
+  });
+  const rendering = createIsolate({
+    tasksModule,
+    maxMemoryBytes,
+    concurrency,
+    tasksPerChild: 100,
+    niceness: 10,
+    onChildExit: (exit) => options.onChildExit?.({ ...exit, pool: 'render' }),
+  });
+  let versions: Record<string, string> | undefined;
+
+  return {
+    async identify(path, { signal } = {}) {
+      const input: IdentifyInput = { path: resolve(path), limits };
+      try {
+        return parseIdentified(
+          await identifying.run('identify', input, { timeoutMs: limits.identifyTimeoutMs, signal }),
+        );
+      } catch (error) {
+        throw identifyError(error);
+      }
+    },
+
+    async render(job, { signal, onProgress } = {}) {
+      const outDir = resolve(job.outDir);
+      const plan = job.plan.filter(({ state }) => state === 'make');
+      const input: RenderInput = { path: resolve(job.path), plan, outDir, limits };
+      try {
+        await mkdir(outDir, { recursive: true });
+        const result = await rendering.run('render', input, {
+          timeoutMs: limits.renderTimeoutMs,
+          signal,
+          onProgress: onProgress && ((progress) => onProgress(progress as RenderProgress)),
+        });
+        return result as RenderResult;
+      } catch (error) {
+        throw renderError(error);
+      }
+    },
+
+    async proveFormats() {
+      const proven: ProvenFormat[] = [];
+      // One task each: a sample that kills the process proves nothing against the others.
+      for (const { id } of formats) {
+        const input: ProveInput = { id, limits };
+        const outcome = rendering.run('prove', input, { timeoutMs: proofTimeoutMs }) as Promise<ProvenFormat>;
+        proven.push(await outcome.catch((error: unknown) => ({ id, ok: false, reason: asError(error).message })));
+      }
+      return proven;
+    },
+
+    async selfTest() {
+      try {
+        return { ok: true, detail: String(await rendering.run('selfTest', {}, { timeoutMs: selfTestTimeoutMs })) };
+      } catch (error) {
+        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+      }
+    },
+
+    get versions() {
+      versions ??= engineVersions();
+      return versions;
+    },
+
+    get stats() {
+      return { identify: identifying.stats, render: rendering.stats };
+    },
+
+    async stop() {
+      await Promise.all([identifying.stop(), rendering.stop()]);
+    },
+  };
+}
+
+function identifyError(error: unknown): Error {
+  if (error instanceof TaskError) {
+    const code = RejectionCode.safeParse(error.code);
+    if (code.success) return new MediaRejectedError(code.data, error.message, { cause: error });
+    // Node's own codes (ENOENT, EACCES): the caller's mistake, not the file's.
+    return error;
+  }
+  if (!(error instanceof IsolateError)) return asError(error);
+  switch (error.failure) {
+    case 'timeout':
+      return new MediaRejectedError(
+        'identify_timeout',
+        'Looking at the file took too long, so it was given up. It may be damaged or made to do that; export it again.',
+        { cause: error },
+      );
+    case 'aborted':
+    case 'stopped':
+      return new RenderError('aborted', error.message, { cause: error });
+    default:
+      return new MediaRejectedError(
+        'identify_crashed',
+        `The file could not be looked at. ${error.message} It may be damaged; export it again.`,
+        { cause: error },
+      );
+  }
+}
+
+const renderFailures: Record<IsolateFailure, RenderErrorCode> = {
+  crashed: 'engine_crashed',
+  timeout: 'render_timeout',
+  out_of_memory: 'out_of_memory',
+  aborted: 'aborted',
+  stopped: 'aborted',
+};
+
+function renderError(error: unknown): Error {
+  if (error instanceof IsolateError)
+    return new RenderError(renderFailures[error.failure], error.message, { cause: error });
+  if (!(error instanceof TaskError)) return asError(error);
+  const code = RenderErrorCode.safeParse(error.code);
+  return code.success ? new RenderError(code.data, error.message, { cause: error }) : error;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

@@ -1,0 +1,62 @@
+import type { MediaKind } from './media-kind.ts';
+
+/** One accepted source format. `id` is stable; the first extension and content type are the canonical ones. */
+export interface Format {
+  readonly id: string;
+  readonly kind: MediaKind;
+  readonly container: string;
+  readonly extensions: readonly string[];
+  readonly contentTypes: readonly string[];
+  readonly codecs: {
+    readonly image?: readonly string[];
+    readonly video?: readonly string[];
+    readonly audio?: readonly string[];
+  };
+}
+
+/** Ids of the image formats: what a sniffer may answer, and what needs a sample in `samples/`. */
+export type ImageFormatId = 'jpeg' | 'png' | 'webp' | 'avif' | 'gif' | 'tiff' | 'heic' | 'svg';
+
+/**
+ * The accepted image formats. JPEG 2000 and JPEG XL are missing on purpose: sharp's libvips is built without OpenJPEG
+ * and libjxl, and a format that can never be proven would degrade the status of every deployment for ever.
+ */
+const imageFormats: Record<ImageFormatId, Omit<Format, 'id' | 'kind'>> = {
+  jpeg: {
+    container: 'jpeg',
+    extensions: ['jpg', 'jpeg', 'jpe', 'jfif'],
+    contentTypes: ['image/jpeg'],
+    codecs: { image: ['jpeg'] },
+  },
+  png: { container: 'png', extensions: ['png'], contentTypes: ['image/png'], codecs: { image: ['png'] } },
+  webp: { container: 'webp', extensions: ['webp'], contentTypes: ['image/webp'], codecs: { image: ['vp8', 'vp8l'] } },
+  avif: { container: 'heif', extensions: ['avif'], contentTypes: ['image/avif'], codecs: { image: ['av1'] } },
+  gif: { container: 'gif', extensions: ['gif'], contentTypes: ['image/gif'], codecs: { image: ['gif'] } },
+  tiff: { container: 'tiff', extensions: ['tif', 'tiff'], contentTypes: ['image/tiff'], codecs: { image: ['tiff'] } },
+  heic: {
+    container: 'heif',
+    extensions: ['heic', 'heif'],
+    contentTypes: ['image/heic', 'image/heif'],
+    codecs: { image: ['hevc'] },
+  },
+  svg: { container: 'svg', extensions: ['svg'], contentTypes: ['image/svg+xml'], codecs: { image: ['svg'] } },
+};
+
+/** The registry of accepted formats. `Engine.proveFormats` says which of them this machine can really decode. */
+export const formats: readonly Format[] = Object.entries(imageFormats).map(([id, format]) => ({
+  id,
+  kind: 'image',
+  ...format,
+}));
+
+const byId = new Map(formats.map((format) => [format.id, format]));
+
+/** The registered format of that id; throws a `RangeError` for one that is not registered (a programming error). */
+export function formatById(id: string): Format {
+  const format = byId.get(id);
+  if (!format) throw new RangeError(`No format is registered as "${id}".`);
+  return format;
+}
+
+/** The accepted formats in a sentence's words, for the messages of rejections. */
+export const acceptedFormatsText = 'JPEG, PNG, WebP, AVIF, GIF, TIFF, HEIC and SVG';

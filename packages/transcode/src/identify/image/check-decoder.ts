@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { MediaRejectedError } from '../../errors.ts';
+import { openHeic } from '../../heic.ts';
+import { sharp } from '../../vips.ts';
+import { bytesOf } from '../bytes.ts';
+import type { ImageHeader } from './header.ts';
+import { readSvg } from './svg.ts';
+
+/** libheif-js wants the whole file in WebAssembly memory. A 200-megapixel HEIC has some 100 MB. */
+const maxHeicBytes = 1024 ** 3;
+
+/**
+ * Lets the decoder that will render the file open it, and holds what it sees against our own reading of the header: a file
+ * that is two formats at once, or two sizes at once, is refused. Pixels are not decoded; damage further in shows when
+ * rendering, as a warning or as a failure. Throws a `MediaRejectedError`.
+ */
+export async function checkDecoder(path: string, header: ImageHeader): Promise<void> {
+  const seen = await openWithDecoder(path, header);
+  if (seen.format !== header.format) {
+    throw new MediaRejectedError(
+      'unsafe_media',
+      `The file begins like ${header.format.toUpperCase()} but a decoder takes it for ${seen.format.toUpperCase()}. Export it again as one of them.`,
+    );
+  }
+  if (seen.width !== header.width || seen.height !== header.height) {
+    throw new MediaRejectedError(
+      'corrupt_media',
+      `The picture says that it is ${header.width} x ${header.height} pixels, but a decoder finds ${seen.width} x ${seen.height}. Export it again.`,
+    );
+  }
+}
+
+async function openWithDecoder(
+  path: string,
+  header: ImageHeader,
+): Promise<{ format: string; width: number; height: number }> {
+  try {
+    if (header.format === 'heic') return { format: 'heic', ...storedSize(openHeicFile(path), header) };
+    const input = header.format === 'svg' ? readSvg(bytesOf(readFileSync(path))).at(header.width, header.height) : path;
+    const { format, compression, width, height, pageHeight } = await sharp(input, {
+      limitInputPixels: false,
+    }).metadata();
+    if (format !== 'heif') return { format, width, height: pageHeight ?? height };
+    return { format: compression === 'av1' ? 'avif' : 'heic', ...storedSize({ width, height }, header) };
+  } catch (error) {
+    if (error instanceof MediaRejectedError) throw error;
+    const reason = error instanceof Error ? error.message.replaceAll(path, 'the file').split('\n')[0] : '';
+    throw new MediaRejectedError(
+      'corrupt_media',
+      `The ${header.format.toUpperCase()} cannot be decoded (${reason}). Export or copy it again and retry.`,
+      { cause: error },
+    );
+  }
+}
+
+function openHeicFile(path: string): { width: number; height: number } {
+  const file = readFileSync(path);
+  if (file.length > maxHeicBytes)
+    throw new Error(`it has ${file.length} bytes, and at most ${maxHeicBytes} are decoded`);
+  const picture = openHeic(file);
+  try {
+    return { width: picture.width, height: picture.height };
+  } finally {
+    picture.close();
+  }
+}
+
+/** libheif turns the picture before it says how large it is. */
+function storedSize(displayed: { width: number; height: number }, { orientation }: ImageHeader) {
+  return orientation >= 5 ? { width: displayed.height, height: displayed.width } : displayed;
+}

@@ -1,0 +1,170 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { getPriority } from 'node:os';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { type ChildExit, createIsolate, type Isolate, type IsolateOptions } from './isolate.ts';
+
+const isolates: Isolate[] = [];
+afterEach(async () => {
+  await Promise.all(isolates.splice(0).map((isolate) => isolate.stop()));
+});
+
+function hostile(options: Partial<IsolateOptions> = {}): Isolate {
+  const isolate = createIsolate({
+    tasksModule: new URL('../test/hostile-tasks.ts', import.meta.url),
+    concurrency: 1,
+    tasksPerChild: 100,
+    maxMemoryBytes: 2 ** 30,
+    niceness: 0,
+    ...options,
+  });
+  isolates.push(isolate);
+  return isolate;
+}
+
+const limit = { timeoutMs: 20_000 };
+const alive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+const gone = (pids: number[]) => expect.poll(() => pids.filter(alive), { timeout: 5_000 }).toEqual([]);
+
+interface Echo {
+  input: unknown;
+  pid: number;
+  cwd: string;
+  env: Record<string, string>;
+}
+
+test('a task gets its input, an empty working directory, none of our secrets and the niceness asked for', async () => {
+  process.env['MDS_CONTROL_TOKEN'] = 'secret';
+  const isolate = hostile({ niceness: 7 });
+  expect(isolate.stats.pids).toEqual([]);
+  const echo = (await isolate.run('echo', { a: [1] }, limit)) as Echo;
+  delete process.env['MDS_CONTROL_TOKEN'];
+  expect(echo.input).toEqual({ a: [1] });
+  expect(readdirSync(echo.cwd)).toEqual([]);
+  expect(JSON.stringify(echo.env)).not.toContain('secret');
+  expect(Object.keys(echo.env).filter((name) => name.startsWith('MDS_') || name.startsWith('AWS_'))).toEqual([]);
+  expect(getPriority(echo.pid)).toBe(7);
+  await isolate.stop();
+  expect(alive(echo.pid)).toBe(false);
+  await expect.poll(() => existsSync(echo.cwd)).toBe(false);
+});
+
+test('children are kept warm, and replaced after their share of tasks', async () => {
+  const exits: ChildExit[] = [];
+  const isolate = hostile({ tasksPerChild: 3, onChildExit: (exit) => exits.push(exit) });
+  const pids: number[] = [];
+  for (let index = 0; index < 4; index++) pids.push(((await isolate.run('echo', {}, limit)) as Echo).pid);
+  expect(new Set(pids.slice(0, 3)).size).toBe(1);
+  expect(pids[3]).not.toBe(pids[0]);
+  expect(exits.map(({ reason }) => reason)).toEqual(['recycled']);
+  expect(isolate.stats.restarts).toBe(0);
+});
+
+test.each(['SIGSEGV', 'SIGKILL', 'SIGABRT'] as const)(
+  'fault 14 (engine): %s kills its task alone, says so, and the next task runs',
+  async (signal) => {
+    const isolate = hostile();
+    const [killed, next] = await Promise.allSettled([
+      isolate.run('crash', { signal }, limit),
+      isolate.run('echo', 'next', limit),
+    ]);
+    expect(killed).toMatchObject({ status: 'rejected', reason: { failure: 'crashed' } });
+    expect(String((killed as PromiseRejectedResult).reason)).toContain(signal);
+    expect(next).toMatchObject({ status: 'fulfilled', value: { input: 'next' } });
+    expect(isolate.stats.restarts).toBe(1);
+  },
+);
+
+test('an exit in the middle of a task says with which code', async () => {
+  await expect(hostile().run('exit', { code: 3 }, limit)).rejects.toMatchObject({
+    failure: 'crashed',
+    message: expect.stringContaining('code 3'),
+  });
+});
+
+test('an error of the task is its answer, and costs no child', async () => {
+  const isolate = hostile();
+  await expect(isolate.run('fail', {}, limit)).rejects.toMatchObject({
+    taskErrorName: 'RangeError',
+    code: 'far',
+    message: 'too far',
+  });
+  await isolate.run('echo', {}, limit);
+  expect(isolate.stats).toMatchObject({ restarts: 0, tasks: 2 });
+});
+
+test('fault 14 (engine): a task that never ends is killed at its time, even where it holds the main thread', async () => {
+  const isolate = hostile();
+  const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
+  await expect(isolate.run('spin', {}, { timeoutMs: 300 })).rejects.toMatchObject({ failure: 'timeout' });
+  await gone([pid]);
+  await expect(isolate.run('echo', 'next', limit)).resolves.toMatchObject({ input: 'next' });
+});
+
+test('fault 14 (engine): a task that takes too much memory is killed for that', async () => {
+  const isolate = hostile({ maxMemoryBytes: 400 * 2 ** 20 });
+  await expect(isolate.run('hoard', { bytes: 700 * 2 ** 20 }, limit)).rejects.toMatchObject({
+    failure: 'out_of_memory',
+    message: expect.stringContaining('400 MiB'),
+  });
+  await expect(isolate.run('echo', 'next', limit)).resolves.toMatchObject({ input: 'next' });
+});
+
+test('aborting ends a running task with its child, and a waiting one without', async () => {
+  const isolate = hostile();
+  const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
+  const running = new AbortController();
+  const waiting = new AbortController();
+  const first = isolate.run('wait', { ms: 60_000 }, { ...limit, signal: running.signal, onProgress: () => running.abort() });
+  const second = isolate.run('echo', {}, { ...limit, signal: waiting.signal });
+  const third = isolate.run('echo', 'third', limit);
+  waiting.abort();
+  await expect(second).rejects.toMatchObject({ failure: 'aborted' });
+  await expect(first).rejects.toMatchObject({ failure: 'aborted' });
+  await gone([pid]);
+  await expect(third).resolves.toMatchObject({ input: 'third' });
+  await expect(isolate.run('echo', {}, { ...limit, signal: AbortSignal.abort() })).rejects.toMatchObject({
+    failure: 'aborted',
+  });
+});
+
+test('no more children than asked for, and all of them used', async () => {
+  const isolate = hostile({ concurrency: 2 });
+  const echoes = (await Promise.all(
+    Array.from({ length: 6 }, () => isolate.run('wait', { ms: 30 }, limit).then(() => isolate.run('echo', {}, limit))),
+  )) as Echo[];
+  expect(new Set(echoes.map(({ pid }) => pid)).size).toBe(2);
+});
+
+test('stopping fails what runs and what waits, and leaves no process', async () => {
+  const isolate = hostile();
+  const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
+  const outcomes = Promise.allSettled([isolate.run('spin', {}, limit), isolate.run('echo', {}, limit)]);
+  await isolate.stop();
+  expect(await outcomes).toMatchObject([{ reason: { failure: 'stopped' } }, { reason: { failure: 'stopped' } }]);
+  expect(alive(pid)).toBe(false);
+  await expect(isolate.run('echo', {}, limit)).rejects.toMatchObject({ failure: 'stopped' });
+});
+
+test('kill -9 of the parent leaves no child behind, neither an idle one nor one that holds its main thread', async () => {
+  const program = fileURLToPath(new URL('../test/orphan-parent.ts', import.meta.url));
+  const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  const parent = spawn(process.execPath, ['--conditions=@mds/source', '--import', loader, program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const pids = await new Promise<number[]>((resolve) => {
+    parent.stdout.once('data', (line: Buffer) => resolve(JSON.parse(String(line)) as number[]));
+  });
+  expect(pids).toHaveLength(2);
+  expect(pids.every(alive)).toBe(true);
+  parent.kill('SIGKILL');
+  await gone(pids);
+});

@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import type { Sharp, SharpInput, SharpOptions } from 'sharp';
+import { openHeic, type RawPixels } from '../heic.ts';
+import { bytesOf } from '../identify/bytes.ts';
+import type { ImageHeader } from '../identify/image/header.ts';
+import { type HeifColor, readHeif } from '../identify/image/heif.ts';
+import { readSvg } from '../identify/image/svg.ts';
+import type { EngineLimits } from '../limits.ts';
+import { sharp } from '../vips.ts';
+import { isHdr, profileOf } from './color-profile.ts';
+import { rawTiff } from './raw-tiff.ts';
+
+/** The source as 8-bit sRGB (or grey) pixels, upright, at the size asked for. */
+export interface DecodedStill extends RawPixels {
+  /** Sentences for a person: what was lost on the way. */
+  warnings: string[];
+}
+
+const damageWarning = 'The file is damaged; what could be read of it is shown, and parts may be missing or wrong.';
+const hdrWarning = 'The picture is in high dynamic range; its renditions are not, and may look dull.';
+
+/**
+ * Decodes the first frame once, shrunk on the way to `width` x `height` (as displayed; never more than the source has).
+ * A damaged file is read as far as the decoder gets, with a warning. Throws where nothing can be read.
+ */
+export async function decodeStill(
+  path: string,
+  header: ImageHeader,
+  size: { width: number; height: number },
+  limits: EngineLimits,
+): Promise<DecodedStill> {
+  switch (header.format) {
+    case 'heic':
+      return decodeHeic(path, size);
+    case 'svg':
+      return { ...(await toRaw(sharp(readSvg(fileBytes(path)).at(size.width, size.height)), size)), warnings: [] };
+    case 'avif': {
+      const { color } = readHeif(fileBytes(path));
+      const decoded = await decodeTolerantly(path, size, limits);
+      // libvips applies an ICC profile but not code points.
+      if (color.profile) return decoded;
+      return { ...(await applyProfile(decoded, color)), warnings: [...decoded.warnings, ...hdrWarnings(color)] };
+    }
+    default:
+      return decodeTolerantly(path, size, limits);
+  }
+}
+
+/** Strictly first; only a file that fails is read again with its errors forgiven. */
+async function decodeTolerantly(
+  path: string,
+  size: { width: number; height: number },
+  limits: EngineLimits,
+): Promise<DecodedStill> {
+  const decode = (failOn: 'warning' | 'none') =>
+    toRaw(openStill(path, { failOn, limitInputPixels: limits.maxPixels }), size);
+  try {
+    return { ...(await decode('warning')), warnings: [] };
+  } catch {
+    return { ...(await decode('none')), warnings: [damageWarning] };
+  }
+}
+
+function openStill(input: SharpInput, options: SharpOptions): Sharp {
+  return sharp(input, { ...options, sequentialRead: true, autoOrient: true });
+}
+
+async function decodeHeic(path: string, size: { width: number; height: number }): Promise<DecodedStill> {
+  const file = readFileSync(path);
+  const { color } = readHeif(bytesOf(file));
+  const picture = openHeic(file);
+  let pixels: RawPixels;
+  try {
+    pixels = picture.pixels();
+  } finally {
+    picture.close();
+  }
+  const shrunk = await toRaw(fromRaw(pixels), size);
+  return { ...(await applyProfile(shrunk, color)), warnings: hdrWarnings(color) };
+}
+
+/** Pixels in a file's own colours to sRGB. After shrinking, because colour conversion costs by the pixel. */
+async function applyProfile(pixels: RawPixels, color: HeifColor): Promise<RawPixels> {
+  const profile = profileOf(color);
+  if (!profile) return pixels;
+  return toRaw(sharp(rawTiff(pixels, profile), { limitInputPixels: false }), pixels);
+}
+
+function hdrWarnings(color: HeifColor): string[] {
+  return isHdr(color) ? [hdrWarning] : [];
+}
+
+/** Bare pixels as a picture to go on with. */
+export function fromRaw({ data, width, height, channels }: RawPixels): Sharp {
+  return sharp(data, { raw: { width, height, channels }, limitInputPixels: false });
+}
+
+/** Shrinks to the size, converts to sRGB and 8 bits, and gives the pixels. */
+export async function toRaw(picture: Sharp, { width, height }: { width: number; height: number }): Promise<RawPixels> {
+  const { data, info } = await picture
+    .resize(width, height, { fit: 'fill' })
+    .toColourspace('srgb')
+    .raw({ depth: 'uchar' })
+    .toBuffer({ resolveWithObject: true });
+  return { data, width: info.width, height: info.height, channels: info.channels };
+}
+
+function fileBytes(path: string) {
+  return bytesOf(readFileSync(path));
+}

@@ -1,0 +1,21 @@
+import type { Sharp } from 'sharp';
+import type { Preset } from '../presets.ts';
+
+/** Sets the encoder that a preset asks for. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC unless asked to keep them. */
+export function encodeWith(picture: Sharp, preset: Preset): Sharp {
+  switch (preset.container) {
+    case 'webp':
+      return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });
+    case 'avif':
+      return picture.avif({ quality: preset.quality, effort: preset.effort, chromaSubsampling: preset.chroma });
+    case 'jpeg':
+      return picture.flatten({ background: preset.background }).jpeg({
+        quality: preset.quality,
+        chromaSubsampling: preset.chroma,
+        progressive: preset.progressive,
+        mozjpeg: preset.mozjpeg,
+      });
+    case 'png':
+      return picture.png({ compressionLevel: preset.effort });
+  }
+}

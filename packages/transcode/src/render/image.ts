@@ -1,0 +1,216 @@
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import type { Sharp } from 'sharp';
+import { rgbaToThumbHash } from 'thumbhash';
+import { RenderError } from '../errors.ts';
+import type { RawPixels } from '../heic.ts';
+import { openBytes } from '../identify/bytes.ts';
+import { readHeader } from '../identify/identify.ts';
+import { displayedSize } from '../identify/image/exif.ts';
+import type { ImageHeader } from '../identify/image/header.ts';
+import { defaultLimits, type EngineLimits } from '../limits.ts';
+import { fitInside, type PlannedRendition } from '../plan.ts';
+import { presetRevision } from '../presets.ts';
+import { sharp } from '../vips.ts';
+import { decodeStill, fromRaw, toRaw } from './decode.ts';
+import { encodeWith } from './encode.ts';
+import { copyWhole, type OutputFacts, writeWhole } from './output-file.ts';
+import type { FailedRendition, ReadyRendition, RenderProgress, RenderResult } from './result.ts';
+
+export interface ImageRenderOptions {
+  limits?: EngineLimits;
+  onProgress?: (progress: RenderProgress) => void;
+}
+
+/** Renditions with the same bytes: the same encoder settings at the same size. The first is encoded, the others copied. */
+interface Batch {
+  members: PlannedRendition[];
+  lead: PlannedRendition;
+  animated: boolean;
+}
+
+/**
+ * Makes the renditions of an image that are planned as `make`, into `outDir` as `name.extension`. The source is decoded
+ * once; smaller sizes are derived from the next larger one in memory; encoders run side by side.
+ * Throws a `RenderError` where the source gives no picture at all; a rendition that fails alone is reported as failed.
+ */
+export async function renderImage(
+  path: string,
+  plan: readonly PlannedRendition[],
+  outDir: string,
+  options: ImageRenderOptions = {},
+): Promise<RenderResult> {
+  const limits = options.limits ?? defaultLimits;
+  const began = performance.now();
+  const timings: Record<string, number> = {};
+  const clock = async <T>(stage: string, work: Promise<T>): Promise<T> => {
+    const start = performance.now();
+    try {
+      return await work;
+    } finally {
+      timings[stage] = Math.round(performance.now() - start);
+    }
+  };
+
+  const header = reread(path, limits);
+  const wanted = plan.filter(({ state }) => state === 'make');
+  const batches = batchesOf(wanted, header);
+  const baseSize = largestOf(batches, displayedSize(header));
+  const base = await clock(
+    'decode',
+    decodeStill(path, header, baseSize, limits).catch((error: unknown) => noPicture(error, path)),
+  );
+  const sizes = sizesFrom(base);
+
+  const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
+  const finish = (rendition: PlannedRendition, result: ReadyRendition | FailedRendition) => {
+    results.set(rendition, result);
+    const { name, extension } = rendition;
+    options.onProgress?.({ done: results.size, total: wanted.length, name, extension });
+  };
+  const encoded = batches.map((batch) =>
+    clock(
+      `${batch.lead.name}.${batch.lead.extension}`,
+      renderBatch(batch, outDir, finish, async (temporary) => {
+        const { lead } = batch;
+        const picture = batch.animated ? animation(path, lead, limits) : fromRaw(await sizes(lead));
+        await encodeWith(picture, lead.preset).toFile(temporary);
+      }),
+    ),
+  );
+  // After the encoders have asked for their sizes, so that it starts from the smallest of them.
+  const thumbhash = clock('thumbhash', thumbhashOf(sizes, base)).catch(() => null);
+  await Promise.all(encoded);
+
+  return {
+    renditions: wanted.flatMap((rendition) => results.get(rendition) ?? []),
+    thumbhash: await thumbhash,
+    warnings: [...new Set([...header.warnings, ...base.warnings])],
+    timings: { ...timings, total: Math.round(performance.now() - began) },
+  };
+}
+
+/** The file is read again, not trusted to be the one that was identified; it may have been damaged since. */
+function reread(path: string, limits: EngineLimits): ImageHeader {
+  const bytes = openBytes(path);
+  try {
+    return readHeader(bytes, limits);
+  } catch (error) {
+    return noPicture(error, path);
+  } finally {
+    bytes.close();
+  }
+}
+
+function noPicture(error: unknown, path: string): never {
+  const reason = error instanceof Error ? (error.message.replaceAll(path, 'the file').split('\n')[0] ?? '') : '';
+  throw new RenderError('corrupt_media', `The picture cannot be decoded: ${reason}`, { cause: error });
+}
+
+function batchesOf(wanted: readonly PlannedRendition[], header: ImageHeader): Batch[] {
+  const batches = new Map<string, Batch>();
+  for (const rendition of wanted) {
+    const { preset, width, height } = rendition;
+    const animated = header.frames > 1 && preset.container === 'webp';
+    // The revision says what the encoder is told; the box does not matter any more once the size is known.
+    const key = `${presetRevision({ ...preset, width: null, height: null })} ${width}x${height}`;
+    const batch = batches.get(key);
+    if (batch) batch.members.push(rendition);
+    else batches.set(key, { members: [rendition], lead: rendition, animated });
+  }
+  // Large before small, so that each size finds the next larger one; the slow AVIF encoder before its equals in size.
+  const slowness = ({ preset }: PlannedRendition) => (preset.container === 'avif' ? 1 : 0);
+  return [...batches.values()].sort(
+    ({ lead: a }, { lead: b }) => b.width * b.height - a.width * a.height || slowness(b) - slowness(a),
+  );
+}
+
+/** All sizes have the source's shape, so the widest is also the highest. Animations need their still only small. */
+function largestOf(
+  batches: readonly Batch[],
+  source: { width: number; height: number },
+): { width: number; height: number } {
+  const stills = batches.filter(({ animated }) => !animated).map(({ lead }) => lead);
+  return stills.reduce(
+    (largest, { width, height }) => (width > largest.width ? { width, height } : largest),
+    fitInside(source, { width: 100, height: 100 }),
+  );
+}
+
+type Sizes = (size: { width: number; height: number }) => Promise<RawPixels>;
+
+/** Pixels at any size up to the base's, each derived from the smallest larger one that was asked for before, and kept. */
+function sizesFrom(base: RawPixels): Sizes {
+  const made = [{ width: base.width, height: base.height, pixels: Promise.resolve(base) }];
+  return (size) => {
+    const known = made.find(({ width, height }) => width === size.width && height === size.height);
+    if (known) return known.pixels;
+    const larger = made
+      .filter(({ width, height }) => width >= size.width && height >= size.height)
+      .reduce((best, candidate) => (candidate.width < best.width ? candidate : best));
+    const pixels = larger.pixels.then((source) => toRaw(fromRaw(source), size));
+    made.push({ width: size.width, height: size.height, pixels });
+    return pixels;
+  };
+}
+
+/** Every frame, with the source's delays and number of loops. */
+function animation(path: string, { width, height }: PlannedRendition, limits: EngineLimits): Sharp {
+  return sharp(path, { animated: true, failOn: 'none', limitInputPixels: limits.maxPixels }).resize(width, height, {
+    fit: 'fill',
+  });
+}
+
+async function renderBatch(
+  { members, lead }: Batch,
+  outDir: string,
+  finish: (rendition: PlannedRendition, result: ReadyRendition | FailedRendition) => void,
+  write: (temporary: string) => Promise<unknown>,
+): Promise<void> {
+  const placeOf = ({ name, extension }: PlannedRendition) => join(outDir, `${name}.${extension}`);
+  const ready = (
+    { name, extension, revision }: PlannedRendition,
+    path: string,
+    facts: OutputFacts,
+  ): ReadyRendition => ({
+    name,
+    extension,
+    revision,
+    state: 'ready',
+    path,
+    ...facts,
+  });
+  try {
+    const place = placeOf(lead);
+    const facts = await writeWhole(place, lead, write);
+    finish(lead, ready(lead, place, facts));
+    for (const member of members.slice(1)) {
+      await copyWhole(place, placeOf(member));
+      finish(member, ready(member, placeOf(member), facts));
+    }
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.replaceAll(outDir, '').split('\n')[0] ?? '') : String(error);
+    for (const member of members) {
+      const { name, extension, revision } = member;
+      finish(member, {
+        name,
+        extension,
+        revision,
+        state: 'failed',
+        code: 'output_failed',
+        reason: `${name}.${extension} could not be made: ${reason}`,
+      });
+    }
+  }
+}
+
+/** ThumbHash takes pictures of at most 100 x 100. */
+async function thumbhashOf(sizes: Sizes, base: RawPixels): Promise<string> {
+  const small = await sizes(fitInside(base, { width: 100, height: 100 }));
+  const { data, info } = await fromRaw(small)
+    .toColourspace('srgb')
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  return Buffer.from(rgbaToThumbHash(info.width, info.height, data)).toString('base64');
+}

@@ -1,0 +1,49 @@
+import { heicDecoderVersion } from './heic.ts';
+import type { IdentifiedFields } from './identified.ts';
+import { identifyFile } from './identify/identify.ts';
+import type { Tasks } from './isolate-child.ts';
+import type { EngineLimits } from './limits.ts';
+import type { PlannedRendition } from './plan.ts';
+import { type ProvenFormat, proveFormat } from './prove.ts';
+import { renderImage } from './render/image.ts';
+import type { RenderProgress, RenderResult } from './render/result.ts';
+import { sharp } from './vips.ts';
+
+export interface IdentifyInput {
+  path: string;
+  limits: EngineLimits;
+}
+
+export interface RenderInput {
+  path: string;
+  plan: PlannedRendition[];
+  outDir: string;
+  limits: EngineLimits;
+}
+
+export interface ProveInput {
+  id: string;
+  limits: EngineLimits;
+}
+
+/** What the isolated process can be asked to do. All input and output is JSON. */
+export const tasks = {
+  identify: ({ path, limits }: IdentifyInput): Promise<IdentifiedFields> => identifyFile(path, limits),
+
+  render: (
+    { path, plan, outDir, limits }: RenderInput,
+    report: (progress: RenderProgress) => void,
+  ): Promise<RenderResult> => renderImage(path, plan, outDir, { limits, onProgress: report }),
+
+  prove: ({ id, limits }: ProveInput): Promise<ProvenFormat> => proveFormat(id, limits),
+
+  selfTest: async (): Promise<string> => {
+    const pixels = await sharp({ create: { width: 16, height: 16, channels: 3, background: '#336699' } })
+      .webp()
+      .toBuffer()
+      .then((encoded) => sharp(encoded).raw().toBuffer());
+    const off = [0x33, 0x66, 0x99].reduce((sum, value, channel) => sum + Math.abs((pixels[channel] ?? 0) - value), 0);
+    if (pixels.length !== 768 || off > 24) throw new Error('A picture came back from the encoder in other colours.');
+    return `sharp ${sharp.versions.sharp}, libvips ${sharp.versions.vips}, libheif ${heicDecoderVersion()}`;
+  },
+} satisfies Tasks;

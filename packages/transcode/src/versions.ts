@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { imageRecipe } from './presets.ts';
+
+/**
+ * Versions of everything that decides what can be decoded and what renditions look like: the key under which proofs of
+ * formats are kept. Read from package files; libvips itself is not loaded.
+ */
+export function engineVersions(): Record<string, string> {
+  const require = createRequire(import.meta.url);
+  const sharp = packageOf(require.resolve('sharp'), 'sharp');
+  const libvips = Object.entries(sharp.optionalDependencies ?? {}).find(([name]) =>
+    name.startsWith('@img/sharp-libvips-'),
+  );
+  return {
+    sharp: sharp.version,
+    'sharp-libvips': libvips?.[1] ?? 'unknown',
+    'libheif-js': packageOf(require.resolve('libheif-js'), 'libheif-js').version,
+    recipe: String(imageRecipe),
+  };
+}
+
+interface PackageFile {
+  name?: string;
+  version: string;
+  optionalDependencies?: Record<string, string>;
+}
+
+/** The package file above a module; packages need not export it. */
+function packageOf(modulePath: string, name: string): PackageFile {
+  for (let folder = dirname(modulePath); folder !== dirname(folder); folder = dirname(folder)) {
+    try {
+      const found = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageFile;
+      if (found.name === name) return found;
+    } catch {
+      // No package file here: look further up.
+    }
+  }
+  return { version: 'unknown' };
+}

@@ -1,0 +1,82 @@
+// Paints the sample pictures that `npm run demo` ingests: node samples/generate.mjs [NAME…]
+// Seeded, so that the same versions of the encoders write the same bytes. The results are committed; nobody needs to run
+// this but whoever changes a picture. `heif-enc` (libheif) is needed for the HEIC alone.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { paintAurora } from './paint/aurora.mjs';
+import { paintCity } from './paint/city.mjs';
+import { drawBadge, drawLoaderFrame, drawPoster } from './paint/drawings.mjs';
+import { paintDunes } from './paint/dunes.mjs';
+import { paintLandscape } from './paint/landscape.mjs';
+import { paintSilk } from './paint/silk.mjs';
+
+// The folder is no package: sharp is the benchmarks'.
+const sharp = createRequire(new URL('../bench/package.json', import.meta.url))('sharp');
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const at = (/** @type {string} */ name) => join(folder, name);
+
+/** Pixels as a sharp image. */
+function picture(paint, width, height) {
+  return sharp(paint({ width, height }), { raw: { width, height, channels: 3 } });
+}
+
+const samples = {
+  // Stored lying on its side with EXIF orientation 6, as telephones do, and with the place where it was taken.
+  'mountain-lake.jpg': (file) =>
+    picture(paintLandscape, 2400, 1600)
+      .rotate(270)
+      .withExif({
+        IFD0: { Make: 'MDS', Model: 'Sample generator', Copyright: 'MIT License' },
+        IFD2: { DateTimeOriginal: '2026:01:31 17:15:00' },
+        IFD3: {
+          GPSLatitudeRef: 'N',
+          GPSLatitude: '46/1 32/1 5316/100',
+          GPSLongitudeRef: 'E',
+          GPSLongitude: '7/1 58/1 4620/100',
+        },
+      })
+      .withMetadata({ orientation: 6 })
+      .jpeg({ quality: 90, mozjpeg: true })
+      .toFile(file),
+  'aurora.webp': (file) => picture(paintAurora, 1600, 1000).webp({ quality: 82, effort: 6 }).toFile(file),
+  'city-night.avif': (file) => picture(paintCity, 1600, 1000).avif({ quality: 62, effort: 6 }).toFile(file),
+  'silk-p3.jpg': (file) =>
+    // The values are Display P3 already: the profile is attached, nothing is converted.
+    picture(paintSilk, 1600, 1067)
+      .jpeg({ quality: 86, mozjpeg: true, chromaSubsampling: '4:4:4' })
+      .withIccProfile('p3')
+      .toFile(file),
+  'portrait-poster.png': (file) =>
+    sharp(Buffer.from(drawPoster())).png({ compressionLevel: 9, effort: 10, palette: true, quality: 95 }).toFile(file),
+  'loader.gif': async (file) => {
+    const count = 36;
+    const frames = Array.from({ length: count }, (_, i) => Buffer.from(drawLoaderFrame(i, count)));
+    await sharp(frames, { join: { animated: true } })
+      .gif({ delay: frames.map(() => 40), loop: 0, effort: 10 })
+      .toFile(file);
+  },
+  'badge.svg': (file) => writeFile(file, drawBadge()),
+  'dunes.heic': async (file) => {
+    const scratch = await mkdtemp(join(tmpdir(), 'mds-samples-'));
+    try {
+      const source = join(scratch, 'dunes.png');
+      await picture(paintDunes, 1600, 1067).png().toFile(source);
+      await promisify(execFile)('heif-enc', ['-q', '55', '-o', file, source]);
+    } finally {
+      await rm(scratch, { recursive: true });
+    }
+  },
+};
+
+const wanted = process.argv.slice(2);
+for (const [name, make] of Object.entries(samples)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  await make(at(name));
+  const { size } = await stat(at(name));
+  console.log(`${name.padEnd(22)} ${String(Math.round(size / 1024)).padStart(5)} KiB`);
+}
