@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { png } from './pictures.ts';
+import { BUILT, ServiceDidNotStart, type ServiceProcess, spawnService } from './service-process.ts';
+
+const run = promisify(execFile);
+const BUILT_CLI = fileURLToPath(new URL('../../cli/dist/main.js', import.meta.url));
+const built = existsSync(BUILT) && existsSync(BUILT_CLI);
+
+describe.skipIf(!built)('what ships: dist of service and command line (made by npm run build)', () => {
+  let folder: string;
+  let service: ServiceProcess;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mds-built-'));
+    service = await spawnService({ dataDir: join(folder, 'data'), built: true });
+  });
+  afterAll(async () => {
+    await service.end('SIGKILL');
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  });
+
+  const mds = (...argv: string[]) =>
+    run(process.execPath, [BUILT_CLI, ...argv], {
+      env: { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token },
+    });
+
+  it('takes a picture in, renders it and delivers it, through the command line alone', async () => {
+    const picture = join(folder, 'picture.png');
+    await writeFile(picture, png(1, 800, 600));
+    const { stdout } = await mds('ingest', '--wait', '--json', picture);
+    expect(JSON.stringify(JSON.parse(stdout))).toContain('"status":"ready"');
+    const list = JSON.parse((await mds('media', 'list', '--json')).stdout) as { data: { id: string; width: number }[] };
+    expect(list.data).toMatchObject([{ width: 800 }]);
+    const delivered = await fetch(`${service.url}/media/${list.data[0]?.id}/thumb.webp`);
+    expect(delivered.headers.get('content-type')).toBe('image/webp');
+    expect((await delivered.arrayBuffer()).byteLength).toBeGreaterThan(100);
+  });
+
+  it('fault 23: a second service on the same data folder refuses to start and names the first', async () => {
+    const second = spawnService({ dataDir: join(folder, 'data'), built: true });
+    const refusal = await second.then(
+      async (started) => expect.unreachable(`it listens on ${started.url}`),
+      (error: unknown) => error,
+    );
+    expect(refusal).toBeInstanceOf(ServiceDidNotStart);
+    expect((refusal as ServiceDidNotStart).code).toBe(2);
+    expect((refusal as ServiceDidNotStart).stderr).toContain(`process id ${service.child.pid}`);
+    expect((refusal as ServiceDidNotStart).stderr).toContain(service.url);
+  });
+
+  it('says what is wrong with its settings, all at once, and ends with 2', async () => {
+    const wrong = spawnService({
+      dataDir: join(folder, 'other'),
+      built: true,
+      env: { MDS_REGION: 'nowhere', MDS_ROLES: 'x' },
+    });
+    await expect(wrong).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/MDS_REGION[\s\S]*MDS_ROLES/) });
+  });
+
+  it('fault 15: SIGTERM ends it in good order, with 0, and its worker and engine with it', async () => {
+    const one = await spawnService({ dataDir: join(folder, 'stopping'), built: true });
+    const children = async () =>
+      (await run('ps', ['-o', 'pid=', '--ppid', String(one.child.pid)]).catch(() => ({ stdout: '' }))).stdout.trim();
+    expect(await children()).not.toBe('');
+    const pids = (await children()).split(/\s+/).map(Number);
+    expect(await one.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+});
