@@ -3,8 +3,7 @@ import type { Table } from './benchmark.ts';
 /** The table as text for a terminal. */
 export function toText({ title, head, rows }: Table): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
-  const line = (row: readonly string[]) =>
-    row.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join('  ');
+  const line = (row: readonly string[]) => row.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join('  ');
   return [title, line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n');
 }
 

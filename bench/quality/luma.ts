@@ -10,7 +10,11 @@ export function lumaOf(encoded: string | Buffer, background: string): Promise<Lu
  * What a rendition is judged by: the source shrunk straight to that size with sharp's Lanczos kernel, never encoded.
  * Premultiplied where there is transparency, as every side does.
  */
-export function referenceLuma(source: string, size: { width: number; height: number }, background: string): Promise<Luma> {
+export function referenceLuma(
+  source: string,
+  size: { width: number; height: number },
+  background: string,
+): Promise<Luma> {
   return toLuma(sharp(source).resize(size.width, size.height, { fit: 'fill', kernel: 'lanczos3' }), background);
 }
 

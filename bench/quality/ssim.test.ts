@@ -28,15 +28,26 @@ describe('SSIM', () => {
   });
 
   test('more damage, less similarity', () => {
-    const damaged = [2, 6, 14, 40].map((amount) => ssim(sample((value, x, y) => value + amount * noise(x, y)), sample()));
+    const damaged = [2, 6, 14, 40].map((amount) =>
+      ssim(
+        sample((value, x, y) => value + amount * noise(x, y)),
+        sample(),
+      ),
+    );
     expect(damaged).toEqual(damaged.toSorted((a, b) => b - a));
     expect(damaged[0]).toBeLessThan(1);
     expect(damaged[3]).toBeLessThan(0.7);
   });
 
   test('a shift of brightness harms less than noise of the same squared error', () => {
-    const brighter = ssim(sample((value) => value + 10), sample());
-    const noisy = ssim(sample((value, x, y) => value + (noise(x, y) > 0 ? 10 : -10)), sample());
+    const brighter = ssim(
+      sample((value) => value + 10),
+      sample(),
+    );
+    const noisy = ssim(
+      sample((value, x, y) => value + (noise(x, y) > 0 ? 10 : -10)),
+      sample(),
+    );
     expect(brighter).toBeGreaterThan(0.95);
     expect(noisy).toBeLessThan(brighter);
   });
@@ -50,10 +61,17 @@ describe('SSIM', () => {
   test('JPEG quality orders as expected', async () => {
     const { data, width, height } = sample((value, x, y) => value + 8 * noise(x, y));
     const pixels = Buffer.from(Uint8Array.from(data));
-    const reference = await lumaOf(await sharp(pixels, { raw: { width, height, channels: 1 } }).png().toBuffer(), '#ffffff');
+    const reference = await lumaOf(
+      await sharp(pixels, { raw: { width, height, channels: 1 } })
+        .png()
+        .toBuffer(),
+      '#ffffff',
+    );
     const scores = [];
     for (const quality of [95, 70, 30, 5]) {
-      const jpeg = await sharp(pixels, { raw: { width, height, channels: 1 } }).jpeg({ quality }).toBuffer();
+      const jpeg = await sharp(pixels, { raw: { width, height, channels: 1 } })
+        .jpeg({ quality })
+        .toBuffer();
       scores.push(ssim(await lumaOf(jpeg, '#ffffff'), reference));
     }
     expect(scores).toEqual(scores.toSorted((a, b) => b - a));

@@ -48,7 +48,9 @@ export function ssim(picture: Luma, reference: Luma): number {
 
 function gaussian(): Float64Array {
   const half = (windowSize - 1) / 2;
-  const weights = Float64Array.from({ length: windowSize }, (_, i) => Math.exp(-((i - half) ** 2) / (2 * deviation ** 2)));
+  const weights = Float64Array.from({ length: windowSize }, (_, i) =>
+    Math.exp(-((i - half) ** 2) / (2 * deviation ** 2)),
+  );
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return weights.map((weight) => weight / sum);
 }
@@ -75,7 +77,8 @@ function filter(data: Float32Array | Float64Array, width: number, height: number
       const weight = kernel[k] as number;
       const from = (y + k) * innerWidth;
       const to = y * innerWidth;
-      for (let x = 0; x < innerWidth; x++) result[to + x] = (result[to + x] as number) + weight * (rows[from + x] as number);
+      for (let x = 0; x < innerWidth; x++)
+        result[to + x] = (result[to + x] as number) + weight * (rows[from + x] as number);
     }
   }
   return result;

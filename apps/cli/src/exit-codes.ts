@@ -14,3 +14,8 @@ export class CliError extends Error {
     this.hints = options.hints ?? [];
   }
 }
+
+/** An error of which people have been told all there is to tell: with `--json` or `--quiet` alone it is said once more. */
+export class ReportedError extends CliError {
+  override name = 'ReportedError';
+}

@@ -9,7 +9,7 @@ import { registerRegions } from './commands/regions.ts';
 import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
 import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
-import { EXIT } from './exit-codes.ts';
+import { EXIT, ReportedError } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import { coloursFor, hasColours } from './output/colours.ts';
 import { jsonText } from './output/json.ts';
@@ -53,6 +53,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
 async function report(thrown: unknown, io: Io, context: Context): Promise<number> {
   // Whatever breaks because of Ctrl-C, it was Ctrl-C.
   const error: unknown = io.signal.aborted ? io.signal.reason : thrown;
+  if (error instanceof ReportedError && !context.json && !context.quiet) return error.exitCode;
   const { explainError } = await import('./explain-error.ts');
   const { message, hints, exitCode, problem } = await explainError(error, context);
   if (context.json) {

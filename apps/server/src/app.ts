@@ -1,10 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DELIVERY_CACHE_CONTROL, DELIVERY_PREFIX } from '@mds/contract';
-import type { Preset } from '@mds/transcode';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import helmet from 'helmet';
-import { mountControlApi } from './control-api/control-api.ts';
-import type { Repositories } from './db/repositories.ts';
+import { type ControlApiParts, mountControlApi } from './control-api/control-api.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { AppError } from './http/app-error.ts';
 import { allowEveryOrigin } from './http/cors.ts';
@@ -12,46 +10,30 @@ import { mountDiscovery } from './http/discovery.ts';
 import { mountDocsPage } from './http/docs-page.ts';
 import { mountHealth } from './http/health.ts';
 import { methodNotAllowed } from './http/methods.ts';
-import { createMetrics, mountMetrics } from './http/metrics.ts';
+import { type Metrics, mountMetrics } from './http/metrics.ts';
 import { observeRequests } from './http/observe.ts';
 import { sendProblem } from './http/problem.ts';
 import { mountProblemTypes } from './http/problem-types.ts';
-import { normaliseTarget } from './http/request-path.ts';
-import type { Ingest } from './ingest/ingest.ts';
-import type { MediaRemoval } from './ingest/media-removal.ts';
+import { refuseBadTarget } from './http/request-path.ts';
 import type { Logger } from './logger.ts';
-import type { FormatCatalogue } from './processing/format-catalogue.ts';
-import { mountReadApi } from './read-api/read-api.ts';
-import type { RegionIdentity } from './regions/region-identity.ts';
-import type { RegionMonitor } from './regions/region-monitor.ts';
-import type { StatusBoard } from './status/status-board.ts';
+import { mountReadApi, type ReadApiParts } from './read-api/read-api.ts';
 
-/** What the app is made of. */
+/** What the app is made of; null for a plane that this process does not serve. */
 export interface AppParts {
+  logger: Logger;
+  metrics: Metrics;
   /** Base address that clients use, without a trailing slash; asked per request, as a free port is known late. */
   publicUrl(): string;
-  /** The region that answers. */
-  region: RegionIdentity;
-  repositories: Pick<Repositories, 'media' | 'projects' | 'assets' | 'regions' | 'jobs' | 'probe'>;
-  ingest: Pick<Ingest, 'ingest' | 'stats'>;
-  removal: MediaRemoval;
-  /** There is a job again: workers look at once instead of at their next turn. */
-  wakeWorkers(): void;
-  /** Null where this process serves no region. */
+  /** Why this process should get no traffic, as a sentence for `/readyz`; null when it should. */
+  notReady(): Promise<string | null>;
+  read: ReadApiParts | null;
+  control: Omit<ControlApiParts, 'publicUrl'> | null;
   delivery: DeliveryPart | null;
-  status: Pick<StatusBoard, 'document'>;
-  formats: Pick<FormatCatalogue, 'accepted'>;
-  presets: readonly Preset[];
-  regionMonitor: Pick<RegionMonitor, 'states'>;
-  logger: Logger;
-  /** False while the service stops. */
-  isReady(): boolean;
 }
 
 /** Answers GET and HEAD under `/media`; rejects with an AppError before anything is sent. */
 export interface DeliveryPart {
   handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
-  readonly stats: { hits: number; misses: number };
 }
 
 /**
@@ -59,51 +41,29 @@ export interface DeliveryPart {
  * headers are not believed.
  */
 export function createApp(parts: AppParts): Express {
-  const { logger, repositories, delivery, publicUrl } = parts;
-  const { media, projects, assets, regions, jobs } = repositories;
-  const metrics = createMetrics({
-    deliveries: delivery && (() => delivery.stats),
-    queue: () => jobs.counts(),
-    workers: async () => (await jobs.workers()).length,
-    ingest: () => parts.ingest.stats,
-  });
+  const { logger, delivery, publicUrl, read, control } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');
 
   app.use(createAccessLog(logger));
-  app.use(observeRequests(metrics));
-  app.use(commonHeaders);
+  app.use(observeRequests(parts.metrics));
+  app.use(helmet.xContentTypeOptions());
+  // Public answers say cross-origin themselves.
+  app.use(helmet.crossOriginResourcePolicy({ policy: 'same-origin' }));
   app.use((req, _res, next) => {
-    normaliseTarget(req);
+    refuseBadTarget(req);
     next();
   });
 
   if (delivery) mountDelivery(app, delivery, logger);
-  mountReadApi(app, {
-    media,
-    assets,
-    regions,
-    projects,
-    regionMonitor: parts.regionMonitor,
-    statusBoard: parts.status,
-    formats: parts.formats,
-    presets: parts.presets,
-    region: parts.region,
-  });
-  mountControlApi(app, {
-    media,
-    projects,
-    ingest: parts.ingest,
-    removal: parts.removal,
-    wakeWorkers: parts.wakeWorkers,
-    publicUrl,
-  });
-  mountHealth(app, { isReady: parts.isReady, probe: () => repositories.probe() });
-  mountMetrics(app, metrics);
+  if (read) mountReadApi(app, read);
+  if (control) mountControlApi(app, { ...control, publicUrl });
+  mountHealth(app, parts);
+  mountMetrics(app, parts.metrics);
   mountDiscovery(app, { publicUrl });
-  mountDocsPage(app);
+  mountDocsPage(app, { publicUrl });
   mountProblemTypes(app);
 
   app.use((req) => {
@@ -113,21 +73,6 @@ export function createApp(parts: AppParts): Express {
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => sendProblem(req, res, error, logger));
   return app;
 }
-
-/** What helmet sets on everything; policies for pages are set where the pages are. */
-const commonHeaders = helmet({
-  contentSecurityPolicy: false,
-  crossOriginOpenerPolicy: false,
-  // Public answers say cross-origin themselves.
-  crossOriginResourcePolicy: { policy: 'same-origin' },
-  originAgentCluster: false,
-  // Whether there is TLS, and for how long, is for whoever terminates it to say.
-  strictTransportSecurity: false,
-  xDnsPrefetchControl: false,
-  xDownloadOptions: false,
-  xPermittedCrossDomainPolicies: false,
-  xXssProtection: false,
-});
 
 /**
  * Hands delivery paths over. Not mounted under its prefix, as that would cut it off the URL; the raw path decides, so that

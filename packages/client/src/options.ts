@@ -71,8 +71,8 @@ function baseUrlOf(value: string | URL): string {
 
 function tokenOf(value: string | undefined): string | null {
   if (value === undefined) return null;
-  // RFC 6750, 2.1. A line break would otherwise surface in fetch's own message, token and all.
-  if (!/^[\w.~+/-]+=*$/.test(value)) {
+  // Visible ASCII. A line break would otherwise surface in the message of fetch itself, token and all.
+  if (!/^[\x21-\x7e]+$/.test(value)) {
     throw new ConfigurationError('token is not a bearer token: it is empty or has a character that none may have');
   }
   return value;

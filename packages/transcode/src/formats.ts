@@ -58,5 +58,10 @@ export function formatById(id: string): Format {
   return format;
 }
 
+/** How people write a format's name. */
+export function formatName(id: string): string {
+  return id === 'webp' ? 'WebP' : id.toUpperCase();
+}
+
 /** The accepted formats in a sentence's words, for the messages of rejections. */
 export const acceptedFormatsText = 'JPEG, PNG, WebP, AVIF, GIF, TIFF, HEIC and SVG';

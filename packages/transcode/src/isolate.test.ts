@@ -123,7 +123,11 @@ test('aborting ends a running task with its child, and a waiting one without', a
   const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
   const running = new AbortController();
   const waiting = new AbortController();
-  const first = isolate.run('wait', { ms: 60_000 }, { ...limit, signal: running.signal, onProgress: () => running.abort() });
+  const first = isolate.run(
+    'wait',
+    { ms: 60_000 },
+    { ...limit, signal: running.signal, onProgress: () => running.abort() },
+  );
   const second = isolate.run('echo', {}, { ...limit, signal: waiting.signal });
   const third = isolate.run('echo', 'third', limit);
   waiting.abort();

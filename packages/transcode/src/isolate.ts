@@ -145,7 +145,11 @@ export function createIsolate(options: IsolateOptions): Isolate {
 
   /** The machine gives us no process: that is the fate of the task that asked for it, not of this program. */
   function failNext(error: Error): void {
-    queue.shift()?.reject(new IsolateError('crashed', `No process could be started for it: ${error.message}.`, { cause: error.cause }));
+    queue
+      .shift()
+      ?.reject(
+        new IsolateError('crashed', `No process could be started for it: ${error.message}.`, { cause: error.cause }),
+      );
     dispatch();
   }
 
@@ -243,7 +247,9 @@ export function createIsolate(options: IsolateOptions): Isolate {
       task.reject(deathOf(task, reason, signalCode, exitCode, stderr, options));
     } else if (!child.ready) {
       // The whole of stderr may hold paths; it is for the log, not for the message.
-      failNext(new Error(`it ended by ${signalCode ?? `exit code ${exitCode}`} before it was ready`, { cause: stderr }));
+      failNext(
+        new Error(`it ended by ${signalCode ?? `exit code ${exitCode}`} before it was ready`, { cause: stderr }),
+      );
     }
     options.onChildExit?.({ pid, reason, signal: signalCode, exitCode, task: task?.name ?? null });
     if (!stopped) dispatch();

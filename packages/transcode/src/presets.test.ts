@@ -2,14 +2,16 @@ import { expect, test } from 'vitest';
 import { defaultPresets, PresetsError, parsePresets, presetRevision } from './presets.ts';
 
 test('the default presets are the renditions that the service promises', () => {
-  expect(defaultPresets.map(({ name, extension, width, height }) => `${name}.${extension} ${width}x${height}`)).toEqual([
-    'thumb.webp 320x320',
-    'small.webp 640x640',
-    'medium.webp 1280x1280',
-    'medium.avif 1280x1280',
-    'medium.jpg 1280x1280',
-    'large.webp 2048x2048',
-  ]);
+  expect(defaultPresets.map(({ name, extension, width, height }) => `${name}.${extension} ${width}x${height}`)).toEqual(
+    [
+      'thumb.webp 320x320',
+      'small.webp 640x640',
+      'medium.webp 1280x1280',
+      'medium.avif 1280x1280',
+      'medium.jpg 1280x1280',
+      'large.webp 2048x2048',
+    ],
+  );
 });
 
 test('an operator who makes several mistakes is told all of them at once', () => {
@@ -37,7 +39,7 @@ test('two presets for one delivery path are refused, the same name in another fo
 
 test('a revision changes with every parameter that changes the bytes, and with nothing else', () => {
   const [preset] = parsePresets([{ name: 'hero', container: 'webp', width: 100 }]);
-  if (!preset || preset.container !== 'webp') throw new Error('a WebP preset was expected');
+  if (preset?.container !== 'webp') throw new Error('a WebP preset was expected');
   const revision = presetRevision(preset);
   expect(revision).toMatch(/^[0-9a-f]{8}$/);
   for (const change of [{ width: 101 }, { height: 100 }, { quality: 81 }, { effort: 3 }, { lossless: true }]) {

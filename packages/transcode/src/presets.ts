@@ -37,7 +37,7 @@ const WebpPreset = z.strictObject({
   extension: z.literal('webp').default('webp'),
   quality: Quality.default(80),
   /** 0 (fastest) to 6 (smallest). */
-  effort: z.int().min(0).max(6).default(2),
+  effort: z.int().min(0).max(6).default(4),
   /** True: pixels exactly as the source's; `quality` is then a measure of effort. */
   lossless: z.boolean().default(false),
 });
@@ -48,10 +48,12 @@ const AvifPreset = z.strictObject({
   codecs: z.strictObject({ image: z.literal('av1') }).default({ image: 'av1' }),
   content_type: z.literal('image/avif').default('image/avif'),
   extension: z.literal('avif').default('avif'),
-  quality: Quality.default(50),
+  quality: Quality.default(52),
   /** 0 (fastest) to 9 (smallest). */
-  effort: z.int().min(0).max(9).default(2),
+  effort: z.int().min(0).max(9).default(1),
   chroma: z.enum(['4:4:4', '4:2:0']).default('4:2:0'),
+  /** What the encoder spends its bytes on. */
+  tune: z.enum(['ssim', 'psnr', 'iq']).default('ssim'),
 });
 
 const JpegPreset = z.strictObject({
@@ -63,7 +65,7 @@ const JpegPreset = z.strictObject({
   quality: Quality.default(80),
   chroma: z.enum(['4:4:4', '4:2:0']).default('4:2:0'),
   /** Shows coarse first, then fine. */
-  progressive: z.boolean().default(false),
+  progressive: z.boolean().default(true),
   /** mozjpeg's trellis quantisation and scan search: smaller, several times slower. */
   mozjpeg: z.boolean().default(false),
   /** JPEG has no transparency: what shows through, as #rrggbb. */
@@ -131,11 +133,16 @@ export function parsePresets(json: unknown): Preset[] {
 
 const box = (edge: number) => ({ width: edge, height: edge });
 
-/** The presets of a deployment that sets none. The figures behind quality and effort are in docs/performance.md. */
+/**
+ * The presets of a deployment that sets none. Encoder settings were chosen on seven photographs at 1280 px, CPU time and
+ * SSIM of luma per picture: WebP at effort 4 takes 95 ms for 63 KB and 0.977, at effort 2 40 ms but 74 KB for the same
+ * SSIM; AVIF at effort 1 tuned for SSIM takes 130 ms for 37 KB and 0.969, at effort 3 360 ms for 31 KB, where sharp's own
+ * default (effort 4) takes 2.8 s for 33 KB and 0.968; a progressive JPEG is 2 % smaller than a baseline one for 5 ms.
+ */
 export const defaultPresets: readonly Preset[] = parsePresets([
-  { name: 'thumb', container: 'webp', ...box(320) },
-  { name: 'small', container: 'webp', ...box(640) },
-  { name: 'medium', container: 'webp', ...box(1280) },
+  { name: 'thumb', container: 'webp', ...box(320), quality: 79 },
+  { name: 'small', container: 'webp', ...box(640), quality: 79 },
+  { name: 'medium', container: 'webp', ...box(1280), quality: 79 },
   { name: 'medium', container: 'avif', ...box(1280) },
   { name: 'medium', container: 'jpeg', ...box(1280) },
   { name: 'large', container: 'webp', ...box(2048) },

@@ -65,10 +65,7 @@ function extendedProperties(body: Buffer, primary: number, properties: readonly 
     entries.push(Buffer.from([item >> 8, item & 255, indices.length, ...indices]));
     offset += 3 + count;
   }
-  return Buffer.concat([
-    box('ipco', container.body, ...properties),
-    box('ipma', table.subarray(0, 8), ...entries),
-  ]);
+  return Buffer.concat([box('ipco', container.body, ...properties), box('ipma', table.subarray(0, 8), ...entries)]);
 }
 
 /** Offsets from the start of the file move with what comes before; those into `idat` stay. */
@@ -95,7 +92,8 @@ function shiftedLocations(body: Buffer, shift: number): Buffer {
   return moved;
 }
 
-export const irot = (quarterTurnsAnticlockwise: number): Buffer => box('irot', Buffer.from([quarterTurnsAnticlockwise]));
+export const irot = (quarterTurnsAnticlockwise: number): Buffer =>
+  box('irot', Buffer.from([quarterTurnsAnticlockwise]));
 export const imir = (axis: number): Buffer => box('imir', Buffer.from([axis]));
 export const nclx = (primaries: number, transfer: number): Buffer =>
   box('colr', Buffer.from([...Buffer.from('nclx'), 0, primaries, 0, transfer, 0, 6, 0x80]));

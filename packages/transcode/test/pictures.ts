@@ -78,18 +78,49 @@ export function solidGif(size: number, frames: number, delay = 10, loops = 0): B
     ...Buffer.from('GIF89a'),
     ...u16(size),
     ...u16(size),
-    0x80, 0, 0,
-    255, 0, 0, 0, 0, 255,
-    0x21, 0xff, 11, ...Buffer.from('NETSCAPE2.0'), 3, 1, ...u16(loops), 0,
+    0x80,
+    0,
+    0,
+    255,
+    0,
+    0,
+    0,
+    0,
+    255,
+    0x21,
+    0xff,
+    11,
+    ...Buffer.from('NETSCAPE2.0'),
+    3,
+    1,
+    ...u16(loops),
+    0,
   ]);
   const frame = (color: number) =>
     Buffer.from([
-      0x21, 0xf9, 4, 0, ...u16(delay), 0, 0,
-      0x2c, ...u16(0), ...u16(0), ...u16(size), ...u16(size), 0,
-      2, ...subBlocks(uncompressedLzw(size * size, color)), 0,
+      0x21,
+      0xf9,
+      4,
+      0,
+      ...u16(delay),
+      0,
+      0,
+      0x2c,
+      ...u16(0),
+      ...u16(0),
+      ...u16(size),
+      ...u16(size),
+      0,
+      2,
+      ...subBlocks(uncompressedLzw(size * size, color)),
+      0,
     ]);
   const both = [frame(0), frame(1)];
-  return Buffer.concat([head, ...Array.from({ length: frames }, (_, index) => both[index % 2] ?? head), Buffer.from([0x3b])]);
+  return Buffer.concat([
+    head,
+    ...Array.from({ length: frames }, (_, index) => both[index % 2] ?? head),
+    Buffer.from([0x3b]),
+  ]);
 }
 
 /** LZW with a clear code before every two pixels, so that codes stay three bits wide. */
@@ -115,7 +146,8 @@ function uncompressedLzw(pixels: number, color: number): number[] {
 
 function subBlocks(bytes: number[]): number[] {
   const blocks: number[] = [];
-  for (let at = 0; at < bytes.length; at += 255) blocks.push(Math.min(255, bytes.length - at), ...bytes.slice(at, at + 255));
+  for (let at = 0; at < bytes.length; at += 255)
+    blocks.push(Math.min(255, bytes.length - at), ...bytes.slice(at, at + 255));
   return blocks;
 }
 

@@ -33,7 +33,7 @@ async function getPath(context: Context, path: string): Promise<void> {
       throw new CliError(`${pathname} is not JSON but ${contentType ?? 'without Content-Type'}.`);
     }
   }
-  if (!context.interactive) return writeAll(io.stdout, response, io.signal);
+  if (!context.interactive) return writeAll(io.stdout, response, { end: false, signal: io.signal });
   if (isBinary(contentType)) {
     await response.body?.cancel();
     throw new CliError('This would write binary data to the terminal.', {

@@ -83,7 +83,7 @@ export function registerMedia(program: Command, context: () => Context): void {
 }
 
 const LIST_HELP = `
-Elsewhere than on a terminal: id, status, type, bytes, width, height, created_at, and
+Elsewhere than on a terminal: id, status, type, bytes, WIDTHxHEIGHT, created_at, and
 with --detail the file name, tab-separated. With --json the API's envelope; more than
 one page comes as one, with the next_cursor of the last.
 `;

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts';
 import { type Colours, colourState } from '../output/colours.ts';
+import { displayWidth, pad, truncate } from '../output/display-width.ts';
 import { jsonText } from '../output/json.ts';
 import { printable } from '../output/printable.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
@@ -15,13 +16,10 @@ export function printOutcome(context: Context, result: IngestOutcome): void {
     context.print(tabSeparated(COLUMNS, [result]).join(''));
   } else if (result.media && result.outcome !== 'failed') {
     const { id, status, bytes } = result.media;
-    const done =
-      status === 'ready' || result.outcome === 'existing' ? colourState(colours, status) : colours.dim(status);
-    context.print(
-      `${colourState(colours, result.outcome).padEnd(8)}  ${id}  ${printable(result.file)}  ${colours.dim(humanBytes(bytes))}  ${done}`,
-    );
+    const head = `${pad(colourState(colours, result.outcome), 8)}  ${id}  ${pad(humanBytes(bytes), 7, 'right')}  ${pad(colourState(colours, printable(status)), 6)}  `;
+    context.print(head + truncate(printable(result.file), Math.max(12, context.width - displayWidth(head)), 'end'));
   } else {
-    // Not with --quiet alone: a failure is an error.
+    // With --quiet too: a failure is an error.
     context.io.stderr.write(`${failureLine(result, context.errorColours)}\n`);
   }
 }

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { Context } from '../context.ts';
-import { CliError, EXIT } from '../exit-codes.ts';
+import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
 import type { Colours } from '../output/colours.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
@@ -58,7 +58,7 @@ export async function runIngest(context: Context, paths: string[], options: Inge
   printSummary(context, outcomes, files.length);
   if (stopped !== null) throw stopped;
   const failed = outcomes.filter(({ outcome }) => outcome === 'failed').length;
-  if (failed > 0) throw new CliError(`${counted(failed, 'file')} of ${files.length} could not be ingested.`);
+  if (failed > 0) throw new ReportedError(`${counted(failed, 'file')} of ${files.length} could not be ingested.`);
 }
 
 async function filesOf(context: Context, paths: string[], filename: string | undefined): Promise<IngestFile[]> {

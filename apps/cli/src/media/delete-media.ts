@@ -39,9 +39,12 @@ export async function deleteMedia(context: Context, ids: readonly string[], sure
 async function ask({ io }: Context, question: string): Promise<string> {
   // Not in raw mode: Ctrl-C stays a signal, and ends this like everything else.
   const lines = createInterface({ input: io.stdin, output: io.stderr, terminal: false });
-  const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+  const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('\n')));
   try {
-    return await Promise.race([lines.question(question, { signal: io.signal }), ended]);
+    const answer = await Promise.race([lines.question(question, { signal: io.signal }), ended]);
+    // Nobody pressed Enter: what is said next would stand behind the question.
+    if (answer === '\n') io.stderr.write('\n');
+    return answer;
   } finally {
     lines.close();
   }

@@ -47,7 +47,7 @@ export async function downloadMedia(
         hints: ['Write it to a file with -o FILE, or pipe it on.'],
       });
     }
-    return writeAll(io.stdout, response, io.signal);
+    return writeAll(io.stdout, response, { end: false, signal: io.signal });
   }
 
   const path = options.output ?? `${id}-${rendition.name}.${rendition.extension}`;
@@ -66,7 +66,7 @@ export async function downloadMedia(
   const partial = `${target}.partial-${process.pid}`;
   try {
     const file = createWriteStream(partial, { flags: 'wx' });
-    await writeAll(file, response, io.signal, (bytes) => {
+    await writeAll(file, response, { end: true, signal: io.signal }, (bytes) => {
       transfer.sentBytes += bytes;
     });
     await new Promise<void>((done, fail) => file.close((error) => (error ? fail(error) : done())));

@@ -1,7 +1,6 @@
 import type { Media, MediaDetail, MediaStatus, Page } from '@mds/client';
 import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
-import { jsonText } from '../output/json.ts';
 import { humanAge, humanBytes } from '../output/quantities.ts';
 import { type Column, tabSeparated } from '../output/table.ts';
 
@@ -18,78 +17,89 @@ const LARGEST_PAGE = 100;
 
 /** Lists media, newest first; as many pages as the limit takes. */
 export async function listMedia(context: Context, options: ListArguments): Promise<void> {
+  const { signal } = context.io;
   const columns = mediaColumns(context);
-  const wanted = options.all ? Number.POSITIVE_INFINITY : options.limit;
-  const page = { limit: Math.min(wanted, LARGEST_PAGE), cursor: options.cursor, signal: context.io.signal };
-
   if (options.detail || options.status !== undefined) {
     const client = await context.operator();
     // What the states are, the service knows; a newer one has more.
     const status = options.status as MediaStatus | undefined;
-    const list = client.control.media.list({ ...page, status });
-    return show(context, list.pages(), wanted, [
-      ...columns,
-      {
-        title: 'FILENAME',
-        text: (media: MediaDetail) => media.filename ?? '',
-        shrinkTo: 8,
-        keep: 'end' as const,
-      },
-    ]);
+    const fetchPage = (page: PageRequest) => client.control.media.list({ ...page, status, signal });
+    return show(context, options, fetchPage, [...columns, FILENAME]);
   }
   const client = await context.client();
-  return show(context, client.media.list(page).pages(), wanted, columns);
+  return show(context, options, (page) => client.media.list({ ...page, signal }), columns);
+}
+
+interface PageRequest {
+  limit: number;
+  cursor: string | undefined;
 }
 
 async function show<T extends Media>(
   context: Context,
-  pages: AsyncIterable<Page<T>>,
-  wanted: number,
+  options: ListArguments,
+  fetchPage: (page: PageRequest) => PromiseLike<Page<T>>,
   columns: readonly Column<T>[],
 ): Promise<void> {
   const streams = !context.interactive && !context.json;
   const rows: T[] = [];
-  let envelope: Page<T> | null = null;
-  let count = 0;
-  for await (const page of pages) {
-    envelope = page;
-    const part = page.data.slice(0, wanted - count);
-    count += part.length;
+  let missing = options.all ? Number.POSITIVE_INFINITY : options.limit;
+  let page: Page<T>;
+  let cursor: string | null | undefined = options.cursor;
+  do {
+    // No more than is missing, so that the last page's cursor goes on exactly where this list ends.
+    page = await fetchPage({ limit: Math.min(missing, LARGEST_PAGE), cursor });
+    missing -= page.data.length;
+    cursor = page.next_cursor;
     // Lines go out as pages come in: a list of any length takes no more memory than a page.
-    if (streams) for (const line of tabSeparated(columns, part)) context.print(line);
-    else rows.push(...part);
-    if (count >= wanted) break;
-  }
+    if (streams) for (const line of tabSeparated(columns, page.data)) context.print(line);
+    else rows.push(...page.data);
+  } while (cursor !== null && missing > 0);
   if (streams) return;
-  if (context.json) {
-    context.io.stdout.write(`${jsonText({ ...envelope, data: rows })}\n`);
-    return;
+  context.list({
+    columns,
+    rows,
+    json: { ...page, data: rows },
+    empty: 'No media. Upload some with mds ingest.',
+  });
+  if (context.interactive && !context.json && cursor !== null) {
+    context.note(context.errorColours.dim(`The newest ${rows.length}; there are more: --limit, --all.`));
   }
-  context.list({ columns, rows, json: null, empty: 'No media. Upload some with mds ingest.' });
-  if (envelope?.next_cursor)
-    context.note(`${context.errorColours.dim(`The newest ${count}; --limit or --all for more.`)}`);
 }
+
+const FILENAME: Column<MediaDetail> = {
+  title: 'FILENAME',
+  text: ({ filename }) => filename ?? '',
+  shrinkTo: 8,
+  keep: 'end',
+};
 
 function mediaColumns({ colours }: Context): Column<Media>[] {
   const now = Date.now();
   return [
     { title: 'ID', text: ({ id }) => id },
     { title: 'STATUS', text: ({ status }) => status, colour: (text) => colourState(colours, text) },
-    { title: 'TYPE', text: (media) => media.content_type, shrinkTo: 9 },
-    { title: 'SIZE', text: ({ bytes }) => humanBytes(bytes), plain: ({ bytes }) => String(bytes), align: 'right' },
+    { title: 'TYPE', text: (media) => media.content_type, shrinkTo: 9, expendable: 2 },
+    {
+      title: 'SIZE',
+      text: ({ bytes }) => humanBytes(bytes),
+      plain: ({ bytes }) => String(bytes),
+      align: 'right',
+      expendable: 1,
+    },
     {
       title: 'PIXELS',
       text: ({ width, height }) => (width === 0 && height === 0 ? '-' : `${width}x${height}`),
-      plain: ({ width, height }) => `${width}\t${height}`,
+      plain: ({ width, height }) => `${width}x${height}`,
       align: 'right',
-      expendable: 2,
+      expendable: 4,
     },
     {
       title: 'AGE',
       text: (media) => humanAge(media.created_at, now),
       plain: (media) => media.created_at,
       align: 'right',
-      expendable: 1,
+      expendable: 3,
     },
   ];
 }

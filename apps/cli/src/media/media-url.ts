@@ -34,7 +34,7 @@ export async function printUrls(
     columns: [
       { title: 'RENDITION', text: ({ name: rendition, extension }) => `${rendition}.${extension}` },
       // Never shortened: an address with a piece missing is none.
-      { title: 'ADDRESS', text: ({ url }) => new URL(url, `${client.baseUrl}/`).href },
+      { title: 'ADDRESS', text: ({ url }) => (url.startsWith('/') ? client.baseUrl + url : url) },
     ],
     json: manifest,
     empty: 'Nothing has been rendered yet.',

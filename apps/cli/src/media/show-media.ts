@@ -43,8 +43,8 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   const attempts = media.attempts > 1 ? colours.dim(` after ${media.attempts} attempts`) : '';
   facts.push(['status', colourState(colours, printable(media.status)) + attempts]);
   if (media.error) {
-    const again = media.error.retryable ? `; try again with mds media retry ${media.id}` : '';
-    facts.push(['error', colours.red(printable(`${media.error.message} (${media.error.code})`)) + colours.dim(again)]);
+    facts.push(['error', colours.red(printable(`${media.error.message} (${media.error.code})`))]);
+    if (media.error.retryable) facts.push(['', colours.dim(printable(`try again: mds media retry ${media.id}`))]);
   }
   for (const warning of media.warnings) facts.push(['warning', colours.yellow(printable(warning))]);
   const pixels = media.width > 0 ? `, ${media.width}x${media.height}` : '';

@@ -7,14 +7,15 @@ export function isBinary(contentType: string | null): boolean {
 }
 
 /**
- * Writes the body of an answer to a stream, as fast as the stream takes it. Standard output stays open after it.
+ * Writes the body of an answer to a stream, as fast as the stream takes it.
+ * @param end whether the stream ends with the body; standard output does not
  * @param onBytes called with the length of every piece
  * @throws the signal's reason; what reading or writing fails with
  */
 export async function writeAll(
   target: Writable,
   response: Response,
-  signal: AbortSignal,
+  { end, signal }: { end: boolean; signal: AbortSignal },
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<void> {
   async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -24,5 +25,5 @@ export async function writeAll(
       yield piece;
     }
   }
-  await pipeline(pieces, target, { end: target !== process.stdout, signal });
+  await pipeline(pieces, target, { end, signal });
 }

@@ -37,17 +37,18 @@ export function tableLines<T>(
     return { column, cells, width: Math.max(displayWidth(column.title), ...cells.map(displayWidth)) };
   });
   const shown = fit(all, maxWidth);
-  const line = (cells: string[]) => cells.join(' '.repeat(GAP)).trimEnd();
+  const line = (cells: string[]) => cells.join(' '.repeat(GAP));
+  // The end of a line stays bare: spaces there would only break lines on a terminal that is as narrow.
+  const place = (text: string, { column, width }: Sized<T>) =>
+    column === shown.at(-1)?.column && column.align !== 'right' ? text : pad(text, width, column.align);
 
-  const head = line(shown.map(({ column, width }) => heading(pad(truncate(column.title, width), width, column.align))));
+  const head = line(shown.map((sized) => place(heading(truncate(sized.column.title, sized.width)), sized)));
   const body = rows.map((row, index) =>
     line(
-      shown.map(({ column, cells, width }, position) => {
+      shown.map((sized) => {
+        const { column, cells, width } = sized;
         const cell = truncate(cells[index] ?? '', width, column.keep);
-        const coloured = column.colour ? column.colour(cell, row) : cell;
-        return position === shown.length - 1 && column.align !== 'right'
-          ? coloured
-          : pad(coloured, width, column.align);
+        return place(column.colour ? column.colour(cell, row) : cell, sized);
       }),
     ),
   );

@@ -77,7 +77,8 @@ export function createDelivery(deps: {
   let latest: Representation | null = null;
 
   /** The one place where a delivery is counted, by the decision that its headers have told. */
-  const count = (path: string, { bytes }: Representation, { cacheStatus }: CacheDecision) => {
+  const count = (path: string, resource: Resource, { bytes }: Representation, { cacheStatus }: CacheDecision) => {
+    resource.used = true;
     if (cacheStatus === 'HIT') hits += 1;
     else misses += 1;
     requestLog.record({ region, path, bytes, cacheStatus, atMs: Date.now() });
@@ -107,68 +108,62 @@ export function createDelivery(deps: {
     return objects.fetch(source.object);
   };
 
-  /** Answers from the cache or the store. Null: the object was gone or another one, and its row deserves a second look. */
-  const answer = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-    resource: Resource,
-  ): Promise<ObjectDamagedError | null> => {
-    const representation = choose(resource, request.headers.accept);
-    const plan = planAnswer(request.method ?? 'GET', request.headers, representation);
-    if (plan.status === 412) {
-      respondPreconditionFailed(response, representation);
-      return null;
-    }
-    if (plan.status === 416) throw rangeNotSatisfiable(representation);
-    if (plan.status === 304 || request.method === 'HEAD') {
-      const decision = decideWithoutBody(representation, resource);
-      respondWithoutBody(response, plan.status === 304 ? 304 : 200, representation, { ...decision, region });
-      resource.used = true;
-      count(path, representation, decision);
-      return null;
-    }
-
-    let found: FoundObject;
+  /** Sees a body out that is sent from a file; what goes wrong now can only be told by cutting the connection. */
+  const finish = async (response: ServerResponse, path: string, sending: Promise<number>) => {
     try {
-      const finding = find(representation, resource);
-      found = finding instanceof Promise ? await finding : finding;
-    } catch (error) {
-      if (error instanceof ObjectDamagedError) return error;
-      throw asUnavailable(error, 'The object storage does not answer.');
-    }
-    if (response.destroyed) {
-      if (!Buffer.isBuffer(found.body)) await found.body.close();
-      return null;
-    }
-    resource.used = true;
-    latest = representation;
-    const sending = respondWithBody(response, representation, plan.status === 206 ? plan.ranges : null, found, region);
-    count(path, representation, found);
-    try {
-      bytesSent += typeof sending === 'number' ? sending : await sending;
+      bytesSent += await sending;
     } catch (error) {
       logger.error({ err: error, path }, 'A delivery broke off half-way; its connection is closed.');
       response.destroy();
     }
-    return null;
   };
 
   return {
     async handle(request, response) {
-      if (request.method !== 'GET' && request.method !== 'HEAD') {
-        if (request.method !== 'OPTIONS') throw methodNotAllowed();
+      const { method, headers } = request;
+      if (method !== 'GET' && method !== 'HEAD') {
+        if (method !== 'OPTIONS') throw methodNotAllowed();
         respondToOptions(response);
         return;
       }
       const path = requestPath(request);
-      const known = resolver.resolve(path);
-      const damage = await answer(request, response, path, known instanceof Promise ? await awaitRows(known) : known);
-      if (damage === null) return;
-      // The row may have been deleted or written anew since it was read: then that is the answer.
-      resolver.forget(path);
-      const damageAgain = await answer(request, response, path, await awaitRows(resolver.resolve(path)));
-      if (damageAgain) throw objectCorrupt(damageAgain);
+      for (let secondLook = false; ; secondLook = true) {
+        const known = resolver.resolve(path);
+        const resource = known instanceof Promise ? await known.catch(databaseFailed) : known;
+        const representation = choose(resource, headers.accept);
+        const plan = planAnswer(method, headers, representation);
+        if (plan.status === 412) {
+          respondPreconditionFailed(response, representation);
+          return;
+        }
+        if (plan.status === 416) throw rangeNotSatisfiable(representation);
+        if (plan.status === 304 || method === 'HEAD') {
+          const decision = decideWithoutBody(representation, resource);
+          respondWithoutBody(response, plan.status === 304 ? 304 : 200, representation, { ...decision, region });
+          count(path, resource, representation, decision);
+          return;
+        }
+
+        const finding = find(representation, resource);
+        const found = finding instanceof Promise ? await finding.catch(storeFailed) : finding;
+        if (found instanceof ObjectDamagedError) {
+          if (secondLook) throw objectCorrupt(found);
+          // The row may have been deleted or written anew since it was read: then that is the answer.
+          resolver.forget(path);
+          continue;
+        }
+        if (response.destroyed) {
+          if (!Buffer.isBuffer(found.body)) await found.body.close();
+          return;
+        }
+        latest = representation;
+        const ranges = plan.status === 206 ? plan.ranges : null;
+        const sending = respondWithBody(response, representation, ranges, found, region);
+        count(path, resource, representation, found);
+        if (typeof sending === 'number') bytesSent += sending;
+        else await finish(response, path, sending);
+        return;
+      }
     },
 
     evict(mediaId) {
@@ -204,15 +199,6 @@ export function createDelivery(deps: {
   };
 }
 
-/** Waits for a look into the database; where that fails, the caller may come again. */
-async function awaitRows<T>(looking: T | Promise<T>): Promise<T> {
-  try {
-    return await looking;
-  } catch (error) {
-    throw asUnavailable(error, 'The database does not answer.');
-  }
-}
-
 function methodNotAllowed(): AppError {
   return new AppError(
     'method_not_allowed',
@@ -238,10 +224,19 @@ function objectCorrupt(cause: ObjectDamagedError): AppError {
   );
 }
 
-function asUnavailable(cause: unknown, what: string): unknown {
-  if (cause instanceof AppError) return cause;
+function unavailable(what: string, cause: unknown): AppError {
   return new AppError('unavailable', `${what} Ask again in a few seconds.`, {
     cause,
     headers: { ...OPEN_TO_ALL, 'Retry-After': '5' },
   });
+}
+
+function databaseFailed(error: unknown): never {
+  throw error instanceof AppError ? error : unavailable('The database does not answer.', error);
+}
+
+/** An object that is not what was recorded is a finding; everything else is a failure of the storage. */
+function storeFailed(error: unknown): ObjectDamagedError {
+  if (error instanceof ObjectDamagedError) return error;
+  throw error instanceof AppError ? error : unavailable('The object storage does not answer.', error);
 }

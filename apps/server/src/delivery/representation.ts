@@ -29,7 +29,7 @@ export interface PreparedHeaders {
 export const OPEN_TO_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'Accept-Ranges, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, X-Cache, X-Request-Id',
+    'Accept-Ranges, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, Retry-After, X-Cache, X-Request-Id',
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Timing-Allow-Origin': '*',
   'X-Content-Type-Options': 'nosniff',

@@ -37,6 +37,8 @@ export function createRequestLog(deps: {
   const { assets, logger, keep = 10_000, flushMs = 500, maxPending = 10_000 } = deps;
   /** By region and path; in order of the latest request. */
   let pending = new Map<string, DeliveredAsset>();
+  /** The last one of `pending`: a path that is asked for over and over need not be moved to where it is. */
+  let newest: DeliveredAsset | null = null;
   let dropped = 0;
   let droppedAndTold = 0;
   let failing = false;
@@ -106,11 +108,14 @@ export function createRequestLog(deps: {
         // The latest request decides; the first one dates the record.
         earlier.bytes = delivery.bytes;
         earlier.cacheStatus = delivery.cacheStatus;
+        if (earlier === newest) return;
         pending.delete(key);
         pending.set(key, earlier);
+        newest = earlier;
         return;
       }
-      pending.set(key, { ...delivery });
+      newest = { ...delivery };
+      pending.set(key, newest);
       if (pending.size > maxPending) trim();
     },
 

@@ -37,7 +37,7 @@ export function respondToOptions(response: ServerResponse): void {
     Allow: 'GET, HEAD, OPTIONS',
     'Access-Control-Allow-Methods': 'GET, HEAD',
     'Access-Control-Allow-Headers':
-      'If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id',
+      'Accept, Cache-Control, If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id',
     'Access-Control-Max-Age': '86400',
   });
   response.end();

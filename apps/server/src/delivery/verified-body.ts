@@ -41,9 +41,7 @@ const PIECE_BYTES = 1024 * 1024;
  * @throws ObjectDamagedError
  */
 export async function verifyBuffer(body: Buffer, object: ExpectedObject): Promise<VerifiedBuffer> {
-  if (body.length !== object.bytes) {
-    throw new ObjectDamagedError(object, `has ${body.length} bytes instead of ${object.bytes}`);
-  }
+  if (body.length !== object.bytes) throw wrongSize(object, body.length);
   const digest =
     body.length <= INLINE_HASH_BYTES
       ? hash('sha256', body)
@@ -62,6 +60,8 @@ export function madeHere(body: Buffer): VerifiedBuffer {
  * @throws ObjectDamagedError
  */
 export async function verifyFile(handle: FileHandle, object: ExpectedObject): Promise<VerifiedFile> {
+  const { size } = await handle.stat();
+  if (size !== object.bytes) throw wrongSize(object, size);
   const digest: Hash = createHash('sha256');
   const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, Math.max(1, object.bytes)));
   let position = 0;
@@ -79,6 +79,10 @@ export async function verifyFile(handle: FileHandle, object: ExpectedObject): Pr
 /** For a file that {@link verifyFile} has passed and that has not changed since. */
 export function asVerifiedFile(handle: FileHandle): VerifiedFile {
   return { handle, close: () => handle.close() } as VerifiedFile;
+}
+
+function wrongSize(object: ExpectedObject, found: number): ObjectDamagedError {
+  return new ObjectDamagedError(object, `has ${found} bytes instead of ${object.bytes}`);
 }
 
 function mismatch(object: ExpectedObject, found: string): ObjectDamagedError {

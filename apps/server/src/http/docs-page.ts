@@ -44,7 +44,7 @@ const PACKAGE_FILES: Record<string, string> = {
 };
 
 /** Mounts `/docs`, the reference page. Everything that it loads comes from this service. */
-export function mountDocsPage(app: Express): void {
+export function mountDocsPage(app: Express, parts: { publicUrl(): string }): void {
   const page = makeAnswer({ body: PAGE, contentType: 'text/html; charset=utf-8', cacheControl: 'public, max-age=300' });
   const assets = new Map<string, Answer>();
   const asset = (body: string | Buffer, contentType: string) =>
@@ -60,7 +60,8 @@ export function mountDocsPage(app: Express): void {
       styleSrc: ["'self'", "'unsafe-inline'"],
       imgSrc: ["'self'", 'data:'],
       fontSrc: ["'self'", 'data:'],
-      connectSrc: ["'self'"],
+      // The reference tries requests at the address that clients use, which may not be the one that it was opened at.
+      connectSrc: ["'self'", () => new URL(parts.publicUrl()).origin],
       formAction: ["'none'"],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -78,7 +79,7 @@ export function mountDocsPage(app: Express): void {
     return made;
   };
 
-  app.get(DOCS_PATH, protect, (req, res) => sendAnswer(req, res, page));
+  app.get(DOCS_PATH, protect, helmet.referrerPolicy(), (req, res) => sendAnswer(req, res, page));
   app.get(`${ASSETS_PATH}/:name`, (req, res, next) => {
     const found = loadAsset(req.params.name);
     if (found) sendAnswer(req, res, found);

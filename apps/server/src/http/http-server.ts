@@ -4,7 +4,7 @@ import { PROBLEM_CONTENT_TYPE, type Problem } from '@mds/contract';
 import { AppError } from './app-error.ts';
 import { problemOf } from './problem.ts';
 import { newRequestId, REQUEST_ID_HEADER } from './request-id.ts';
-import { pathOf } from './request-path.ts';
+import { pathOf, toOriginForm } from './request-path.ts';
 import { markAwaitingContinue } from './unread-body.ts';
 
 /** Answers one request. */
@@ -12,6 +12,7 @@ export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 
 /** A head must be there within this time; bodies may take as long as they keep coming. */
 const HEADERS_TIMEOUT_MS = 30_000;
+const CHECK_EVERY_MS = 10_000;
 /** Longer than the idle time of common load balancers, so that they and not we close a connection that rests. */
 const KEEP_ALIVE_MS = 75_000;
 
@@ -19,16 +20,24 @@ const KEEP_ALIVE_MS = 75_000;
  * A server for {@link RequestHandler} that answers what never becomes a request, too: broken, oversized and slow heads get
  * a problem document. A sender that waits for `100 Continue` is left to wait until somebody wants its body.
  */
-export function createHttpServer(handler: RequestHandler): Server {
-  // A missing Host is answered by the handler, with a problem document.
-  const server = createServer({ requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS });
-  server.headersTimeout = HEADERS_TIMEOUT_MS;
-  // An upload of 10 GiB over a slow line takes hours; silence is what ends it.
-  server.requestTimeout = 0;
+export function createHttpServer(
+  handler: RequestHandler,
+  { headersTimeoutMs = HEADERS_TIMEOUT_MS, checkEveryMs = CHECK_EVERY_MS } = {},
+): Server {
+  const server = createServer({
+    // A missing Host is answered by the handler, with a problem document.
+    requireHostHeader: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: headersTimeoutMs,
+    // An upload of 10 GiB over a slow line takes hours; silence is what ends it.
+    requestTimeout: 0,
+    connectionsCheckingInterval: checkEveryMs,
+  });
   const answering = new WeakSet<Socket>();
   const handle: RequestHandler = (req, res) => {
     answering.add(req.socket);
     res.once('close', () => answering.delete(req.socket));
+    toOriginForm(req);
     handler(req, res);
   };
   server.on('request', handle);

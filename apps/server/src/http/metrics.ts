@@ -41,14 +41,21 @@ export function createMetrics(sources: MetricSources): Metrics {
   });
   const durations = new Histogram({
     name: 'mds_http_request_duration_seconds',
-    help: 'Time from a request’s head to the end of its answer.',
+    help: "Time from a request's head to the end of its answer.",
     labelNames: ['method', 'route'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
     registers,
   });
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name, help, labelNames, registers });
-  // Kept as totals elsewhere; a counter here would have to be told the differences.
+  /** A counter whose total is kept elsewhere. */
+  const total = (name: string, help: string, labelNames: string[] = []) => {
+    const counter = new Counter({ name, help, labelNames, registers });
+    return (values: readonly (readonly [labels: Record<string, string>, value: number])[]) => {
+      counter.reset();
+      for (const [labels, value] of values) counter.inc(labels, value);
+    };
+  };
   const read: (() => Promise<void>)[] = [];
 
   const memory = gauge('mds_process_resident_memory_bytes', 'Resident memory of this process.');
@@ -60,11 +67,13 @@ export function createMetrics(sources: MetricSources): Metrics {
 
   const { deliveries, queue, workers, ingest } = sources;
   if (deliveries) {
-    const total = gauge('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
+    const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
     read.push(async () => {
       const { hits, misses } = deliveries();
-      total.set({ cache: 'hit' }, hits);
-      total.set({ cache: 'miss' }, misses);
+      delivered([
+        [{ cache: 'hit' }, hits],
+        [{ cache: 'miss' }, misses],
+      ]);
     });
   }
   if (queue) {
@@ -82,16 +91,15 @@ export function createMetrics(sources: MetricSources): Metrics {
     read.push(async () => alive.set(await workers()));
   }
   if (ingest) {
-    const results = gauge('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', [
+    const results = total('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', [
       'result',
     ]);
-    const bytes = gauge('mds_ingest_received_bytes_total', 'Bytes of bodies that were received.');
+    const received = total('mds_ingest_received_bytes_total', 'Bytes of bodies that were received.');
     read.push(async () => {
       const { created, existing, receivedBytes, refused } = ingest();
-      results.set({ result: 'created' }, created);
-      results.set({ result: 'existing' }, existing);
-      for (const [code, count] of Object.entries(refused)) results.set({ result: code }, count ?? 0);
-      bytes.set(receivedBytes);
+      const all = Object.entries({ created, existing, ...refused });
+      results(all.map(([result, count]) => [{ result }, count ?? 0]));
+      received([[{}, receivedBytes]]);
     });
   }
 

@@ -8,19 +8,23 @@ export function pathOf(url: string): string {
 }
 
 /**
- * Brings the request target into origin form (`/path?query`), the only form that routes know.
- * @throws AppError `invalid_request` for a target that no resource can have
+ * Brings a request target in absolute form into origin form (`/path?query`), the only one that routes know. RFC 9112, 3.2.2:
+ * a server takes the absolute form from every client, and its authority wins over Host.
  */
-export function normaliseTarget(req: IncomingMessage): void {
-  let url = req.url ?? '/';
-  // RFC 9112, 3.2.2: a server takes the absolute form from every client, and its authority wins over Host.
-  const absolute = /^https?:\/\/([^/?#]*)([^#]*)/i.exec(url);
-  if (absolute) {
-    req.headers.host = absolute[1] ?? '';
-    const rest = absolute[2] ?? '';
-    url = rest.startsWith('/') ? rest : `/${rest}`;
-    req.url = url;
-  }
+export function toOriginForm(req: IncomingMessage): void {
+  const absolute = /^https?:\/\/([^/?#]*)([^#]*)/i.exec(req.url ?? '');
+  if (!absolute) return;
+  const [, authority = '', rest = ''] = absolute;
+  req.headers.host = authority;
+  req.url = rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/**
+ * Refuses a request whose target no resource can have, before anything decodes it.
+ * @throws AppError `invalid_request`
+ */
+export function refuseBadTarget(req: IncomingMessage): void {
+  const url = req.url ?? '/';
   if (!url.startsWith('/')) {
     throw new AppError('invalid_request', 'The request target must be a path that begins with a slash.');
   }

@@ -69,24 +69,21 @@ async function copy(body: Readable, file: FileHandle, options: ReceiveOptions): 
 
 /** The pieces of a body; whatever ends it early becomes `incomplete_body`, or the AppError that it was ended with. */
 async function* piecesOf(body: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
-  const stop = () => body.destroy(new Error('The upload was stopped.', { cause: signal?.reason }));
+  // A body may break while nobody reads it, before the first piece or after it was refused: an error event that nobody
+  // listens to would end the process.
+  body.on('error', () => undefined);
+  const stop = () => body.destroy();
   if (signal?.aborted) stop();
   signal?.addEventListener('abort', stop, { once: true });
-  // A body that had ended or been broken off before we looked would otherwise read as an empty one.
-  const brokenOff =
-    body.errored ?? (body.destroyed && !body.readableEnded ? new Error('It was closed already.') : null);
   try {
-    if (brokenOff) throw brokenOff;
+    // Otherwise a body that was broken off before we looked would read as an empty one.
+    if (body.destroyed && !body.readableEnded) throw body.errored ?? new Error('The body was closed already.');
     yield* body.iterator({ destroyOnReturn: false });
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError(
-      'incomplete_body',
-      'The body ended before it was complete, and nothing was kept. Send it again.',
-      {
-        cause: error,
-      },
-    );
+    throw new AppError('incomplete_body', 'The body ended before it was complete, and nothing was kept. Send it again.', {
+      cause: signal?.aborted ? signal.reason : error,
+    });
   } finally {
     signal?.removeEventListener('abort', stop);
   }

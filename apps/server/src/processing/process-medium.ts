@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type Engine,
@@ -14,6 +14,7 @@ import type { MediaRecord, MediaRepository, ProcessingResult, RenditionRecord } 
 import type { Lease } from '../jobs/job-queue.ts';
 import { MAX_ATTEMPTS } from '../jobs/job-queue.ts';
 import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
+import { AppError } from '../http/app-error.ts';
 import { hashFile } from './hash-file.ts';
 import { isRetryable, ProcessingError } from './processing-error.ts';
 
@@ -26,6 +27,9 @@ export interface ProcessingParts {
 }
 
 type RenditionRow = ProcessingResult['renditions'][number];
+
+/** Less than this free on the scratch volume counts as full. */
+const SCRATCH_ROOM_BYTES = 16 * 1024 * 1024;
 
 const NOTHING_RENDERED: RenderResult = { renditions: [], thumbhash: null, warnings: [], timings: {} };
 
@@ -72,6 +76,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
       await verifyOriginal(medium, original.path, signal);
       const plan = due.map(({ planned }) => planned);
       rendered = await engine.render({ path: original.path, source, plan, outDir }, { signal });
+      if (rendered.renditions.some(isOutputFailure)) await requireScratchRoom(parts.scratchDir);
       refuseFruitless(rendered, standing.size, lease);
     }
     const stored = await Promise.all(
@@ -141,6 +146,17 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
       if (objectKey !== null && !(await media.isReferenced(objectKey))) await store.delete(objectKey);
     }
   }
+}
+
+function isOutputFailure(rendition: RenderResult['renditions'][number]): boolean {
+  return rendition.state === 'failed' && rendition.code === 'output_failed';
+}
+
+/** A rendition that could not be written down may have found the disk full, which is no fault of its medium. */
+async function requireScratchRoom(scratchDir: string): Promise<void> {
+  const { bavail, bsize } = await statfs(scratchDir);
+  if (bavail * bsize >= SCRATCH_ROOM_BYTES) return;
+  throw new AppError('insufficient_storage', 'The storage has no room for renditions. They are made when there is room.');
 }
 
 /** A damaged original would give damaged renditions, or a failure that blames the file for what the disk did. */

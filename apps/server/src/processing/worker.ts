@@ -3,6 +3,7 @@ import { RenderError } from '@mds/transcode';
 import { AppError } from '../http/app-error.ts';
 import { type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
 import type { Logger } from '../logger.ts';
+import { storageError } from '../storage/storage-error.ts';
 import { type ProcessingParts, processMedium } from './process-medium.ts';
 import { failureOf } from './processing-error.ts';
 
@@ -109,7 +110,8 @@ export function createWorker(parts: WorkerParts): Worker {
   }
 
   /** Decides what becomes of a job that did not end well. */
-  async function settle(lease: Lease, signal: AbortSignal, error: unknown, log: Logger): Promise<void> {
+  async function settle(lease: Lease, signal: AbortSignal, thrown: unknown, log: Logger): Promise<void> {
+    const error = storageError(thrown);
     if (signal.aborted && signal.reason === LEASE_LOST) {
       log.info('stopped working on a medium whose lease was taken away');
     } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {

@@ -1,6 +1,6 @@
 import { type ServiceStatus, type Status, type StatusComponent, worstStatus } from '@mds/contract';
 import type { Logger } from '../logger.ts';
-import { timestamp } from '../read-api/presented.ts';
+import { type Presented, timestamp } from '../read-api/presented.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
 import { createSettled, type Settled } from '../regions/settled.ts';
@@ -64,7 +64,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   const round = async () => {
     const states = await Promise.all(probes.map(checkOne));
     if (stopping.signal.aborted) return;
-    const next = probes.map(({ name }, index): StatusComponent => {
+    const next = probes.map(({ name }, index): Presented<StatusComponent> => {
       const history = settled.get(name) ?? createSettled<ServiceStatus>();
       settled.set(name, history);
       return { name, status: history.observe(states[index] ?? 'major_outage') };
@@ -105,7 +105,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       await running;
     },
 
-    document() {
+    document(): Presented<Status> {
       const all = [...components, ...regionComponents];
       return {
         status: worstStatus(all.map(({ status }) => status)),
@@ -130,7 +130,7 @@ function rejection(signal: AbortSignal): Promise<never> {
 
 /** `Region Frankfurt`; with its code where several regions are in one city. */
 function nameRegions(regions: RegionState[]): StatusComponent[] {
-  return regions.map(({ code, name, status }) => {
+  return regions.map(({ code, name, status }): Presented<StatusComponent> => {
     const alone = regions.filter((other) => other.name === name).length === 1;
     return { name: `Region ${name}${alone ? '' : ` (${code})`}`, status };
   });

@@ -83,7 +83,9 @@ test('depth, colour and transparency are told', async () => {
     .png()
     .toBuffer();
   expect(await identify(gray16)).toMatchObject({ bitDepth: 16, colorSpace: 'gray', hasAlpha: false });
-  expect(await identify(await quarters(10, 10).toColourspace('cmyk').jpeg().toBuffer())).toMatchObject({ colorSpace: 'cmyk' });
+  expect(await identify(await quarters(10, 10).toColourspace('cmyk').jpeg().toBuffer())).toMatchObject({
+    colorSpace: 'cmyk',
+  });
   expect(await identify(await quarters(10, 10).ensureAlpha(0.5).webp().toBuffer())).toMatchObject({ hasAlpha: true });
   expect(await identify(await quarters(10, 10).withIccProfile('p3').png().toBuffer())).toMatchObject({ icc: true });
 });
@@ -91,7 +93,9 @@ test('depth, colour and transparency are told', async () => {
 test('frames and duration of animations are counted, with delays that browsers would use', async () => {
   expect(await identify(solidGif(4, 7, 25))).toMatchObject({ frames: 7, durationMs: 1_750 });
   expect(await identify(solidGif(4, 7, 0))).toMatchObject({ frames: 7, durationMs: 700 });
-  const webp = await sharp(solidGif(4, 5, 30), { animated: true }).webp({ loop: 2 }).toBuffer();
+  const webp = await sharp(solidGif(4, 5, 30), { animated: true })
+    .webp({ loop: 2 })
+    .toBuffer();
   expect(await identify(webp)).toMatchObject({ format: 'webp', frames: 5, durationMs: 1_500 });
 });
 

@@ -1,5 +1,5 @@
 import { MediaRejectedError } from '../errors.ts';
-import { acceptedFormatsText, formatById } from '../formats.ts';
+import { acceptedFormatsText, formatById, formatName } from '../formats.ts';
 import type { IdentifiedFields } from '../identified.ts';
 import type { EngineLimits } from '../limits.ts';
 import { type Bytes, EndOfFileError, openBytes } from './bytes.ts';
@@ -42,7 +42,7 @@ export function readHeader(bytes: Bytes, limits: EngineLimits): ImageHeader {
   try {
     return readImageHeader(sniffed.format, bytes, limits);
   } catch (error) {
-    throw rejectionOf(error, sniffed.format === 'heif' ? 'HEIF' : sniffed.format.toUpperCase());
+    throw rejectionOf(error, formatName(sniffed.format));
   }
 }
 

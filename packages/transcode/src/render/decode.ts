@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Sharp, SharpInput, SharpOptions } from 'sharp';
+import type { Sharp } from 'sharp';
 import { openHeic, type RawPixels } from '../heic.ts';
 import { bytesOf } from '../identify/bytes.ts';
 import type { ImageHeader } from '../identify/image/header.ts';
@@ -36,33 +36,33 @@ export async function decodeStill(
       return { ...(await toRaw(sharp(readSvg(fileBytes(path)).at(size.width, size.height)), size)), warnings: [] };
     case 'avif': {
       const { color } = readHeif(fileBytes(path));
-      const decoded = await decodeTolerantly(path, size, limits);
+      const decoded = await decodeTolerantly(path, header, size, limits);
       // libvips applies an ICC profile but not code points.
       if (color.profile) return decoded;
       return { ...(await applyProfile(decoded, color)), warnings: [...decoded.warnings, ...hdrWarnings(color)] };
     }
     default:
-      return decodeTolerantly(path, size, limits);
+      return decodeTolerantly(path, header, size, limits);
   }
 }
 
 /** Strictly first; only a file that fails is read again with its errors forgiven. */
 async function decodeTolerantly(
   path: string,
+  header: ImageHeader,
   size: { width: number; height: number },
   limits: EngineLimits,
 ): Promise<DecodedStill> {
-  const decode = (failOn: 'warning' | 'none') =>
-    toRaw(openStill(path, { failOn, limitInputPixels: limits.maxPixels }), size);
+  const decode = (failOn: 'warning' | 'none') => {
+    const picture = sharp(path, { failOn, limitInputPixels: limits.maxPixels, sequentialRead: true, autoOrient: true });
+    // sharp works on 16 bits in Display P3 where there is a profile, and leaves the numbers so unless told where to go.
+    return toRaw(header.icc && header.bitDepth > 8 ? picture.withIccProfile('srgb') : picture, size);
+  };
   try {
     return { ...(await decode('warning')), warnings: [] };
   } catch {
     return { ...(await decode('none')), warnings: [damageWarning] };
   }
-}
-
-function openStill(input: SharpInput, options: SharpOptions): Sharp {
-  return sharp(input, { ...options, sequentialRead: true, autoOrient: true });
 }
 
 async function decodeHeic(path: string, size: { width: number; height: number }): Promise<DecodedStill> {

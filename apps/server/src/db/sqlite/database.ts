@@ -36,14 +36,15 @@ export function openDatabase(file: string): SqliteDatabase {
     });
   }
   try {
+    // First of all: setting the journal mode writes into the file, and a file that is not ours is not to be changed.
+    if (!isNew) refuseDamaged(client, file);
+    refuseNewer(client, file);
     // WAL with synchronous=FULL: a commit is on disk before it is acknowledged.
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
     client.pragma('foreign_keys = ON');
     client.pragma('cache_size = -65536');
-    if (!isNew) refuseDamaged(client, file);
     const db = drizzle(client);
-    refuseNewer(client, file);
     migrate(db, { migrationsFolder: MIGRATIONS });
     return db;
   } catch (error) {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { MediaRejectedError } from '../../errors.ts';
+import { formatName } from '../../formats.ts';
 import { openHeic } from '../../heic.ts';
 import { sharp } from '../../vips.ts';
 import { bytesOf } from '../bytes.ts';
@@ -19,7 +20,7 @@ export async function checkDecoder(path: string, header: ImageHeader): Promise<v
   if (seen.format !== header.format) {
     throw new MediaRejectedError(
       'unsafe_media',
-      `The file begins like ${header.format.toUpperCase()} but a decoder takes it for ${seen.format.toUpperCase()}. Export it again as one of them.`,
+      `The file begins like ${formatName(header.format)} but a decoder takes it for ${formatName(seen.format)}. Export it again as one of them.`,
     );
   }
   if (seen.width !== header.width || seen.height !== header.height) {
@@ -39,6 +40,7 @@ async function openWithDecoder(
     const input = header.format === 'svg' ? readSvg(bytesOf(readFileSync(path))).at(header.width, header.height) : path;
     const { format, compression, width, height, pageHeight } = await sharp(input, {
       limitInputPixels: false,
+      failOn: 'none',
     }).metadata();
     if (format !== 'heif') return { format, width, height: pageHeight ?? height };
     return { format: compression === 'av1' ? 'avif' : 'heic', ...storedSize({ width, height }, header) };
@@ -47,7 +49,7 @@ async function openWithDecoder(
     const reason = error instanceof Error ? error.message.replaceAll(path, 'the file').split('\n')[0] : '';
     throw new MediaRejectedError(
       'corrupt_media',
-      `The ${header.format.toUpperCase()} cannot be decoded (${reason}). Export or copy it again and retry.`,
+      `The ${formatName(header.format)} cannot be decoded (${reason}). Export or copy it again and retry.`,
       { cause: error },
     );
   }

@@ -2,16 +2,15 @@ import { expect, test } from 'vitest';
 import { quarterColors } from '../../../test/pictures.ts';
 import { scratch } from '../../../test/scratch.ts';
 import { defaultLimits } from '../../limits.ts';
-import { identifyFile } from '../identify.ts';
 import { bytesOf } from '../bytes.ts';
+import { identifyFile } from '../identify.ts';
 import { readSvg } from './svg.ts';
 
 const { file } = scratch();
 const identify = (svg: string | Buffer) => identifyFile(file(svg), defaultLimits);
 const svg = (inside: string, attributes = 'width="40" height="20"') =>
   `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ${attributes}>${inside}</svg>`;
-const pixel =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
 test.each([
   ['XXE', `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]>${svg('<text>&x;</text>')}`],
@@ -46,7 +45,11 @@ test('fault 8: scripts and event handlers are ignored, and said to be', async ()
 
 test('fault 8: the rasteriser is given no declaration, whatever came before the root', () => {
   const text = `<?xml version="1.0"?><!-- <svg> --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">${svg('')}`;
-  expect(readSvg(bytesOf(Buffer.from(text))).at(40, 20).toString()).toMatch(/^<svg /);
+  expect(
+    readSvg(bytesOf(Buffer.from(text)))
+      .at(40, 20)
+      .toString(),
+  ).toMatch(/^<svg /);
 });
 
 test('what drawing programs write is accepted', async () => {
@@ -55,12 +58,14 @@ test('what drawing programs write is accepted', async () => {
     <style><![CDATA[ .a > .b { fill: url(#g) } ]]></style>
     <a xlink:href="https://example.com"><rect class="b" style="fill:url('#g')" width="9" height="9"/></a>
     <use xlink:href="#g"/><image href="data:image/png;base64,${pixel}"/>`;
-  expect(await identify(`<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n${svg(inside)}`)).toMatchObject({
-    format: 'svg',
-    width: 40,
-    height: 20,
-    warnings: [],
-  });
+  expect(await identify(`<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n${svg(inside)}`)).toMatchObject(
+    {
+      format: 'svg',
+      width: 40,
+      height: 20,
+      warnings: [],
+    },
+  );
 });
 
 test.each([

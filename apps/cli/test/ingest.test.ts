@@ -1,0 +1,176 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
+import { type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
+const CURSOR_UP = /\x1b\[(\d+)F/g;
+
+/** A service, and a folder with `a.jpg`, `sub/b.jpg`, `notes.txt` (refused) and things that are to be left out. */
+async function setUp() {
+  const service = await startService();
+  const folder = await temporaryFolder();
+  const at = (name: string) => join(folder.path, name);
+  await mkdir(at('in/sub'), { recursive: true });
+  await mkdir(at('in/.cache'));
+  await mkdir(at('empty'));
+  await writeFile(at('in/a.jpg'), 'a');
+  await writeFile(at('in/sub/b.jpg'), 'bb');
+  await writeFile(at('in/notes.txt'), 'text');
+  await writeFile(at('in/.hidden.jpg'), 'h');
+  await writeFile(at('in/.cache/c.jpg'), 'c');
+  await symlink('..', at('in/sub/loop'));
+  await symlink('nowhere', at('in/sub/dangling.jpg'));
+  return {
+    service,
+    folder: folder.path,
+    ingest: (args: string[], options: Partial<Parameters<typeof mdsHere>[1]> = {}) =>
+      mdsHere(['ingest', '--parallel', '1', ...args], {
+        cwd: folder.path,
+        env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },
+        ...options,
+      }),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const names = (service: ScriptedService) => service.media.map(({ filename }) => filename).toReversed();
+
+it('goes through folders, leaves out what is hidden, and goes round in no circle', async () => {
+  await using it = await setUp();
+  const { code, stdout, stderr } = await it.ingest(['in']);
+  expect(names(it.service)).toEqual(['a.jpg', 'b.jpg']);
+  const [first, second] = it.service.media.toReversed();
+  expect(stdout.split('\n')).toEqual([
+    `${first?.id}\tcreated\tqueued\tin/a.jpg\t`,
+    '\tfailed\t\tin/notes.txt\tThe file is not of an accepted format. (unsupported_format)',
+    `${second?.id}\tcreated\tqueued\tin/sub/b.jpg\t`,
+    '',
+  ]);
+  expect(stderr).toContain('3 files: 2 created, 1 failed\n');
+  expect(stderr).toContain('in/notes.txt: The file is not of an accepted format. (unsupported_format)');
+  expect(code).toBe(1);
+});
+
+it('says what was there already; --duplicate=allow makes another all the same', async () => {
+  await using it = await setUp();
+  await it.ingest(['in/a.jpg']);
+  const again = await it.ingest(['in/a.jpg']);
+  expect(again).toMatchObject({ code: 0, stderr: '1 file: 1 existing\n' });
+  expect(again.stdout).toBe(`${it.service.media[0]?.id}\texisting\tqueued\tin/a.jpg\t\n`);
+  expect((await it.ingest(['in/a.jpg', '--duplicate=allow'])).stdout).toContain('\tcreated\t');
+  expect(it.service.media).toHaveLength(2);
+});
+
+it('a file that several paths lead to goes once', async () => {
+  await using it = await setUp();
+  await it.ingest(['in/sub', 'in/sub/b.jpg', './in/sub/../sub/b.jpg']);
+  expect(it.service.requests).toHaveLength(1);
+});
+
+it('--wait waits until it is processed, and a medium that fails makes it fail', async () => {
+  await using it = await setUp();
+  await writeFile(join(it.folder, 'broken.jpg'), 'x');
+  const { code, stdout } = await it.ingest(['--wait', 'in/a.jpg', 'broken.jpg']);
+  const [broken, fine] = it.service.media;
+  expect(stdout.split('\n')).toEqual([
+    `${fine?.id}\tcreated\tready\tin/a.jpg\t`,
+    `${broken?.id}\tfailed\tfailed\tbroken.jpg\tThe file is damaged. (corrupt_media)`,
+    '',
+  ]);
+  expect(code).toBe(1);
+});
+
+it('with --json prints one object a line', async () => {
+  await using it = await setUp();
+  const { stdout, stderr } = await it.ingest(['--json', 'in/a.jpg', 'in/notes.txt']);
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+  expect(lines).toMatchObject([
+    { file: 'in/a.jpg', outcome: 'created', media: { id: it.service.media[0]?.id, filename: 'a.jpg' }, error: null },
+    { file: 'in/notes.txt', outcome: 'failed', media: null, error: { code: 'unsupported_format' } },
+  ]);
+  expect(stderr).toContain('{"error":{"message":"1 file of 2 could not be ingested."');
+});
+
+it('with --quiet says nothing but results and errors', async () => {
+  await using it = await setUp();
+  expect(await it.ingest(['-q', 'in/a.jpg'], { terminal: 80 })).toMatchObject({ code: 0, stderr: '' });
+});
+
+it('what is not there is said before anything is sent', async () => {
+  await using it = await setUp();
+  expect(await it.ingest(['in/a.jpg', 'nope.jpg', 'empty'])).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: [
+      'error: Some of what you named cannot be ingested; nothing was sent.',
+      '  nope.jpg: there is no such file or folder',
+      '  empty: this folder has no files',
+      '',
+    ].join('\n'),
+  });
+  expect(await it.ingest(['nope.jpg'])).toMatchObject({ stderr: 'error: nope.jpg: there is no such file or folder\n' });
+  expect(it.service.requests).toEqual([]);
+});
+
+it('a token that is not accepted ends it at once, and not file by file', async () => {
+  await using it = await setUp();
+  const { code, stderr } = await it.ingest(['in'], { env: { MDS_URL: it.service.url, MDS_TOKEN: 'wrong' } });
+  expect(code).toBe(4);
+  expect(stderr).toContain('3 files: 3 not done\nerror: The service does not accept the token from MDS_TOKEN.');
+  expect(it.service.requests).toHaveLength(1);
+});
+
+it('a storage that is full fails the file, with the reason', async () => {
+  await using it = await setUp();
+  it.service.on('POST', (request, response) => {
+    request.resume();
+    sendProblem(response, 507, 'insufficient_storage', 'No room is left.');
+  });
+  const { code, stdout } = await it.ingest(['in/a.jpg']);
+  expect([code, stdout]).toEqual([1, '\tfailed\t\tin/a.jpg\tNo room is left. (insufficient_storage)\n']);
+});
+
+it('--filename names one file, never a path, and never several', async () => {
+  await using it = await setUp();
+  await it.ingest(['in/a.jpg', '--filename', '../../etc/passwd']);
+  expect(names(it.service)).toEqual(['passwd']);
+  expect(await it.ingest(['in', '--filename', 'x'])).toMatchObject({
+    code: 2,
+    stderr: 'error: --filename names a single file; there are 3.\n',
+  });
+});
+
+it('does not wait for a file to be typed on the terminal', async () => {
+  await using it = await setUp();
+  expect(await it.ingest(['-'], { terminal: 80 })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Standard input is the terminal'),
+  });
+});
+
+it('draws how far it is on a terminal, within its width, and leaves nothing of it behind', async () => {
+  await using it = await setUp();
+  await writeFile(join(it.folder, 'big.mp4'), Buffer.alloc(9_000_000));
+  it.service.bytesPerSecond = 8_000_000;
+  const { stdout, stderr } = await it.ingest(['--wait', 'big.mp4', 'in/a.jpg'], { terminal: 80 });
+  const frames = stderr.split('\x1b[J').map(plain);
+  expect(frames.some((frame) => /big\.mp4 +━+─+ +\d+% +[\d.]+ [kM]B\/9\.0 MB/.test(frame))).toBe(true);
+  expect(frames.some((frame) => /big\.mp4 +processing/.test(frame))).toBe(true);
+  expect(frames.some((frame) => frame.includes('0 of 2 files, '))).toBe(true);
+  for (const line of frames.join('\n').split('\n')) expect(line.replace(CURSOR_UP, '').length).toBeLessThan(80);
+  // Every line that was drawn was taken away again: as many up as down, but for the summary.
+  const up = [...stderr.matchAll(CURSOR_UP)].reduce((sum, [, rows]) => sum + Number(rows), 0);
+  expect(stderr.split('\n').length - 1 - up).toBe(1);
+  expect(plain(stdout)).toMatch(
+    /^created {3}med_\w{26} +9\.0 MB {2}ready {3}big\.mp4\ncreated {3}med_\w{26} +1 B {2}ready {3}in\/a\.jpg\n$/,
+  );
+  expect(frames.at(-1)).toBe('2 files: 2 created\n');
+});

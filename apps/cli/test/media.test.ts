@@ -1,0 +1,219 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
+import { medium, startService, TOKEN } from './scripted-service.ts';
+
+async function setUp(count = 3) {
+  const service = await startService();
+  const folder = await temporaryFolder();
+  for (let n = 1; n <= count; n++) service.media.push(medium(n));
+  return {
+    service,
+    folder: folder.path,
+    media: (args: string[], options: Partial<Parameters<typeof mdsHere>[1]> = {}) =>
+      mdsHere(['media', ...args], { cwd: folder.path, env: { MDS_URL: service.url, MDS_TOKEN: TOKEN }, ...options }),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const id = medium(1).id;
+
+it('list goes through as many pages as its limit takes, and no further', async () => {
+  await using it = await setUp(250);
+  const { stdout } = await it.media(['list', '--limit', '130']);
+  expect(stdout.trim().split('\n')).toHaveLength(130);
+  expect(it.service.requests).toEqual(['GET /api/v1/media?limit=100', 'GET /api/v1/media?limit=30&cursor=100']);
+  const all = await it.media(['list', '--all', '--json']);
+  const json = JSON.parse(all.stdout) as { object: string; data: unknown[]; next_cursor: unknown };
+  expect([json.object, json.data.length, json.next_cursor]).toEqual(['list', 250, null]);
+});
+
+it("list --json is the API's own envelope, and its cursor goes on where the list ended", async () => {
+  await using it = await setUp(5);
+  const first = JSON.parse((await it.media(['list', '--limit', '2', '--json'])).stdout) as {
+    next_cursor: string;
+    data: object[];
+  };
+  expect(Object.keys(first)).toEqual(['object', 'data', 'next_cursor']);
+  expect(Object.keys(first.data[0] ?? {})).toEqual([
+    'id',
+    'created_at',
+    'content_type',
+    'bytes',
+    'width',
+    'height',
+    'status',
+  ]);
+  const rest = await it.media(['list', '--cursor', first.next_cursor]);
+  expect(rest.stdout.split('\n').map((line) => line.slice(-27, -23) && line.slice(0, 30))).toEqual([
+    medium(3).id,
+    medium(4).id,
+    medium(5).id,
+    '',
+  ]);
+});
+
+it.each([80, 120, 40])('list fits a terminal of %i columns, ids whole', async (terminal) => {
+  await using it = await setUp(3);
+  Object.assign(it.service.media[1] ?? {}, {
+    content_type: 'application/vnd.apple.mpegurl',
+    filename: '日本語のとても長いファイル名前でテーブルを壊す写真.jpg',
+  });
+  for (const args of [['list'], ['list', '--detail']]) {
+    const lines = plain((await it.media(args, { terminal })).stdout)
+      .trimEnd()
+      .split('\n');
+    expect(lines[0]).toMatch(/^ID {30}STATUS/);
+    for (const n of [1, 2, 3]) expect(lines[n]?.startsWith(medium(n).id)).toBe(true);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(Math.max(terminal, 50));
+  }
+});
+
+it('list says on a terminal that there is more, or nothing; a pipe is told neither', async () => {
+  await using it = await setUp(3);
+  expect((await it.media(['list', '--limit', '2'], { terminal: 80 })).stderr).toContain('there are more');
+  expect((await it.media(['list', '--limit', '2'])).stderr).toBe('');
+  it.service.media.length = 0;
+  expect(await it.media(['list'], { terminal: 80 })).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'No media. Upload some with mds ingest.\n',
+  });
+  expect(await it.media(['list'])).toEqual({ code: 0, stdout: '', stderr: '' });
+});
+
+it('nothing from outside reaches the terminal that could move its cursor, set its title or reorder its text', async () => {
+  await using it = await setUp(1);
+  const evil = '\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj.exe\r\n\x1b[31mred';
+  Object.assign(it.service.media[0] ?? {}, {
+    filename: evil,
+    status: 'failed',
+    error: { code: 'corrupt_media', message: evil, retryable: true },
+    warnings: [evil],
+  });
+  const outputs = [
+    await it.media(['list', '--detail'], { terminal: 200 }),
+    await it.media(['get', id], { terminal: 200 }),
+    await it.media(['get', id]),
+    await it.media(['get', id, '--json'], { terminal: 200 }),
+    await it.media(['delete', id], { terminal: 200, stdin: 'n\n' }),
+    await mdsHere(['api', `/control/v1/media/${id}`], {
+      terminal: 200,
+      env: { MDS_URL: it.service.url, MDS_TOKEN: TOKEN },
+    }),
+  ];
+  for (const { stdout, stderr } of outputs) {
+    expect(stdout + stderr).toContain('owned');
+    expect(plain(stdout + stderr).replace(/[\n\t]/g, '')).not.toMatch(/[\p{Cc}\u202e]/u);
+  }
+  // Not even a colour of theirs.
+  expect(outputs[0]?.stdout).not.toContain('\x1b[31mred');
+  expect(JSON.parse(outputs[3]?.stdout ?? '')).toMatchObject({ filename: evil });
+});
+
+it('get shows what is known, and every rendition', async () => {
+  await using it = await setUp(1);
+  const text = plain((await it.media(['get', id], { terminal: 100 })).stdout);
+  expect(text).toMatch(/^file +photo-1\.jpg$/m);
+  expect(text).toMatch(/^type +image\/jpeg, 2\.4 MB, 4032x3024$/m);
+  expect(text).toMatch(/^thumb\.webp +ready +3\.2 kB +320x240 +\/media\/.*\/thumb\.webp$/m);
+  const lines = (await it.media(['get', id])).stdout.split('\n');
+  expect(lines).toContain('bytes\t2400000');
+  expect(lines).toContain(`rendition\tthumb.webp\tready\t3200\t320x240\t/media/${id}/thumb.webp`);
+  expect(JSON.parse((await it.media(['get', id, '--json'])).stdout)).toEqual(it.service.media[0]);
+});
+
+it('url builds an address without asking, or lists those that are there', async () => {
+  await using it = await setUp(1);
+  const base = `${it.service.url}/media/${id}`;
+  expect((await it.media(['url', id, 'medium', '--ext', 'avif'])).stdout).toBe(`${base}/medium.avif\n`);
+  expect((await it.media(['url', id, 'medium'])).stdout).toBe(`${base}/medium\n`);
+  expect(it.service.requests).toEqual([]);
+  expect((await it.media(['url', id])).stdout).toBe(`thumb.webp\t${base}/thumb.webp\nlarge.webp\t${base}/large.webp\n`);
+  expect((await it.media(['url', id, '--srcset'])).stdout).toBe(`${base}/thumb.webp 320w, ${base}/large.webp 2048w\n`);
+});
+
+it('download writes a rendition to a file, whole, and over no file that is there', async () => {
+  await using it = await setUp(1);
+  expect(await it.media(['download', id])).toMatchObject({ code: 0, stdout: `${id}-large.webp\n` });
+  expect(await it.media(['download', id, 'thumb', '-o', 't.webp'])).toMatchObject({ code: 0, stdout: 't.webp\n' });
+  expect((await readFile(join(it.folder, 't.webp'))).equals(Buffer.alloc(3200, 7))).toBe(true);
+  await writeFile(join(it.folder, 't.webp'), 'mine');
+  expect(await it.media(['download', id, 'thumb', '-o', 't.webp'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('--force'),
+  });
+  expect(await readFile(join(it.folder, 't.webp'), 'utf8')).toBe('mine');
+  expect((await it.media(['download', id, 'thumb', '-o', 't.webp', '--force'])).code).toBe(0);
+  expect((await readdir(it.folder)).toSorted()).toEqual([`${id}-large.webp`, 't.webp']);
+});
+
+it('download leaves nothing behind where it breaks', async () => {
+  await using it = await setUp(1);
+  it.service.on(`GET /media/${id}/thumb`, (request, response) => {
+    response.writeHead(200, { 'content-length': '3200' });
+    response.write(Buffer.alloc(100), () => setTimeout(() => request.socket.destroy(), 50));
+  });
+  const { code, stderr } = await it.media(['download', id, 'thumb']);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: .+/);
+  expect(await readdir(it.folder)).toEqual([]);
+});
+
+it('download writes to standard output, but not bytes to a terminal', async () => {
+  await using it = await setUp(1);
+  const { stdout } = await it.media(['download', id, 'thumb', '-o', '-']);
+  expect(stdout).toBe('\x07'.repeat(3200));
+  expect(await it.media(['download', id, 'thumb', '-o', '-'], { terminal: 80 })).toMatchObject({ code: 2, stdout: '' });
+});
+
+it('download says what there is, where what was asked for is not', async () => {
+  await using it = await setUp(1);
+  const { code, stderr } = await it.media(['download', id, 'thumb', '--ext', 'avif']);
+  expect(code).toBe(3);
+  expect(stderr).toContain(`${id} has no thumb.avif that is ready.\n  There are thumb.webp, large.webp.`);
+});
+
+it.each([
+  ['y\n', 0, 2],
+  ['yes\n', 0, 2],
+  ['n\n', 1, 3],
+  ['\n', 1, 3],
+  ['', 1, 3],
+])('delete asks on a terminal; %j is code %i', async (stdin, code, left) => {
+  await using it = await setUp(3);
+  const ran = await it.media(['delete', id], { terminal: 80, stdin });
+  expect(ran.code).toBe(code);
+  expect(ran.stderr).toContain(`${id}  photo-1.jpg  image/jpeg, 2.4 MB\nDelete 1 medium with all renditions? [y/N] `);
+  expect(it.service.media).toHaveLength(left);
+});
+
+it('delete --yes asks nobody, goes through them all, and ends with what went wrong first', async () => {
+  await using it = await setUp(3);
+  const { code, stdout, stderr } = await it.media(['delete', '--yes', id, 'med_nope', medium(2).id]);
+  expect(stdout).toBe(`${id}\tdeleted\n${medium(2).id}\tdeleted\n`);
+  expect(stderr).toContain('failed  med_nope: There is no medium med_nope.');
+  expect(stderr).toContain('error: 1 of 3 failed.');
+  expect(code).toBe(3);
+});
+
+it('retry sends a failed medium back, and says why it does not another', async () => {
+  await using it = await setUp(2);
+  Object.assign(it.service.media[0] ?? {}, { status: 'failed' });
+  expect(await it.media(['retry', id])).toMatchObject({ code: 0, stdout: `${id}\tqueued\n` });
+  const { code, stderr } = await it.media(['retry', medium(2).id]);
+  expect([code, stderr]).toEqual([1, `error: ${medium(2).id} is ready. (state_conflict, request req-1)\n`]);
+});
+
+it('Ctrl-C at the question deletes nothing', async () => {
+  await using it = await setUp(1);
+  const interrupt = AbortSignal.timeout(1_000);
+  const endless = it.media(['delete', id], { terminal: 80, stdin: 'no line end yet', interrupt });
+  const { code } = await endless;
+  expect([130, 1]).toContain(code);
+  expect(it.service.media).toHaveLength(1);
+});

@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { Interruption, type OutputStream } from '../src/io.ts';
+import { run } from '../src/program.ts';
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+const TSX = import.meta.resolve('tsx');
+
+/** What a run of the program left. */
+export interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** How to run the program. */
+export interface RunOptions {
+  env?: Record<string, string>;
+  cwd?: string;
+  stdin?: string | Buffer;
+}
+
+/** A run of the program that is under way, in a process of its own. */
+export interface Running {
+  done: Promise<Ran>;
+  stdout(): string;
+  kill(signal: NodeJS.Signals): void;
+  /** Closes the end of the pipe that standard output is read from. */
+  closeStdout(): void;
+}
+
+/** Starts the real program, from source, in a process of its own. */
+export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin }: RunOptions = {}): Running {
+  const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', TSX, MAIN, ...args], {
+    cwd,
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  if (stdin !== undefined) child.stdin.end(stdin);
+  return {
+    stdout: () => stdout,
+    done: new Promise((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', (code) => resolve({ code, stdout, stderr }));
+    }),
+    kill: (signal) => void child.kill(signal),
+    closeStdout: () => void child.stdout.destroy(),
+  };
+}
+
+/** Runs the real program, from source, in a process of its own, to its end. */
+export function mds(args: readonly string[], options?: RunOptions): Promise<Ran> {
+  return start(args, { stdin: '', ...options }).done;
+}
+
+/** How to run the program without a process of its own. */
+export interface InProcessOptions extends RunOptions {
+  /** Whether standard output, error and input are terminals, and how wide; not one unless said. */
+  terminal?: number;
+  /** Interrupts, when it is aborted. */
+  interrupt?: AbortSignal;
+}
+
+/** Runs the program in this process, its streams caught: for what does not depend on being a process. */
+export async function mdsHere(args: readonly string[], options: InProcessOptions = {}): Promise<Ran> {
+  const { env = {}, cwd = tmpdir(), stdin = '', terminal, interrupt } = options;
+  const caught = { stdout: '', stderr: '' };
+  const output = (name: keyof typeof caught): OutputStream => {
+    const stream: OutputStream = new PassThrough().setEncoding('utf8').on('data', (text: string) => {
+      caught[name] += text;
+    });
+    if (terminal !== undefined) Object.assign(stream, { isTTY: true, columns: terminal, rows: 24 });
+    return stream;
+  };
+  const stopped = new AbortController();
+  interrupt?.addEventListener('abort', () => stopped.abort(new Interruption('SIGINT')));
+  const code = await run(args, {
+    stdout: output('stdout'),
+    stderr: output('stderr'),
+    stdin: Object.assign(new PassThrough().end(stdin), terminal === undefined ? {} : { isTTY: true }),
+    env,
+    cwd,
+    signal: stopped.signal,
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  return { code, ...caught };
+}
+
+/** A folder that is gone when it is disposed of. */
+export async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'mds-cli-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** A text as a terminal shows it, colours removed. */
+export function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
+  return text.replace(/\x1b\[[0-9;]*m/g, '');
+}

@@ -1,0 +1,113 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { mdsHere, temporaryFolder } from './run-cli.ts';
+import { medium, sendProblem, startService, TOKEN } from './scripted-service.ts';
+
+it.each([
+  [['stauts'], "unknown command 'stauts'\n(Did you mean status?)"],
+  [['media', 'lst'], "unknown command 'lst'\n(Did you mean list?)"],
+  [['media', 'list', '--limti', '3'], "unknown option '--limti'\n(Did you mean --limit?)"],
+  [['media', 'list', '--limit', '0'], 'It has to be a whole number from 1 up.'],
+  [['media', 'get'], "missing required argument 'id'"],
+  [['media', 'get', 'a', 'b'], 'too many arguments'],
+  [['ingest'], "missing required argument 'path'"],
+  [['ingest', 'x', '--duplicate', 'perhaps'], 'Allowed choices are existing, allow'],
+  [['ingest', 'x', '--parallel', '99'], 'from 1 to 16'],
+  [['status', '--url', 'localhost:8080'], 'http:// or https://'],
+  [['media', 'url', '../../etc/passwd', 'thumb'], 'is not a delivery path'],
+  [['media', 'delete', 'med_1', '--token', 't'], 'give --yes to delete'],
+])('%j is a wrong use, ends with 2 and says what is right', async (args, message) => {
+  const { code, stdout, stderr } = await mdsHere(args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain('error: ');
+  expect(stderr).toContain(message);
+});
+
+it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => {
+  const { code, stdout, stderr } = await mdsHere(args);
+  expect([code, stderr]).toEqual([0, '']);
+  for (const command of ['ingest', 'media', 'assets', 'regions', 'status', 'formats', 'renditions', 'api']) {
+    expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
+  }
+});
+
+it('the help of a command names the options of all commands too', async () => {
+  const { stdout } = await mdsHere(['media', 'list', '--help']);
+  expect(stdout).toMatch(/--cursor[\s\S]*Global Options:[\s\S]*--url/);
+  expect(stdout).toContain('tab-separated');
+});
+
+it('prints its version', async () => {
+  expect(await mdsHere(['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+});
+
+it('without a token says where it looked for one', async () => {
+  await using folder = await temporaryFolder();
+  const { code, stderr } = await mdsHere(['media', 'get', 'med_1'], { cwd: folder.path });
+  expect(code).toBe(4);
+  expect(stderr).toContain(`Looked at --token, MDS_TOKEN and ${folder.path}/data/control-token (no such file).`);
+  expect(stderr).toContain('MDS_DATA_DIR');
+});
+
+it('finds the token that the service left in its data folder, here or where MDS_DATA_DIR says', async () => {
+  await using service = await startService();
+  await using folder = await temporaryFolder();
+  service.media.push(medium(1));
+  for (const data of ['data', 'elsewhere']) {
+    await mkdir(join(folder.path, data));
+    await writeFile(join(folder.path, data, 'control-token'), `${TOKEN}\n`, { mode: 0o600 });
+    const env = { MDS_URL: service.url, ...(data === 'data' ? {} : { MDS_DATA_DIR: data }) };
+    const { code } = await mdsHere(['media', 'get', medium(1).id], { cwd: folder.path, env });
+    expect(code).toBe(0);
+  }
+});
+
+it('says which token was not accepted, and never what it was', async () => {
+  await using service = await startService();
+  const env = { MDS_URL: service.url, MDS_TOKEN: 'hunter2' };
+  const { code, stderr } = await mdsHere(['media', 'get', 'med_1'], { env });
+  expect(code).toBe(4);
+  expect(stderr).toContain('does not accept the token from MDS_TOKEN');
+  expect(stderr).not.toContain('hunter2');
+});
+
+it('sends no token for what is public', async () => {
+  await using service = await startService();
+  await mdsHere(['media', 'list'], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
+  expect(service.headers().authorization).toBeUndefined();
+});
+
+it('ends with 3 for what is not there, and gives the number of the request', async () => {
+  await using service = await startService();
+  const { code, stderr } = await mdsHere(['media', 'get', 'med_nope'], {
+    env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },
+  });
+  expect(code).toBe(3);
+  expect(stderr).toBe('error: There is no medium med_nope. (media_not_found, request req-1)\n');
+});
+
+it('ends with 4 for a scope that is too small, with 1 for everything else', async () => {
+  await using service = await startService();
+  const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
+  service.on('POST', (_, response) => sendProblem(response, 403, 'forbidden', 'The scope operate is needed.'));
+  expect(await mdsHere(['media', 'retry', 'med_1'], { env })).toMatchObject({
+    code: 4,
+    stderr: 'error: The token does not allow this: The scope operate is needed. (forbidden, request req-1)\n',
+  });
+  service.on('GET /api/v1/status', (_, response) =>
+    sendProblem(response, 500, 'internal_error', 'Something went wrong.'),
+  );
+  expect((await mdsHere(['status'], { env })).code).toBe(1);
+});
+
+it('with --json errors are JSON too, with the problem document of the service', async () => {
+  await using service = await startService();
+  const { code, stdout, stderr } = await mdsHere(['media', 'get', 'med_nope', '--json'], {
+    env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },
+  });
+  expect([code, stdout]).toEqual([3, '']);
+  expect(JSON.parse(stderr)).toMatchObject({
+    error: { exit_code: 3, hints: [], problem: { code: 'media_not_found', status: 404 } },
+  });
+});

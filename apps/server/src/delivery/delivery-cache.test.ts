@@ -1,0 +1,357 @@
+import { open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { type DeliveryFixture, pattern, sha256, startDelivery } from './delivery.fixture.ts';
+
+const MIB = 1024 * 1024;
+const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
+const large = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: pattern(5 * MIB, 5) };
+
+async function start(options: Parameters<typeof startDelivery>[0] = {}): Promise<DeliveryFixture> {
+  const house = await startDelivery(options);
+  onTestFinished(() => house.close());
+  return house;
+}
+
+/** A store whose reads are counted and wait for a sign. */
+function slowStore() {
+  let reads = 0;
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return {
+    open: () => open(),
+    reads: () => reads,
+    wrap: (store: ObjectStore): ObjectStore => ({
+      ...store,
+      async readAll(key) {
+        reads += 1;
+        await gate;
+        return store.readAll(key);
+      },
+    }),
+  };
+}
+
+async function flip(file: string, at: number) {
+  const bytes = await readFile(file);
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  await writeFile(file, bytes);
+}
+
+describe('the cache', () => {
+  it('decides once: header, asset record and counter agree', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const path = `/media/${id}/thumb.webp`;
+    expect((await house.get(`${path}?a=1`)).headers['x-cache']).toBe('MISS');
+    expect(await house.assets()).toMatchObject([{ path, region: 'fra1', bytes: 10_000, cacheStatus: 'MISS' }]);
+    expect((await house.get(path, { range: 'bytes=0-0' })).headers['x-cache']).toBe('HIT');
+    // The size of the whole, whatever part was sent.
+    expect(await house.assets()).toMatchObject([{ path, bytes: 10_000, cacheStatus: 'HIT' }]);
+    await house.get(path, {}, 'HEAD');
+    await house.get(path, { 'if-none-match': '*' });
+    expect(house.delivery.stats).toMatchObject({ hits: 3, misses: 1, storeReads: 1, bytesSent: 10_001 });
+  });
+
+  it('counts successful deliveries only', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const path = `/media/${id}/thumb.webp`;
+    await house.get(`/media/${id}/nope.webp`);
+    await house.get('/media/x');
+    await house.get(path, { range: 'bytes=99999-' });
+    await house.get(path, { 'if-match': '"x"' });
+    await house.get(path, {}, 'POST');
+    await house.get(`/media/${id}/thumb`, { accept: 'image/jxl' });
+    expect(await house.assets()).toEqual([]);
+    expect(house.delivery.stats).toMatchObject({ hits: 0, misses: 0 });
+  });
+
+  it('answers HEAD and 304 from the row: nothing is read that nobody gets', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const head = await house.get(`/media/${id}/thumb.webp`, {}, 'HEAD');
+    expect([head.status, head.headers['cache-status']]).toEqual([200, 'fra1; fwd=uri-miss']);
+    expect((await house.get(`/media/${id}/thumb.webp`, { 'if-none-match': '*' })).status).toBe(304);
+    expect(house.delivery.stats.storeReads).toBe(0);
+  });
+
+  it('reads an object once however many ask for it at the same time', async () => {
+    const slow = slowStore();
+    const house = await start({ wrapStore: slow.wrap });
+    const id = await house.addMedium([thumb]);
+    const asking = Array.from({ length: 50 }, () => house.get(`/media/${id}/thumb.webp`));
+    await expect.poll(slow.reads).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    slow.open();
+    const answers = await Promise.all(asking);
+    expect(answers.every(({ status, body }) => status === 200 && body.equals(thumb.content))).toBe(true);
+    expect(slow.reads()).toBe(1);
+    const statuses = answers.map(({ headers }) => headers['cache-status']);
+    expect(statuses.filter((status) => status === 'fra1; fwd=uri-miss; stored')).toHaveLength(1);
+    expect(statuses.filter((status) => status === 'fra1; fwd=uri-miss; stored; collapsed')).toHaveLength(49);
+    expect(house.delivery.stats).toMatchObject({ misses: 50, hits: 0 });
+  });
+
+  it('goes on reading for the others when the first one leaves', async () => {
+    const slow = slowStore();
+    const house = await start({ wrapStore: slow.wrap });
+    const id = await house.addMedium([thumb]);
+    const leaver = connect(house.port, '127.0.0.1');
+    leaver.write(`GET /media/${id}/thumb.webp HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await expect.poll(slow.reads).toBe(1);
+    const stayer = house.get(`/media/${id}/thumb.webp`);
+    leaver.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    slow.open();
+    expect((await stayer).body.equals(thumb.content)).toBe(true);
+    expect(slow.reads()).toBe(1);
+    expect((await house.get(`/media/${id}/thumb.webp`)).headers['x-cache']).toBe('HIT');
+  });
+
+  it('stays within its bytes and reads again what it had to let go', async () => {
+    const house = await start({ memoryCacheBytes: 128 * 1024 });
+    const many = Array.from({ length: 30 }, (_, n) => ({ ...thumb, name: `thumb${n}`, content: pattern(10_000, n) }));
+    const id = await house.addMedium(many);
+    for (const { name } of many) await house.get(`/media/${id}/${name}.webp`);
+    expect(house.delivery.stats.memoryBytes).toBeLessThanOrEqual(128 * 1024);
+    const again = await house.get(`/media/${id}/thumb0.webp`);
+    expect([again.headers['x-cache'], again.body.equals(pattern(10_000, 0))]).toEqual(['MISS', true]);
+  });
+
+  it('says so where an object is too large to be kept', async () => {
+    const house = await start({ memoryCacheBytes: MIB });
+    const id = await house.addMedium([large]);
+    for (let round = 0; round < 2; round += 1) {
+      const { headers, body } = await house.get(`/media/${id}/mp4.mp4`);
+      expect([headers['cache-status'], headers['x-cache']]).toEqual(['fra1; fwd=uri-miss', 'MISS']);
+      expect(body.equals(large.content)).toBe(true);
+    }
+    // Read through once; the second time the file was known.
+    expect(house.delivery.stats.storeReads).toBe(1);
+  });
+
+  it('shows a delete in the next answer, and gives its memory back', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const path = `/media/${id}/thumb.webp`;
+    await house.get(path);
+    await house.get(`/media/${id}/manifest.json`);
+    expect((await house.get(path)).headers['x-cache']).toBe('HIT');
+    await house.repositories.media.delete(id);
+    house.delivery.evict(id);
+    for (const gone of [path, `/media/${id}/thumb`, `/media/${id}/manifest.json`]) {
+      expect((await house.get(gone)).status).toBe(404);
+    }
+    expect(house.delivery.stats).toMatchObject({ memoryEntries: 0, memoryBytes: 0 });
+  });
+
+  it('shows a new revision that another process published, within a second, and keeps the old one by its name', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const path = `/media/${id}/thumb.webp`;
+    await house.get(path);
+    const next = pattern(500, 77);
+    const staged = `${house.databaseFile}.staged`;
+    await writeFile(staged, next);
+    await house.store.put('renditions/new', { path: staged, bytes: 500, sha256: sha256(next) });
+    const elsewhere = new Database(house.databaseFile);
+    elsewhere.exec(`
+      BEGIN IMMEDIATE;
+      UPDATE media_renditions SET current = 0 WHERE media_id = '${id}';
+      INSERT INTO media_renditions SELECT media_id, name, extension, content_type, 'ffffffff', 1, state, reason,
+        'renditions/new', '${sha256(next)}', 500, width, height, updated_at_ms FROM media_renditions WHERE media_id = '${id}';
+      UPDATE versions SET value = value + 1 WHERE name = 'media';
+      COMMIT;`);
+    elsewhere.close();
+    const isNew = async () => (await house.get(path)).body.equals(next);
+    await expect.poll(isNew, { timeout: 1000, interval: 10 }).toBe(true);
+    const old = await house.get(`/media/${id}/thumb.0a1b2c3d.webp`);
+    expect([old.status, old.body.equals(thumb.content)]).toEqual([200, true]);
+  });
+
+  it('says "come again" while storage or database do not answer', async () => {
+    let broken = true;
+    const house = await start({
+      wrapStore: (store) => ({
+        ...store,
+        readAll: (key) => (broken ? Promise.reject(new Error('EIO /secret/path')) : store.readAll(key)),
+      }),
+    });
+    const id = await house.addMedium([thumb]);
+    const { status, headers, body } = await house.get(`/media/${id}/thumb.webp`);
+    expect([status, headers['retry-after']]).toEqual([503, '5']);
+    expect(body.toString()).not.toContain('secret');
+    broken = false;
+    expect((await house.get(`/media/${id}/thumb.webp`)).status).toBe(200);
+  });
+});
+
+describe('fault 18: what the store gives back is not what was put in', () => {
+  const damages: [string, (file: string) => Promise<void>][] = [
+    ['a flipped byte', (file) => flip(file, 1234)],
+    ['a flipped last byte', async (file) => flip(file, (await stat(file)).size - 1)],
+    ['a truncated object', (file) => truncate(file, 1000)],
+    ['an emptied object', (file) => truncate(file, 0)],
+    ['bytes appended', async (file) => writeFile(file, Buffer.alloc(10), { flag: 'a' })],
+    ['an object that is gone', (file) => rm(file)],
+  ];
+  describe.each([
+    { kind: 'in memory', rendition: thumb },
+    { kind: 'from the store', rendition: large },
+  ])('of an object delivered $kind', ({ rendition }) => {
+    it.each(damages)('%s is never delivered: not whole, not in part, and the log says which', async (_what, damage) => {
+      const house = await start({ memoryCacheBytes: MIB });
+      const id = await house.addMedium([rendition]);
+      await damage(await house.objectFile(id, rendition));
+      const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
+      for (const headers of [{}, { range: 'bytes=0-9' }, { range: 'bytes=0-0,5-6' }]) {
+        const answer = await house.get(path, headers);
+        expect(answer.status).toBe(500);
+        expect(answer.headers['cache-control']).toBe('no-store');
+        expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'object_corrupt' });
+      }
+      expect(house.delivery.stats).toMatchObject({ damagedObjects: 1, hits: 0, misses: 0, memoryEntries: 0 });
+      expect(house.logged.filter(({ level }) => level >= 50)).toHaveLength(1);
+      expect(await house.assets()).toEqual([]);
+    });
+  });
+
+  it('a large object that is damaged after its first delivery is not delivered again', async () => {
+    const house = await start({ memoryCacheBytes: MIB });
+    const id = await house.addMedium([large]);
+    const path = `/media/${id}/mp4.mp4`;
+    expect((await house.get(path)).status).toBe(200);
+    const handle = await open(await house.objectFile(id, large), 'r+');
+    await handle.write(Buffer.from([1, 2, 3, 4]), 0, 4, 4 * MIB);
+    await handle.close();
+    expect((await house.get(path, { range: 'bytes=0-9' })).status).toBe(500);
+  });
+
+  it('a small object that was delivered goes on being delivered from memory', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    await house.get(`/media/${id}/thumb.webp`);
+    await rm(await house.objectFile(id, thumb));
+    expect((await house.get(`/media/${id}/thumb.webp`)).body.equals(thumb.content)).toBe(true);
+  });
+
+  it('an object that is mended is delivered again', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    const file = await house.objectFile(id, thumb);
+    await flip(file, 0);
+    const status = async () => (await house.get(`/media/${id}/thumb.webp`)).status;
+    expect(await status()).toBe(500);
+    await flip(file, 0);
+    await expect.poll(status, { timeout: 3000 }).toBe(200);
+  });
+
+  it('an object that is gone because its medium was just deleted is not found, not damaged', async () => {
+    let remove: (() => Promise<unknown>) | null = null;
+    const house = await start({
+      wrapStore: (store) => ({
+        ...store,
+        async readAll(key) {
+          await remove?.();
+          return store.readAll(key);
+        },
+      }),
+    });
+    const id = await house.addMedium([thumb]);
+    const file = await house.objectFile(id, thumb);
+    remove = async () => {
+      await house.repositories.media.delete(id);
+      await rm(file);
+    };
+    const { status, body } = await house.get(`/media/${id}/thumb.webp`);
+    expect([status, JSON.parse(body.toString()).code]).toEqual([404, 'media_not_found']);
+  });
+
+  it('the probe tells the operator of an object that went missing', async () => {
+    const house = await start();
+    const id = await house.addMedium([thumb]);
+    await house.get(`/media/${id}/thumb.webp`);
+    await house.delivery.probe();
+    await rm(await house.objectFile(id, thumb));
+    await expect(house.delivery.probe()).rejects.toThrow(/missing/);
+  });
+});
+
+describe('slow and leaving readers', () => {
+  /** Asks and then reads nothing. */
+  const stall = (house: DeliveryFixture, path: string) => {
+    const socket = connect(house.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.pause();
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    return socket;
+  };
+
+  it('hold neither files nor the whole object', async () => {
+    const size = 24 * MIB;
+    const house = await start({ memoryCacheBytes: MIB });
+    const id = await house.addMedium([{ ...large, content: pattern(size) }]);
+    const path = `/media/${id}/mp4.mp4`;
+    await house.get(path, { range: 'bytes=0-0' });
+    const files = async () => (await openFiles()).filter((target) => target.endsWith('.mp4')).length;
+    const before = process.memoryUsage();
+    const sockets = Array.from({ length: 40 }, () => stall(house, path));
+    await expect.poll(files).toBe(40);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const after = process.memoryUsage();
+    // 40 readers of 24 MiB: what they don't take stays in the file.
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(40 * MIB);
+    // Those who stay are served meanwhile.
+    expect((await house.get(path, { range: 'bytes=-1' })).status).toBe(206);
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(files, { timeout: 5000 }).toBe(0);
+    expect(house.logged.filter(({ level }) => level >= 50)).toEqual([]);
+  });
+
+  it('get all of it when they come back to it', async () => {
+    const house = await start({ memoryCacheBytes: MIB });
+    const content = pattern(12 * MIB, 3);
+    const id = await house.addMedium([{ ...large, content }]);
+    const socket = stall(house, `/media/${id}/mp4.mp4`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const chunks: Buffer[] = [];
+    let length = 0;
+    socket.on('data', (chunk) => {
+      chunks.push(chunk);
+      length += chunk.length;
+    });
+    socket.resume();
+    await expect.poll(() => length, { timeout: 10_000 }).toBeGreaterThanOrEqual(content.length);
+    socket.destroy();
+    const all = Buffer.concat(chunks);
+    expect(all.subarray(all.indexOf('\r\n\r\n') + 4).equals(content)).toBe(true);
+  });
+
+  it('a file that ends too early ends the connection: half a body is never taken for a whole', async () => {
+    const house = await start({ memoryCacheBytes: MIB });
+    const content = pattern(24 * MIB, 3);
+    const id = await house.addMedium([{ ...large, content }]);
+    const socket = stall(house, `/media/${id}/mp4.mp4`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await truncate(await house.objectFile(id, large), 20 * MIB);
+    let length = 0;
+    socket.on('data', (chunk) => {
+      length += chunk.length;
+    });
+    socket.resume();
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(length).toBeLessThan(content.length);
+    expect(house.logged.at(-1)?.msg).toContain('half-way');
+  });
+});
+
+/** Files that this process has open. */
+async function openFiles(): Promise<string[]> {
+  const fds = await readdir('/proc/self/fd');
+  return Promise.all(fds.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+}

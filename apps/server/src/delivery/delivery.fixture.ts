@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders, request, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RenditionState } from '@mds/contract';
+import { pino } from 'pino';
+import { ulid } from 'ulid';
+import type { AssetRecord } from '../db/delivery-repository.ts';
+import type { NewMedia, RenditionRecord } from '../db/media-repository.ts';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { sendProblem } from '../http/problem.ts';
+import { createLocalObjectStore } from '../storage/local-object-store.ts';
+import { type ObjectStore, renditionKey } from '../storage/object-store.ts';
+import { createDelivery, type Delivery } from './delivery.ts';
+import { createRequestLog, type RequestLog } from './request-log.ts';
+
+/** A rendition to put up for delivery. Content null: there is a row, but no object. */
+export interface FixtureRendition {
+  name: string;
+  extension: string;
+  contentType: string;
+  content: Buffer | null;
+  revision?: string;
+  state?: RenditionState;
+  reason?: string;
+  width?: number;
+}
+
+export interface FixtureAnswer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  rawHeaders: string[];
+  body: Buffer;
+}
+
+/** A real delivery over real SQLite and real files, behind plain `node:http` on a free port. */
+export interface DeliveryFixture {
+  url: string;
+  port: number;
+  delivery: Delivery;
+  requestLog: RequestLog;
+  repositories: Repositories;
+  /** The database file, for those who write to it from outside. */
+  databaseFile: string;
+  server: Server;
+  store: ObjectStore;
+  /** Lines of the service's log. */
+  logged: { level: number; msg: string }[];
+  /** Adds a medium and, unless `state` says otherwise, publishes its renditions. */
+  addMedium(renditions: FixtureRendition[], state?: 'queued' | 'processing' | 'ready' | 'failed'): Promise<string>;
+  /** Path of the file that holds a rendition. */
+  objectFile(mediaId: string, rendition: { name: string; extension: string; revision?: string }): Promise<string>;
+  get(path: string, headers?: Record<string, string>, method?: string): Promise<FixtureAnswer>;
+  /** Sends bytes as they are and returns what comes back until the connection closes. */
+  raw(bytes: string): Promise<string>;
+  /** The asset records, once the log is written. */
+  assets(): Promise<AssetRecord[]>;
+  close(): Promise<void>;
+}
+
+export const REVISION = '0a1b2c3d';
+
+export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+/** Bytes that differ from place to place, so that a range from the wrong place is noticed. */
+export function pattern(length: number, seed = 0): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let at = 0; at < length; at += 1) bytes[at] = (at * 31 + (at >> 8) * 17 + seed) & 0xff;
+  return bytes;
+}
+
+export async function startDelivery(
+  options: { memoryCacheBytes?: number; wrapStore?: (store: ObjectStore) => ObjectStore } = {},
+): Promise<DeliveryFixture> {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-delivery-'));
+  const root = join(folder, 'objects');
+  const databaseFile = join(folder, 'mds.sqlite');
+  const repositories = openSqliteRepositories(databaseFile);
+  const local = createLocalObjectStore({ root });
+  const store = options.wrapStore?.(local) ?? local;
+  const logged: { level: number; msg: string }[] = [];
+  const logger = pino({ level: 'trace' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+  const requestLog = createRequestLog({ assets: repositories.assets, logger });
+  const server = createServer((req, res) => {
+    delivery.handle(req, res).catch((error: unknown) => sendProblem(req, res, error, logger));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const delivery = createDelivery({
+    media: repositories.media,
+    store,
+    region: 'fra1',
+    memoryCacheBytes: options.memoryCacheBytes ?? 8 * 1024 * 1024,
+    requestLog,
+    publicUrl: () => 'https://media.example',
+    logger,
+  });
+  const sources = new Map<string, string>();
+
+  return {
+    ...{ url, port, delivery, requestLog, repositories, databaseFile, server, store, logged },
+
+    async addMedium(renditions, state = 'ready') {
+      const id = `med_${ulid().toLowerCase()}`;
+      const source = sha256(Buffer.from(id));
+      sources.set(id, source);
+      await repositories.media.accept(newMedium(id, source), { duplicate: 'existing', idempotencyKey: null });
+      if (state === 'queued') return id;
+      const lease = await repositories.jobs.claim('fixture');
+      if (lease?.mediaId !== id) throw new Error('The queue held another medium.');
+      const rows: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[] = [];
+      for (const rendition of renditions) {
+        const { name, extension, contentType, content, revision = REVISION } = rendition;
+        const key = renditionKey({ sourceSha256: source, name, revision, extension });
+        const rowState = rendition.state ?? (state === 'ready' ? 'ready' : 'pending');
+        const ready = rowState === 'ready';
+        if (content !== null && ready) {
+          const staged = join(folder, ulid());
+          await writeFile(staged, content);
+          await local.put(key, { path: staged, bytes: content.length, sha256: sha256(content) });
+        }
+        rows.push({
+          ...{ name, extension, contentType, revision, current: true, state: rowState },
+          reason: rendition.reason ?? null,
+          objectKey: rowState === 'skipped' ? null : key,
+          sha256: ready ? sha256(content ?? Buffer.from('missing')) : null,
+          bytes: ready ? (content?.length ?? 7) : null,
+          width: rendition.width ?? 320,
+          height: 200,
+        });
+      }
+      await repositories.media.start(
+        lease,
+        rows.map((row) => (row.state === 'skipped' ? row : { ...row, state: 'pending', sha256: null, bytes: null })),
+      );
+      if (state === 'ready')
+        await repositories.media.publish(lease, { renditions: rows, thumbhash: 'YJqGPQw7', warnings: [] });
+      if (state === 'failed') {
+        await repositories.media.fail(lease, { code: 'corrupt_media', message: 'It is damaged.', retryable: false });
+      }
+      return id;
+    },
+
+    async objectFile(mediaId, { name, extension, revision = REVISION }) {
+      const sourceSha256 = sources.get(mediaId) ?? '';
+      return join(root, renditionKey({ sourceSha256, name, revision, extension }));
+    },
+
+    get(path, headers = {}, method = 'GET') {
+      return new Promise((resolve, reject) => {
+        const outgoing = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (incoming) => {
+          const chunks: Buffer[] = [];
+          incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+          incoming.on('error', reject);
+          incoming.on('end', () =>
+            resolve({
+              status: incoming.statusCode ?? 0,
+              headers: incoming.headers,
+              rawHeaders: incoming.rawHeaders,
+              body: Buffer.concat(chunks),
+            }),
+          );
+        });
+        outgoing.on('error', reject);
+        outgoing.end();
+      });
+    },
+
+    raw(bytes) {
+      return new Promise((resolve, reject) => {
+        const chunks: Buffer[] = [];
+        const socket = connect(port, '127.0.0.1', () => socket.write(bytes, 'latin1'));
+        socket.on('data', (chunk) => chunks.push(chunk));
+        socket.on('error', reject);
+        socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')));
+      });
+    },
+
+    async assets() {
+      await requestLog.flush();
+      return repositories.assets.latest({ limit: 100, region: null });
+    },
+
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await requestLog.stop();
+      await repositories.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function newMedium(id: string, sha: string): NewMedia {
+  return {
+    ...{ id, projectId: 'default', createdAtMs: Date.now(), contentType: 'image/jpeg', bytes: 1000 },
+    ...{ width: 4000, height: 3000, filename: 'photo.jpg', sha256: sha, kind: 'image', format: 'jpeg' },
+    ...{ durationMs: null, codecs: ['jpeg'], warnings: [], identified: {} },
+  };
+}

@@ -1,0 +1,148 @@
+import { ulid } from 'ulid';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { createLogger } from '../logger.ts';
+import type { Lease } from './job-queue.ts';
+import { createLeaseMonitor, type LeaseMonitor, recoverLeases } from './lease-monitor.ts';
+
+const WORKER = { id: 'w1', pid: 4711, concurrency: 1 };
+
+let repositories: Repositories;
+let lease: Lease;
+let monitor: LeaseMonitor | null;
+beforeEach(async () => {
+  monitor = null;
+  repositories = openSqliteRepositories(':memory:');
+  lease = await leaseOf('a');
+});
+afterEach(async () => {
+  await monitor?.stop();
+  await repositories.close();
+});
+
+/** Accepts a medium and claims its job. */
+async function leaseOf(letter: string): Promise<Lease> {
+  const medium = {
+    id: `med_${ulid().toLowerCase()}`,
+    projectId: 'default',
+    createdAtMs: 0,
+    contentType: 'image/png',
+    bytes: 1,
+    width: 1,
+    height: 1,
+    filename: null,
+    sha256: letter.repeat(64),
+    kind: 'image' as const,
+    format: 'png',
+    durationMs: null,
+    codecs: [],
+    warnings: [],
+    identified: {},
+  };
+  await repositories.media.accept(medium, { duplicate: 'allow', idempotencyKey: null });
+  const claimed = await repositories.jobs.claim(WORKER.id);
+  if (!claimed) throw new Error('There is nothing to claim.');
+  await repositories.media.start(claimed, []);
+  return claimed;
+}
+
+const watch = (overrides: Partial<Parameters<typeof createLeaseMonitor>[0]> = {}) => {
+  const logger = createLogger('silent');
+  monitor = createLeaseMonitor({ jobs: repositories.jobs, logger, leaseMs: 100, intervalMs: 10, ...overrides });
+  monitor.start();
+};
+const held = async () => (await repositories.jobs.held()).map(({ token }) => token);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe('lease monitor', () => {
+  it('a job whose worker shows no sign of life is due again, and counted against it', async () => {
+    watch();
+    await expect.poll(held).toEqual([]);
+    expect((await repositories.media.find(lease.mediaId))?.status).toBe('queued');
+    expect(await repositories.jobs.renew(lease)).toBe(false);
+    expect(await repositories.jobs.claim('w2')).toMatchObject({ mediaId: lease.mediaId });
+  });
+
+  it('a job whose worker renews stays with it, however long it takes', async () => {
+    watch();
+    const renewing = setInterval(() => void repositories.jobs.renew(lease), 20);
+    await sleep(500);
+    clearInterval(renewing);
+    expect(await held()).toEqual([lease.token]);
+  });
+
+  it('takes away only what has fallen silent', async () => {
+    const other = await leaseOf('b');
+    watch();
+    const renewing = setInterval(() => void repositories.jobs.renew(other), 20);
+    await expect.poll(held).toEqual([other.token]);
+    clearInterval(renewing);
+  });
+
+  it('forgets a worker that beats no more, so that the status page does not count the dead', async () => {
+    await repositories.jobs.workerBeat(WORKER);
+    await repositories.jobs.workerBeat({ ...WORKER, id: 'w2' });
+    watch();
+    const beating = setInterval(() => void repositories.jobs.workerBeat({ ...WORKER, id: 'w2' }), 20);
+    await expect.poll(async () => (await repositories.jobs.workers()).map(({ id }) => id)).toEqual(['w2']);
+    clearInterval(beating);
+  });
+
+  it('fault 23: a wall clock that jumps by days, either way, ends no lease and keeps none alive', async () => {
+    const now = Date.now;
+    let shiftMs = 0;
+    Date.now = () => now() + shiftMs;
+    try {
+      watch();
+      const renewing = setInterval(() => void repositories.jobs.renew(lease), 20);
+      for (const days of [30, -30, 3650]) {
+        shiftMs = days * 24 * 60 * 60 * 1000;
+        await sleep(60);
+        expect(await held(), `${days} days`).toEqual([lease.token]);
+      }
+      clearInterval(renewing);
+      shiftMs = -30 * 24 * 60 * 60 * 1000;
+      await expect.poll(held).toEqual([]);
+    } finally {
+      Date.now = now;
+    }
+  });
+
+  it('fault 23: after a halt of the whole machine workers get a full lease to show themselves again', async () => {
+    let nowMs = 0;
+    watch({ monotonicNow: () => nowMs, leaseMs: 100, intervalMs: 10 });
+    await sleep(40);
+    nowMs += 3_600_000;
+    await sleep(40);
+    expect(await held()).toEqual([lease.token]);
+    const passing = setInterval(() => {
+      nowMs += 10;
+    }, 10);
+    await expect.poll(held).toEqual([]);
+    clearInterval(passing);
+  });
+
+  it('goes on after the database could not be read for a while', async () => {
+    let failures = 3;
+    const jobs = {
+      ...repositories.jobs,
+      held: () => (failures-- > 0 ? Promise.reject(new Error('busy')) : repositories.jobs.held()),
+    };
+    watch({ jobs });
+    await expect.poll(held).toEqual([]);
+  });
+});
+
+describe('the start of the service', () => {
+  it('voids every lease and forgets every worker of the one before, and blames no medium for it', async () => {
+    await repositories.jobs.workerBeat(WORKER);
+    for (let restart = 0; restart < 15; restart++) {
+      expect(await recoverLeases(repositories.jobs)).toBe(1);
+      expect(await repositories.jobs.workers()).toEqual([]);
+      expect((await repositories.media.find(lease.mediaId))?.status).toBe('queued');
+      expect(await repositories.jobs.claim('w2')).toMatchObject({ mediaId: lease.mediaId, attempt: 1 });
+    }
+    expect(await repositories.jobs.renew(lease)).toBe(false);
+  });
+});

@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { FormatList } from '@mds/contract';
+import { createEngine, formats, type ProvenFormat } from '@mds/transcode';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { createFormatCatalogue, type FormatCatalogue } from './format-catalogue.ts';
+
+const logger = pino({ level: 'silent' });
+const all: ProvenFormat[] = formats.map(({ id }) => ({ id, ok: true }));
+const without = (id: string): ProvenFormat[] =>
+  all.map((proof) => (proof.id === id ? { id, ok: false, reason: 'no decoder' } : proof));
+
+let repositories: Repositories;
+const running: FormatCatalogue[] = [];
+beforeEach(() => {
+  repositories = openSqliteRepositories(':memory:');
+});
+afterEach(async () => {
+  for (const catalogue of running.splice(0)) await catalogue.stop();
+  await repositories.close();
+});
+
+async function start(engine: {
+  versions?: Record<string, string>;
+  proveFormats(): Promise<ProvenFormat[]>;
+}): Promise<FormatCatalogue> {
+  const catalogue = createFormatCatalogue({
+    engine: { versions: { sharp: '1' }, ...engine },
+    proofs: repositories.formatProofs,
+    logger,
+    waitMs: 100,
+  });
+  running.push(catalogue);
+  await catalogue.start();
+  return catalogue;
+}
+
+const ids = async (catalogue: FormatCatalogue) => (await catalogue.accepted()).map(({ id }) => id);
+
+describe('the accepted formats', () => {
+  it('are those that the real engine decodes, as the contract shows them', async () => {
+    const engine = createEngine();
+    const catalogue = createFormatCatalogue({ engine, proofs: repositories.formatProofs, logger });
+    running.push(catalogue);
+    await catalogue.start();
+    const data = await catalogue.accepted();
+    FormatList.parse({ object: 'list', data });
+    expect(data.map(({ id }) => id)).toEqual(formats.map(({ id }) => id));
+    expect(catalogue.state()).toBe('operational');
+    await engine.stop();
+  }, 60_000);
+
+  it('do not hold one that cannot be decoded here: it would be refused on ingest', async () => {
+    const catalogue = await start({ proveFormats: async () => without('heic') });
+    expect(await ids(catalogue)).toEqual(formats.map(({ id }) => id).filter((id) => id !== 'heic'));
+    expect(catalogue.state()).toBe('degraded_performance');
+  });
+
+  it('are waited for rather than guessed while a new engine proves itself, and the start is not held up', async () => {
+    let finish: (proofs: ProvenFormat[]) => void = () => undefined;
+    const proving = new Promise<ProvenFormat[]>((resolve) => {
+      finish = resolve;
+    });
+    const catalogue = await start({ proveFormats: () => proving });
+    const waiting = ids(catalogue);
+    finish(all);
+    expect(await waiting).toHaveLength(formats.length);
+  });
+
+  it('are not waited for without end', async () => {
+    const catalogue = await start({ proveFormats: () => new Promise(() => undefined) });
+    await expect(catalogue.accepted()).rejects.toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '5' } });
+  });
+
+  it('cost nothing at the next start of the same engine, and are proved anew for another', async () => {
+    let proofs = 0;
+    const proveFormats = async () => {
+      proofs += 1;
+      return all;
+    };
+    await ids(await start({ proveFormats }));
+    await delay(10);
+    await ids(await start({ proveFormats }));
+    expect(proofs).toBe(1);
+    await ids(await start({ versions: { sharp: '2' }, proveFormats }));
+    expect(proofs).toBe(2);
+  });
+
+  it('get another chance at the next start: a proof that failed for want of memory does not last for ever', async () => {
+    await ids(await start({ proveFormats: async () => without('avif') }));
+    await delay(10);
+    const next = await start({ proveFormats: async () => all });
+    await delay(10);
+    expect(await ids(next)).toContain('avif');
+    expect(next.state()).toBe('operational');
+  });
+
+  it('say so in the status when they could not be proved at all', async () => {
+    const catalogue = await start({
+      proveFormats: async () => {
+        throw new Error('no process could be started');
+      },
+    });
+    await delay(10);
+    expect(catalogue.state()).toBe('degraded_performance');
+  });
+});

@@ -1,0 +1,180 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { resolveRegion } from './region-identity.ts';
+import { createRegionMonitor, HEARTBEAT_MS, type RegionMonitor } from './region-monitor.ts';
+
+const logger = pino({ level: 'silent' });
+const HOUR = 3_600_000;
+
+let repositories: Repositories;
+/** One clock that only goes forward for all, and a wall clock that jumps as it likes. */
+let monotonic: number;
+let wall: number;
+const running: RegionMonitor[] = [];
+
+beforeEach(() => {
+  repositories = openSqliteRepositories(':memory:');
+  monotonic = 1_000_000;
+  wall = Date.parse('2026-01-31T08:00:00Z');
+});
+afterEach(async () => {
+  for (const monitor of running.splice(0)) await monitor.stop();
+  await repositories.close();
+});
+
+async function node(id: string, region = 'fra1'): Promise<RegionMonitor> {
+  const monitor = createRegionMonitor({
+    regions: repositories.regions,
+    self: resolveRegion(region),
+    nodeId: id,
+    logger,
+    monotonicNow: () => monotonic,
+    now: () => wall,
+    // Only the ticks that a test makes happen.
+    intervalMs: HEARTBEAT_MS,
+  });
+  await monitor.start();
+  running.push(monitor);
+  return monitor;
+}
+
+/** A node whose process is gone without a goodbye. */
+async function dead(id: string, region = 'fra1'): Promise<void> {
+  const { code, name, zone, country } = resolveRegion(region);
+  await repositories.regions.put({ code, name, zone, country, maintenance: false });
+  await repositories.regions.heartbeat({ id, region, atMs: wall });
+}
+
+async function after(ms: number, ...monitors: RegionMonitor[]): Promise<void> {
+  for (let passed = 0; passed < ms; passed += HEARTBEAT_MS) {
+    monotonic += HEARTBEAT_MS;
+    wall += HEARTBEAT_MS;
+    for (const monitor of monitors) await monitor.tick();
+  }
+}
+
+async function seen(monitor: RegionMonitor): Promise<Record<string, string>> {
+  return Object.fromEntries((await monitor.states()).map(({ code, status }) => [code, status]));
+}
+
+describe('the state of a region', () => {
+  it('is operational from the first answer of a service that just started, and of that region alone', async () => {
+    const monitor = await node('a');
+    expect(await monitor.states()).toEqual([
+      {
+        code: 'fra1',
+        name: 'Frankfurt',
+        zone: 'europe-central',
+        country: 'DE',
+        maintenance: false,
+        status: 'operational',
+      },
+    ]);
+  });
+
+  it('tells of an edge that died, within half a minute, and of its return', async () => {
+    const here = await node('a', 'fra1');
+    const edge = await node('b', 'sin1');
+    await after(10_000, here, edge);
+    expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
+    await after(15_000, here);
+    expect(await seen(here)).toMatchObject({ sin1: 'operational' });
+    await after(10_000, here);
+    expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'major_outage' });
+    await after(15_000, here, edge);
+    expect(await seen(here)).toMatchObject({ sin1: 'operational' });
+  });
+
+  it('is a partial outage while some nodes of the region live', async () => {
+    const here = await node('a', 'fra1');
+    const edge = await node('b', 'sin1');
+    await dead('c', 'sin1');
+    await after(30_000, here, edge);
+    expect(await seen(here)).toMatchObject({ sin1: 'partial_outage' });
+  });
+
+  it('is not changed by one lost beat or one look that is off', async () => {
+    const here = await node('a', 'fra1');
+    const edge = await node('b', 'sin1');
+    await after(10_000, here, edge);
+    // Silent for exactly as long as it takes to look dead once.
+    await after(15_000, here);
+    await edge.tick();
+    await after(20_000, here, edge);
+    expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
+  });
+
+  it('does not depend on the wall clock: hours forth and back change nothing', async () => {
+    const here = await node('a', 'fra1');
+    const edge = await node('b', 'sin1');
+    for (const jump of [5 * HOUR, -9 * HOUR, 20 * HOUR]) {
+      wall += jump;
+      await after(15_000, here, edge);
+      expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
+    }
+  });
+
+  it('is maintenance as soon as the operator says so, whatever is measured', async () => {
+    const here = await node('a');
+    const record = await repositories.regions.find('fra1');
+    if (!record) throw new Error('the region was not registered');
+    await repositories.regions.put({ ...record, maintenance: true });
+    expect(await seen(here)).toEqual({ fra1: 'under_maintenance' });
+    await here.stop();
+    running.length = 0;
+    const restarted = await node('a');
+    expect(await seen(restarted)).toEqual({ fra1: 'under_maintenance' });
+  });
+});
+
+describe('nodes that come and go', () => {
+  it('leave no trace of an outage when they say goodbye', async () => {
+    const here = await node('a', 'fra1');
+    const other = await node('b', 'fra1');
+    const edge = await node('c', 'sin1');
+    await after(10_000, here, other, edge);
+    await other.stop();
+    await edge.stop();
+    running.splice(1);
+    await after(60_000, here);
+    expect(await seen(here)).toEqual({ fra1: 'operational' });
+  });
+
+  it('take their own place again after a crash, and their old region with them when they moved', async () => {
+    await dead('a', 'fra1');
+    const restarted = await node('a', 'ams1');
+    await after(60_000, restarted);
+    expect(await seen(restarted)).toEqual({ ams1: 'operational' });
+  });
+
+  it('do not weigh on their region for ever when they are gone for good: others do their work', async () => {
+    await dead('lost');
+    const here = await node('a');
+    await after(60_000, here);
+    expect(await seen(here)).toEqual({ fra1: 'partial_outage' });
+    await after(10 * 60_000, here);
+    expect(await seen(here)).toEqual({ fra1: 'operational' });
+  });
+
+  it('are remembered for a day where nobody took over, so that an outage is not hidden by time', async () => {
+    await dead('lost', 'sin1');
+    const here = await node('a');
+    for (const hours of [1, 22]) {
+      monotonic += hours * HOUR;
+      await after(15_000, here);
+      expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'major_outage' });
+    }
+    monotonic += HOUR;
+    await after(15_000, here);
+    expect(await seen(here)).toEqual({ fra1: 'operational' });
+  });
+
+  it('of days ago are forgotten when a service starts', async () => {
+    await dead('lost', 'sin1');
+    wall += 25 * HOUR;
+    const here = await node('a');
+    expect(await seen(here)).toEqual({ fra1: 'operational' });
+  });
+});

@@ -1,0 +1,34 @@
+import { createEngine, defaultPresets } from '@mds/transcode';
+import { openDataDir } from '../src/data-dir.ts';
+import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { createLogger } from '../src/logger.ts';
+import { createWorker } from '../src/processing/worker.ts';
+import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
+
+// A worker alone in its process, over the data folder of the test that forked it; without the rest of the service.
+const dataDir = await openDataDir(process.env['MDS_DATA_DIR'] ?? '', { exclusive: false });
+const repositories = openSqliteRepositories(dataDir.databaseFile);
+const engine = createEngine({ concurrency: 1 });
+const worker = createWorker({
+  id: `worker-${process.pid}-${Date.now()}`,
+  jobs: repositories.jobs,
+  media: repositories.media,
+  store: createLocalObjectStore({ root: dataDir.objectsDir }),
+  engine,
+  presets: defaultPresets,
+  scratchDir: dataDir.scratchDir,
+  concurrency: 1,
+  logger: createLogger(process.env['MDS_LOG_LEVEL'] ?? 'silent'),
+});
+worker.start();
+
+const stop = () => {
+  worker
+    .stop({ graceMs: 2_000 })
+    .then(() => engine.stop())
+    .then(() => process.exit(0))
+    .catch(() => process.exit(1));
+};
+process.on('message', () => worker.wake());
+process.on('disconnect', stop);
+process.on('SIGTERM', stop);

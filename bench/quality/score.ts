@@ -1,0 +1,67 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Preset } from '@mds/transcode';
+import sharp from 'sharp';
+import { fileName } from '../sides/renderer.ts';
+import { lumaOf, referenceLuma } from './luma.ts';
+import { type Luma, ssim } from './ssim.ts';
+
+/** One output as it came out. */
+export interface Score {
+  readonly file: string;
+  readonly container: Preset['container'];
+  readonly bytes: number;
+  readonly width: number;
+  readonly height: number;
+  readonly ssim: number;
+}
+
+/** Scores outputs against the source shrunk without loss; references are kept, since every side is judged by the same. */
+export function createScorer() {
+  const references = new Map<string, Promise<Luma>>();
+  const referenceOf = (source: string, size: { width: number; height: number }, background: string) => {
+    const key = `${source} ${size.width} ${size.height} ${background}`;
+    const known = references.get(key) ?? referenceLuma(source, size, background);
+    references.set(key, known);
+    return known;
+  };
+  return {
+    /**
+     * @param background what transparent parts are laid over in formats that have none: each side's own choice, which is a
+     * matter of taste and not of quality
+     */
+    async score(source: string, preset: Preset, outDir: string, background = '#ffffff'): Promise<Score> {
+      const file = fileName(preset);
+      const path = join(outDir, file);
+      const { width, height } = await sharp(path).metadata();
+      const ground = preset.container === 'jpeg' ? background : '#ffffff';
+      const [picture, reference] = [await lumaOf(path, ground), await referenceOf(source, { width, height }, ground)];
+      const { size: bytes } = await stat(path);
+      return { file, container: preset.container, bytes, width, height, ssim: ssim(picture, reference) };
+    },
+    /** Lets go of the references: they are large. */
+    forget: () => references.clear(),
+  };
+}
+
+/** What is wrong with an output of `source` that was to fit into the preset's box; empty where nothing is. */
+export function problemsOf(
+  side: string,
+  score: Score,
+  source: { width: number; height: number },
+  preset: Preset,
+): string[] {
+  const { width: boxWidth, height: boxHeight } = preset;
+  const scale = Math.min(1, (boxWidth ?? source.width) / source.width, (boxHeight ?? source.height) / source.height);
+  const expected = { width: source.width * scale, height: source.height * scale };
+  const problems: string[] = [];
+  if (Math.abs(score.width - expected.width) > 1 || Math.abs(score.height - expected.height) > 1) {
+    problems.push(
+      `${side}: ${score.file} is ${score.width} x ${score.height}, not ${expected.width} x ${expected.height}`,
+    );
+  }
+  if (score.bytes === 0) problems.push(`${side}: ${score.file} is empty`);
+  if (!(score.ssim > 0.5))
+    problems.push(`${side}: ${score.file} does not show the source (SSIM ${score.ssim.toFixed(3)})`);
+  return problems;
+}

@@ -1,0 +1,36 @@
+import type { Preset } from '@mds/transcode';
+
+/** One picture to make every output of, as `name.extension` in `outDir`. */
+export interface RenderRequest {
+  readonly source: string;
+  readonly outDir: string;
+  readonly presets: readonly Preset[];
+}
+
+/** What the two ends of a renderer's process say to each other. */
+export type RendererMessage = { ready: true } | { ms: number } | { error: string };
+
+/** The work of one side: everything from the file to the last output on disk. */
+export type Render = (request: RenderRequest) => Promise<void>;
+
+/** Name of a preset's output. */
+export function fileName({ name, extension }: Preset): string {
+  return `${name}.${extension}`;
+}
+
+/** Serves a side in its own process and takes its time there, so that talking between processes is not measured. */
+export function serveRenderer(render: Render): void {
+  const tell = (message: RendererMessage) => process.send?.(message);
+  const answer = async (request: RenderRequest) => {
+    try {
+      const start = performance.now();
+      await render(request);
+      tell({ ms: performance.now() - start });
+    } catch (error) {
+      tell({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    }
+  };
+  process.on('message', (request: RenderRequest) => void answer(request));
+  process.on('disconnect', () => process.exit());
+  tell({ ready: true });
+}

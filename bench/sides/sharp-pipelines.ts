@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Preset } from '@mds/transcode';
+import sharp, { type Sharp } from 'sharp';
+import { fileName, serveRenderer } from './renderer.ts';
+
+/**
+ * What one writes with sharp alone: a pipeline for each output, from the file. `--settings equal` gives its encoders what
+ * ours are given, `--settings default` nothing but the format. `--threads` is libvips's; sharp's own choice without it.
+ */
+const { values } = parseArgs({
+  options: {
+    settings: { type: 'string', default: 'equal' },
+    order: { type: 'string', default: 'loop' },
+    threads: { type: 'string' },
+  },
+});
+if (values.threads) sharp.concurrency(Number(values.threads));
+
+serveRenderer(async ({ source, outDir, presets }) => {
+  const make = (preset: Preset) => {
+    const resized = sharp(source)
+      .autoOrient()
+      .resize({
+        width: preset.width ?? undefined,
+        height: preset.height ?? undefined,
+        fit: 'inside',
+        withoutEnlargement: true,
+      });
+    const encoded =
+      values.settings === 'equal' ? withEqualSettings(resized, preset) : resized.toFormat(preset.container);
+    return encoded.toFile(join(outDir, fileName(preset)));
+  };
+  if (values.order === 'all') await Promise.all(presets.map(make));
+  else for (const preset of presets) await make(preset);
+});
+
+function withEqualSettings(picture: Sharp, preset: Preset): Sharp {
+  switch (preset.container) {
+    case 'webp':
+      return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });
+    case 'avif':
+      return picture.avif({ quality: preset.quality, effort: preset.effort, chromaSubsampling: preset.chroma });
+    case 'jpeg':
+      return picture.flatten({ background: preset.background }).jpeg({
+        quality: preset.quality,
+        chromaSubsampling: preset.chroma,
+        progressive: preset.progressive,
+        mozjpeg: preset.mozjpeg,
+      });
+    case 'png':
+      return picture.png({ compressionLevel: preset.effort });
+  }
+}

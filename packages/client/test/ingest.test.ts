@@ -1,0 +1,202 @@
+import { createReadStream } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, it } from 'vitest';
+import { ConnectionError, createClient, MdsError, TimeoutError, type UploadProgress } from '../src/index.ts';
+import { readBody, rejection, sendJson, sendProblem, startServer, type TestServer } from './http-server.ts';
+
+const CONTENT = Buffer.from('twelve bytes');
+
+/** Answers with the body it got, as a medium's sha256, and its headers. */
+function echoServer(): Promise<TestServer> {
+  return startServer(async (request, response) => {
+    const body = await readBody(request);
+    sendJson(response, 201, { id: 'med_1', sha256: body.toString() });
+  });
+}
+
+async function* pieces(...texts: string[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+it.each([
+  ['bytes', () => new Uint8Array(CONTENT), '12'],
+  ['a Blob', () => new Blob([CONTENT]), '12'],
+  ['a web stream', () => new Blob([CONTENT]).stream(), undefined],
+  ['an async iterable', () => pieces('twelve ', 'bytes'), undefined],
+  ["a stream of Node's", () => Readable.from([Buffer.from('twelve '), Buffer.from('bytes')]), undefined],
+  ['a function that opens it', () => () => pieces('twelve ', 'bytes'), undefined],
+])('%s arrive as they are, with their length where it is known', async (_, make, length) => {
+  await using server = await echoServer();
+  const client = createClient({ baseUrl: server.url, token: 'secret' });
+  const { media, created } = await client.control.media.ingest(make(), { filename: 'a b&c.jpg', duplicate: 'allow' });
+  expect([media.sha256, created]).toEqual(['twelve bytes', true]);
+  expect(server.requests).toEqual(['POST /control/v1/media?filename=a+b%26c.jpg&duplicate=allow']);
+  expect(server.headers[0]).toMatchObject({
+    authorization: 'Bearer secret',
+    'content-type': 'application/octet-stream',
+  });
+  expect(server.headers[0]?.['content-length']).toBe(length);
+});
+
+it('a length that the caller knows is sent along, so that what is too large can be refused at once', async () => {
+  await using server = await echoServer();
+  const client = createClient({ baseUrl: server.url, token: 't' });
+  await client.control.media.ingest(pieces('twelve ', 'bytes'), { bytes: 12 });
+  expect(server.headers[0]?.['content-length']).toBe('12');
+});
+
+it('an empty file is sent as one; what to say of it is up to the service', async () => {
+  await using server = await echoServer();
+  const client = createClient({ baseUrl: server.url, token: 't' });
+  const { media } = await client.control.media.ingest(new Uint8Array(0));
+  expect(media.sha256).toBe('');
+  expect(server.headers[0]?.['content-length']).toBe('0');
+});
+
+it('says whether the medium is new', async () => {
+  await using server = await startServer(async (request, response) => {
+    await readBody(request);
+    sendJson(response, 200, { id: 'med_1' });
+  });
+  const { created } = await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(new Uint8Array(3));
+  expect(created).toBe(false);
+});
+
+it('tells how far it is', async () => {
+  await using server = await echoServer();
+  const seen: UploadProgress[] = [];
+  await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(pieces('twelve ', 'bytes'), {
+    bytes: 12,
+    onProgress: (progress) => seen.push(progress),
+  });
+  expect(seen).toEqual([
+    { sentBytes: 7, totalBytes: 12 },
+    { sentBytes: 12, totalBytes: 12 },
+  ]);
+});
+
+it('what can be sent again is, under one idempotency key, so that two attempts make one medium', async () => {
+  await using server = await startServer(async (request, response, n) => {
+    if (n === 1) return void request.socket.destroy();
+    const body = await readBody(request);
+    if (n === 2) sendProblem(response, 503, 'overloaded');
+    else sendJson(response, 201, { sha256: body.toString() });
+  });
+  const opened: number[] = [];
+  const { media } = await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(() => {
+    opened.push(1);
+    return pieces('twelve ', 'bytes');
+  });
+  expect(media.sha256).toBe('twelve bytes');
+  expect(opened).toHaveLength(3);
+  const keys = server.headers.map((headers) => headers['idempotency-key']);
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(new Set(keys).size).toBe(1);
+});
+
+it("the caller's own idempotency key is used", async () => {
+  await using server = await echoServer();
+  await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(new Uint8Array(1), {
+    idempotencyKey: 'order-7',
+  });
+  expect(server.headers[0]?.['idempotency-key']).toBe('order-7');
+});
+
+it('a stream is sent once, key or not: there is nothing left to send again', async () => {
+  await using server = await startServer(async (request, response) => {
+    await readBody(request);
+    sendProblem(response, 503, 'overloaded');
+  });
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  expect(await rejection(control.media.ingest(pieces('x'), { idempotencyKey: 'k' }))).toMatchObject({
+    status: 503,
+    attempts: 1,
+  });
+  expect(server.requests).toHaveLength(1);
+});
+
+it('a refusal that comes before the body is through is read all the same', async () => {
+  await using server = await startServer((_, response) =>
+    sendProblem(response, 413, 'payload_too_large', { connection: 'close' }),
+  );
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  let sent = 0;
+  async function* huge(): AsyncGenerator<Uint8Array> {
+    for (; sent < 4_000; sent++) yield new Uint8Array(65_536);
+  }
+  const error = await rejection(control.media.ingest(huge, { bytes: 4_000 * 65_536 }));
+  expect(error).toMatchObject({ code: 'payload_too_large' });
+  expect(sent).toBeLessThan(4_000);
+});
+
+it('an upload lives for as long as it moves, however long the whole takes', async () => {
+  await using server = await echoServer();
+  async function* slow(): AsyncGenerator<Uint8Array> {
+    for (let n = 0; n < 6; n++) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      yield Buffer.from('x');
+    }
+  }
+  const { control } = createClient({ baseUrl: server.url, token: 't', timeoutMs: 400 });
+  await expect(control.media.ingest(slow())).resolves.toMatchObject({ media: { sha256: 'xxxxxx' } });
+});
+
+it('one that stands still ends in a timeout, and lets go of its source', async () => {
+  await using server = await startServer((request) => void request.resume());
+  let closed = false;
+  async function* stuck(): AsyncGenerator<Uint8Array> {
+    try {
+      yield Buffer.from('x');
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      yield Buffer.from('y');
+    } finally {
+      closed = true;
+    }
+  }
+  const { control } = createClient({ baseUrl: server.url, token: 't', timeoutMs: 200 });
+  expect(await rejection(control.media.ingest(stuck()))).toBeInstanceOf(TimeoutError);
+  await expect.poll(() => closed, { timeout: 5_000 }).toBe(true);
+});
+
+it('an abort ends an upload with its own reason', async () => {
+  await using server = await startServer((request) => void request.resume());
+  const stop = new AbortController();
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  const upload = control.media.ingest(new Blob([new Uint8Array(1_000)]), {
+    signal: stop.signal,
+    onProgress: () => stop.abort(new Error('enough')),
+  });
+  await expect(upload).rejects.toThrow('enough');
+});
+
+it.each([
+  ['shorter than was said', () => pieces('twelve'), /ended after 6 of 12 bytes/],
+  ['longer than was said', () => pieces('twelve bytes and more'), /longer than 12 bytes/],
+  ['not made of bytes', () => Readable.from(['text']), /Uint8Array/],
+  ['not to be read', () => createReadStream('/nonexistent/file'), /ENOENT/],
+])('content that is %s is told from a fault of the network, and not sent again', async (_, make, message) => {
+  await using server = await startServer(async (request, response) => {
+    await readBody(request);
+    sendJson(response, 201, {});
+  });
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  const error = await rejection(control.media.ingest(() => make() as AsyncIterable<Uint8Array>, { bytes: 12 }));
+  expect(error).toBeInstanceOf(MdsError);
+  expect(error).not.toBeInstanceOf(ConnectionError);
+  expect(String(error)).toMatch(message);
+  expect(server.requests.length).toBeLessThanOrEqual(1);
+});
+
+it('a file stays open no longer than the upload, though nobody listened', async () => {
+  const server = await startServer(() => undefined);
+  await server[Symbol.asyncDispose]();
+  const path = join(tmpdir(), `mds-client-${process.pid}`);
+  await writeFile(path, CONTENT);
+  const file = createReadStream(path);
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  expect(await rejection(control.media.ingest(file))).toBeInstanceOf(ConnectionError);
+  await expect.poll(() => file.closed).toBe(true);
+});

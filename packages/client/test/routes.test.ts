@@ -1,0 +1,18 @@
+import { controlApi, readApi } from '@mds/contract';
+import { expect, it } from 'vitest';
+import { controlRoutes, readRoutes } from '../src/routes.ts';
+
+/** Method and path of every route, by its name. */
+function outline(router: object): Record<string, string> {
+  const lines: Record<string, string> = {};
+  for (const [name, entry] of Object.entries(router)) {
+    if ('path' in entry) lines[name] = `${entry.method} ${entry.path}`;
+    else for (const [inner, line] of Object.entries(outline(entry))) lines[`${name}.${inner}`] = line;
+  }
+  return lines;
+}
+
+it('calls the routes of the contract, all of them and no other; the compiler says so, and here it is seen', () => {
+  expect(outline(readRoutes)).toEqual(outline(readApi));
+  expect(outline(controlRoutes)).toEqual(outline(controlApi));
+});

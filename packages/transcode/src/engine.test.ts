@@ -1,0 +1,223 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { afterAll, expect, test } from 'vitest';
+import { flatPng, quarters, seededRandom, solidGif } from '../test/pictures.ts';
+import { scratch } from '../test/scratch.ts';
+import { createEngine, type EngineOptions } from './engine.ts';
+import { MediaRejectedError, RenderError } from './errors.ts';
+import { formats } from './formats.ts';
+import { planRenditions } from './plan.ts';
+import { defaultPresets, parsePresets } from './presets.ts';
+import { samplePath } from './prove.ts';
+
+const { file, outDir } = scratch();
+const engines: Array<{ stop(): Promise<void> }> = [];
+afterAll(() => Promise.all(engines.map((engine) => engine.stop())));
+
+function engineWith(options: EngineOptions = {}) {
+  const engine = createEngine({ concurrency: 2, ...options });
+  engines.push(engine);
+  return engine;
+}
+const engine = engineWith();
+const plain = defaultPresets.filter(({ container }) => container !== 'avif');
+
+async function outcomeOf(path: string): Promise<string> {
+  try {
+    const source = await engine.identify(path);
+    const result = await engine.render({ path, source, plan: planRenditions(source, plain), outDir: outDir() });
+    const failed = result.renditions.find((rendition) => rendition.state === 'failed');
+    if (failed?.state === 'failed') return `failed ${failed.code}`;
+    return result.warnings.length > 0 ? 'ready with warnings' : 'ready';
+  } catch (error) {
+    if (error instanceof MediaRejectedError) return `rejected ${error.code}`;
+    if (error instanceof RenderError) return `failed ${error.code}`;
+    throw error;
+  }
+}
+
+test('an engine costs nothing until it is used, and names what it is made of', async () => {
+  const idle = engineWith();
+  expect(idle.stats.identify.pids).toEqual([]);
+  expect(idle.versions).toMatchObject({
+    sharp: expect.stringMatching(/^\d/),
+    'libheif-js': expect.stringMatching(/^\d/),
+  });
+  expect(await idle.selfTest()).toEqual({ ok: true, detail: expect.stringContaining('libvips') });
+});
+
+test('every registered format proves itself on its bundled sample', async () => {
+  expect(await engine.proveFormats()).toEqual(formats.map(({ id }) => ({ id, ok: true })));
+});
+
+test('from bytes to renditions, with progress', async () => {
+  const path = file(await quarters(800, 600).jpeg().toBuffer(), 'photo.txt');
+  const source = await engine.identify(path);
+  const plan = planRenditions(source, [...defaultPresets]);
+  const folder = outDir();
+  const progress: number[] = [];
+  const result = await engine.render(
+    { path, source, plan, outDir: folder },
+    { onProgress: ({ done }) => progress.push(done) },
+  );
+  expect(progress).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(result.renditions.map(({ name, extension, state }) => `${name}.${extension} ${state}`)).toEqual(
+    plan.map(({ name, extension }) => `${name}.${extension} ready`),
+  );
+  for (const rendition of result.renditions)
+    expect(rendition.state === 'ready' && existsSync(rendition.path)).toBe(true);
+});
+
+test('the same bytes and presets give the same files, so that a job may run twice', async () => {
+  const path = file(await quarters(500, 300).png().toBuffer());
+  const source = await engine.identify(path);
+  const digests = [];
+  for (const folder of [outDir(), outDir()]) {
+    await engine.render({ path, source, plan: planRenditions(source, [...defaultPresets]), outDir: folder });
+    digests.push(
+      readdirSync(folder).map((name) =>
+        createHash('sha256')
+          .update(readFileSync(`${folder}/${name}`))
+          .digest('hex'),
+      ),
+    );
+  }
+  expect(digests[0]).toEqual(digests[1]);
+});
+
+test('fault 6: a flat PNG of 17,000 x 17,000 is refused while memory stays small', async () => {
+  // A cap that starting up fits into and 289 million pixels would not.
+  const small = engineWith({ limits: { maxMemoryBytes: 300 * 2 ** 20 } });
+  const path = file(flatPng(17_000, 17_000));
+  await expect(small.identify(path)).rejects.toMatchObject({ code: 'too_many_pixels' });
+  expect(small.stats.identify.restarts).toBe(0);
+});
+
+test('fault 7: a GIF of 5,000 frames is refused by its header', async () => {
+  await expect(engine.identify(file(solidGif(4, 5_000)))).rejects.toMatchObject({ code: 'too_many_frames' });
+});
+
+test('fault 14 (engine): a child that dies in the middle of a render fails that render alone, and says how', async () => {
+  const exits: string[] = [];
+  const dying = engineWith({
+    concurrency: 1,
+    onChildExit: ({ pool, reason, signal }) => exits.push(`${pool} ${reason} ${signal}`),
+  });
+  const path = file(await quarters(3000, 2000).jpeg().toBuffer());
+  const source = await dying.identify(path);
+  const slow = parsePresets([{ name: 'slow', container: 'avif', width: 3000, effort: 9 }]);
+  const folder = outDir();
+  const render = dying.render({ path, source, plan: planRenditions(source, slow), outDir: folder });
+  const next = dying.render({ path, source, plan: planRenditions(source, plain), outDir: outDir() });
+  setTimeout(() => process.kill(dying.stats.render.pids[0] ?? 0, 'SIGSEGV'), 1_500);
+  await expect(render).rejects.toMatchObject({
+    code: 'engine_crashed',
+    retryable: true,
+    message: expect.stringContaining('SIGSEGV'),
+  });
+  expect(readdirSync(folder).filter((name) => !name.endsWith('.partial'))).toEqual([]);
+  expect((await next).renditions.every(({ state }) => state === 'ready')).toBe(true);
+  expect(exits).toContain('render crashed SIGSEGV');
+  expect(dying.stats.render.restarts).toBe(1);
+});
+
+test('fault 14 (engine): a render past its time or its memory ends with that reason', async () => {
+  const path = file(await quarters(3000, 2000).jpeg().toBuffer());
+  const slow = parsePresets([{ name: 'slow', container: 'avif', width: 3000, effort: 9 }]);
+  const source = await engine.identify(path);
+  const job = () => ({ path, source, plan: planRenditions(source, slow), outDir: outDir() });
+  await expect(engineWith({ limits: { renderTimeoutMs: 300 } }).render(job())).rejects.toMatchObject({
+    code: 'render_timeout',
+    retryable: true,
+  });
+  await expect(engineWith({ limits: { maxMemoryBytes: 150 * 2 ** 20 } }).render(job())).rejects.toMatchObject({
+    code: 'out_of_memory',
+    retryable: false,
+  });
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 200);
+  await expect(engine.render(job(), { signal: controller.signal })).rejects.toMatchObject({ code: 'aborted' });
+});
+
+const samples = formats.map((format) => ({ id: format.id, bytes: readFileSync(samplePath(format)) }));
+
+test('fault 22: cut off at any point, every format ends ready with a warning or with a reason', async () => {
+  const outcomes: Record<string, string[]> = {};
+  for (const { id, bytes } of samples) {
+    outcomes[id] = [];
+    for (const share of [0, 0.02, 0.3, 0.6, 0.9]) {
+      outcomes[id].push(await outcomeOf(file(bytes.subarray(0, Math.floor(bytes.length * share)))));
+    }
+    expect(outcomes[id][0]).toBe('rejected empty_file');
+    // A picture that lost half of itself must not pass for a whole one.
+    expect(outcomes[id].slice(1, 4), id).not.toContain('ready');
+    expect(outcomes[id].join(), id).not.toMatch(/crashed|timeout/);
+  }
+});
+
+test('fault 22: a photograph that lost its second half is shown with a warning', async () => {
+  const noise = seededRandom(7);
+  const pixels = Buffer.from(Array.from({ length: 300 * 200 * 3 }, () => noise() * 255));
+  const { sharp } = await import('./vips.ts');
+  const picture = () => sharp(pixels, { raw: { width: 300, height: 200, channels: 3 } });
+  for (const bytes of [
+    await picture().jpeg().toBuffer(),
+    await picture().png().toBuffer(),
+    await picture().gif().toBuffer(),
+  ]) {
+    expect(await outcomeOf(file(bytes.subarray(0, bytes.length / 2)))).toBe('ready with warnings');
+  }
+});
+
+test('fault 22: a file that is two formats at once is one of them or refused, never a crash', async () => {
+  const of = (id: string) => samples.find((sample) => sample.id === id)?.bytes ?? Buffer.alloc(0);
+  // A document type behind a picture is not looked at: the picture is what it begins with.
+  expect(await outcomeOf(file(Buffer.concat([of('jpeg'), of('svg')])))).toBe('ready');
+  expect(await outcomeOf(file(Buffer.concat([of('png'), Buffer.from('PK\x03\x04'), of('gif')])))).toBe('ready');
+  expect(await outcomeOf(file(Buffer.concat([of('gif'), of('jpeg')])))).toMatch(/^ready/);
+  expect(await outcomeOf(file(Buffer.concat([Buffer.from('%PDF-1.4\n'), of('png')])))).toBe(
+    'rejected unsupported_format',
+  );
+  // One format's magic on another's body.
+  for (const head of samples) {
+    for (const body of samples) {
+      if (head.id === body.id) continue;
+      const chimera = Buffer.concat([head.bytes.subarray(0, 16), body.bytes.subarray(16)]);
+      expect(await outcomeOf(file(chimera)), `${head.id} on ${body.id}`).toMatch(/^(rejected|failed|ready)/);
+    }
+  }
+  expect(engine.stats.identify.restarts + engine.stats.render.restarts).toBe(0);
+});
+
+test('fault 22: 240 mutated files of all formats crash nothing and hang nothing', async () => {
+  const random = seededRandom(20_261_120);
+  const fixtures = ['alpha.heic', 'p3-profile.heic', 'ten-bit.heic'].map((name) => ({
+    id: name,
+    bytes: readFileSync(new URL(`../test/fixtures/${name}`, import.meta.url)),
+  }));
+  const originals = [...samples, ...fixtures, { id: 'animation', bytes: solidGif(16, 8) }];
+  const outcomes = new Map<string, number>();
+  const mutants = Array.from({ length: 240 }, (_, index) => {
+    const { bytes } = originals[index % originals.length] ?? { bytes: Buffer.alloc(0) };
+    const mutant = Buffer.from(bytes);
+    const changes = 1 + Math.floor(random() * 8);
+    for (let change = 0; change < changes; change++) {
+      const at = Math.floor(random() * mutant.length);
+      const extreme = [0, 1, 0x7f, 0x80, 0xff][Math.floor(random() * 5)] ?? 0;
+      mutant[at] = random() < 0.5 ? Math.floor(random() * 256) : extreme;
+    }
+    return file(mutant);
+  });
+  const worker = async () => {
+    for (let path = mutants.pop(); path !== undefined; path = mutants.pop()) {
+      const outcome = await outcomeOf(path);
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+  };
+  await Promise.all([worker(), worker()]);
+  const counted = JSON.stringify([...outcomes]);
+  expect([...outcomes.values()].reduce((sum, count) => sum + count, 0)).toBe(240);
+  expect(counted).not.toMatch(/crashed|timeout|aborted/);
+  expect(outcomes.get('ready')).toBeGreaterThan(10);
+  expect(await engine.selfTest()).toMatchObject({ ok: true });
+}, 60_000);
