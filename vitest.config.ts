@@ -1,13 +1,19 @@
 import { defineConfig } from 'vitest/config';
 
-// Everything runs from source: workspace packages resolve to their `@mds/source` entry.
-const conditions = ['@mds/source', 'module', 'node', 'import', 'default'];
+// Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` here: it would hand
+// ES modules to the `require` of packages that are written in CommonJS.
+const conditions = ['@mds/source', 'node'];
 
 export default defineConfig({
   resolve: { conditions },
-  ssr: { resolve: { conditions, externalConditions: ['@mds/source', 'node'] } },
+  ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
-    include: ['packages/*/{src,test}/**/*.test.ts', 'apps/*/{src,test}/**/*.test.ts', 'bench/**/*.test.ts', 'scripts/**/*.test.ts'],
+    include: [
+      'packages/*/{src,test}/**/*.test.ts',
+      'apps/*/{src,test}/**/*.test.ts',
+      'bench/**/*.test.ts',
+      'scripts/**/*.test.ts',
+    ],
     pool: 'forks',
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,6 +1,10 @@
 import type { Benchmark } from './benchmark.ts';
+import api from './benchmarks/api.ts';
 import image from './benchmarks/image.ts';
 import imageChoice from './benchmarks/image-choice.ts';
+import imageSettings from './benchmarks/image-settings.ts';
+import ready from './benchmarks/ready.ts';
+import start from './benchmarks/start.ts';
 
 /** Every benchmark, in the order in which they run. A new one is a file in benchmarks/ and a line here. */
-export const benchmarks: readonly Benchmark[] = [image, imageChoice];
+export const benchmarks: readonly Benchmark[] = [image, imageChoice, imageSettings, ready, api, start];

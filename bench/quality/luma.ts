@@ -26,10 +26,10 @@ async function toLuma(picture: Sharp, background: string): Promise<Luma> {
     .raw()
     .toBuffer({ resolveWithObject: true });
   const { width, height, channels } = info;
-  const at = (pixel: number, channel: number) => data[pixel * channels + Math.min(channel, channels - 1)] ?? 0;
-  const luma = Float32Array.from(
-    { length: width * height },
-    (_, pixel) => 0.299 * at(pixel, 0) + 0.587 * at(pixel, 1) + 0.114 * at(pixel, 2),
-  );
+  const [green, blue] = channels >= 3 ? [1, 2] : [0, 0];
+  const luma = new Float32Array(width * height);
+  for (let pixel = 0, at = 0; pixel < luma.length; pixel++, at += channels) {
+    luma[pixel] = 0.299 * (data[at] ?? 0) + 0.587 * (data[at + green] ?? 0) + 0.114 * (data[at + blue] ?? 0);
+  }
   return { width, height, data: luma };
 }

@@ -27,8 +27,8 @@ export function ssim(picture: Luma, reference: Luma): number {
   const { width, height } = reference;
   if (picture.width !== width || picture.height !== height) throw new RangeError('The pictures differ in size.');
   if (Math.min(width, height) < windowSize) throw new RangeError(`SSIM needs ${windowSize} pixels each way.`);
-  const x = picture.data;
-  const y = reference.data;
+  const x = Float64Array.from(picture.data);
+  const y = Float64Array.from(reference.data);
   const meanX = filter(x, width, height);
   const meanY = filter(y, width, height);
   const squareX = filter(product(x, x), width, height);
@@ -55,20 +55,25 @@ function gaussian(): Float64Array {
   return weights.map((weight) => weight / sum);
 }
 
-function product(a: Float32Array, b: Float32Array): Float64Array {
-  return Float64Array.from(a, (value, i) => value * (b[i] as number));
+function product(a: Float64Array, b: Float64Array): Float64Array {
+  const result = new Float64Array(a.length);
+  for (let i = 0; i < result.length; i++) result[i] = (a[i] as number) * (b[i] as number);
+  return result;
 }
 
 /** Weighs with the window, first along rows and then along columns, where it lies wholly within the picture. */
-function filter(data: Float32Array | Float64Array, width: number, height: number): Float64Array {
+function filter(data: Float64Array, width: number, height: number): Float64Array {
   const innerWidth = width - windowSize + 1;
   const innerHeight = height - windowSize + 1;
   const rows = new Float64Array(innerWidth * height);
   for (let y = 0; y < height; y++) {
-    for (let x = 0; x < innerWidth; x++) {
-      let sum = 0;
-      for (let k = 0; k < windowSize; k++) sum += (kernel[k] as number) * (data[y * width + x + k] as number);
-      rows[y * innerWidth + x] = sum;
+    for (let k = 0; k < windowSize; k++) {
+      const weight = kernel[k] as number;
+      const from = y * width + k;
+      const to = y * innerWidth;
+      for (let x = 0; x < innerWidth; x++) {
+        rows[to + x] = (rows[to + x] as number) + weight * (data[from + x] as number);
+      }
     }
   }
   const result = new Float64Array(innerWidth * innerHeight);

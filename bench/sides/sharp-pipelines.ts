@@ -40,7 +40,12 @@ function withEqualSettings(picture: Sharp, preset: Preset): Sharp {
     case 'webp':
       return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });
     case 'avif':
-      return picture.avif({ quality: preset.quality, effort: preset.effort, chromaSubsampling: preset.chroma });
+      return picture.avif({
+        quality: preset.quality,
+        effort: preset.effort,
+        chromaSubsampling: preset.chroma,
+        tune: preset.tune,
+      });
     case 'jpeg':
       return picture.flatten({ background: preset.background }).jpeg({
         quality: preset.quality,

@@ -43,14 +43,24 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   }
   if (error instanceof client.NotFoundError) return explained(detail(error), EXIT.notFound, [], error.problem);
   if (error instanceof client.ApiError) {
-    const issues = error.issues.map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
+    const said = detail(error);
+    const issues = error.issues
+      .filter((issue) => !said.includes(issue.message))
+      .map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
     const pause = error.retryAfterMs === null ? '' : humanDuration(error.retryAfterMs);
     const hints = pause ? [...issues, `Try again in ${pause}.`] : issues;
-    return explained(error.problem ? detail(error) : error.message, EXIT.failed, hints, error.problem);
+    return explained(said, EXIT.failed, hints, error.problem);
   }
   if (error instanceof client.ConfigurationError) return explained(error.message, EXIT.usage);
   if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
-  return explained(error instanceof Error ? error.message : String(error), EXIT.failed);
+  if (error instanceof Error && 'code' in error) return explained(error.message, EXIT.failed);
+  // Nothing that anybody foresaw: where it happened is what helps.
+  const trace = error instanceof Error ? (error.stack ?? '').split('\n').slice(1, 8) : [];
+  return explained(
+    `A fault of mds itself: ${String(error)}`,
+    EXIT.failed,
+    trace.map((line) => line.trim()),
+  );
 }
 
 const CONNECTION: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { mds, start, temporaryFolder } from './run-cli.ts';
 import { medium, startService, TOKEN } from './scripted-service.ts';
 
 // Each of these starts a process; they wait on one another less than they would one by one.
-describe.concurrent('the program as a process', () => {
+describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
   it('prints its help without loading the client, zod or ts-rest, so that it is there at once', async () => {
     const coverage = await mkdtemp(join(tmpdir(), 'mds-coverage-'));
     const { code, stdout, stderr } = await mds(['--help'], { env: { NODE_V8_COVERAGE: coverage } });
@@ -54,8 +54,8 @@ describe.concurrent('the program as a process', () => {
     service.bytesPerSecond = 200_000;
     const args = ['--url', service.url, '--token', TOKEN, 'ingest', '--parallel', '1', '.'];
     const running = start(args, { cwd: folder.path });
-    await expect.poll(() => running.stdout(), { timeout: 20_000 }).toContain('a.jpg');
-    await expect.poll(() => service.requests.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => running.stdout(), { timeout: 40_000 }).toContain('a.jpg');
+    await expect.poll(() => service.requests.length, { timeout: 40_000 }).toBe(2);
     running.kill(signal);
     const { code, stdout, stderr } = await running.done;
     expect(code).toBe(exitCode);
@@ -68,7 +68,7 @@ describe.concurrent('the program as a process', () => {
     await using service = await startService();
     for (let n = 0; n < 2_000; n++) service.media.push(medium(n));
     const running = start(['--url', service.url, 'media', 'list', '--all']);
-    await expect.poll(() => running.stdout(), { timeout: 20_000 }).not.toBe('');
+    await expect.poll(() => running.stdout(), { timeout: 40_000 }).not.toBe('');
     running.closeStdout();
     const { code, stderr } = await running.done;
     expect([code, stderr]).toEqual([0, '']);

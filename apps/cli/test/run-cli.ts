@@ -66,6 +66,8 @@ export function mds(args: readonly string[], options?: RunOptions): Promise<Ran>
 
 /** How to run the program without a process of its own. */
 export interface InProcessOptions extends RunOptions {
+  /** Standard input stays open, and nothing comes. */
+  silentInput?: boolean;
   /** Whether standard output, error and input are terminals, and how wide; not one unless said. */
   terminal?: number;
   /** Interrupts, when it is aborted. */
@@ -74,7 +76,9 @@ export interface InProcessOptions extends RunOptions {
 
 /** Runs the program in this process, its streams caught: for what does not depend on being a process. */
 export async function mdsHere(args: readonly string[], options: InProcessOptions = {}): Promise<Ran> {
-  const { env = {}, cwd = tmpdir(), stdin = '', terminal, interrupt } = options;
+  const { env = {}, cwd = tmpdir(), stdin = '', silentInput, terminal, interrupt } = options;
+  const input = new PassThrough();
+  if (!silentInput) input.end(stdin);
   const caught = { stdout: '', stderr: '' };
   const output = (name: keyof typeof caught): OutputStream => {
     const stream: OutputStream = new PassThrough().setEncoding('utf8').on('data', (text: string) => {
@@ -88,7 +92,7 @@ export async function mdsHere(args: readonly string[], options: InProcessOptions
   const code = await run(args, {
     stdout: output('stdout'),
     stderr: output('stderr'),
-    stdin: Object.assign(new PassThrough().end(stdin), terminal === undefined ? {} : { isTTY: true }),
+    stdin: Object.assign(input, terminal === undefined ? {} : { isTTY: true }),
     env,
     cwd,
     signal: stopped.signal,

@@ -164,6 +164,14 @@ describe('errors that nobody foresaw', () => {
   });
 });
 
+describe('every answer', () => {
+  it('forbids guessing what it is: nosniff on documents, pages, errors and assets alike', async () => {
+    for (const path of ['/api/v1', '/docs', '/docs/assets/start.js', '/nowhere', '/media/x/y.webp', '/healthz', '/']) {
+      expect([path, (await app.get(path)).headers.get('x-content-type-options')]).toEqual([path, 'nosniff']);
+    }
+  });
+});
+
 describe('the log', () => {
   it('never holds a token, and says nothing of probes', async () => {
     await app.control('/media');

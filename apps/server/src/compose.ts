@@ -193,6 +193,9 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       ],
     });
 
+    await status.start();
+    undo.push(() => status.stop());
+
     let stopping = false;
     const app = createApp({
       logger,
@@ -231,8 +234,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(async () => {
       stopping = true;
     });
-    await status.start();
-    undo.push(() => status.stop());
     await dataDir.announce({ url });
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return { url, stop: stopAll };

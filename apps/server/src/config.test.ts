@@ -4,7 +4,13 @@ import { ConfigError, environmentOf, readConfig } from './config.ts';
 describe('configuration', () => {
   it('needs no setting at all: one command serves every role on loopback', () => {
     const config = readConfig({});
-    expect(config).toMatchObject({ host: '127.0.0.1', port: 8080, region: 'fra1', maxPixels: 268_435_456, maxFrames: 1000 });
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      region: 'fra1',
+      maxPixels: 268_435_456,
+      maxFrames: 1000,
+    });
     expect([...config.roles]).toEqual(['api', 'worker', 'edge']);
     expect(config.maxUploadBytes).toBe(10 * 1024 ** 3);
   });
@@ -48,7 +54,11 @@ describe('configuration', () => {
   });
 
   it('hands a worker process the very configuration that its parent has', () => {
-    const config = readConfig({ MDS_DATA_DIR: '/tmp/x', MDS_PUBLIC_URL: 'https://media.example/', MDS_ROLES: 'worker' });
+    const config = readConfig({
+      MDS_DATA_DIR: '/tmp/x',
+      MDS_PUBLIC_URL: 'https://media.example/',
+      MDS_ROLES: 'worker',
+    });
     expect(readConfig(environmentOf(config))).toEqual(config);
   });
 });

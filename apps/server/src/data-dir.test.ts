@@ -70,7 +70,10 @@ describe('the data folder', () => {
       await writeFile(file, 'x');
     }
     const worker = await openDataDir(path, { exclusive: false });
-    expect(stale.every((file) => existsSync(file)), 'a worker cleans nothing').toBe(true);
+    expect(
+      stale.every((file) => existsSync(file)),
+      'a worker cleans nothing',
+    ).toBe(true);
     await worker.release();
     const dir = await openDataDir(path, { exclusive: true });
     expect([...stale, incoming].filter((file) => existsSync(file))).toEqual([]);

@@ -37,7 +37,10 @@ async function main(): Promise<void> {
     );
   };
   process.on('SIGTERM', () => stop('SIGTERM', 0));
-  process.on('SIGINT', () => stop('SIGINT', 0));
+  // Ctrl-C reaches the whole process group; a worker is told by its service, once that has stopped taking work.
+  process.on('SIGINT', () => {
+    if (worker === null || !process.send) stop('SIGINT', 0);
+  });
   if (worker && process.send) {
     // Started by the service: its word wakes, and its end is this process's end, too.
     process.on('message', (message) => {

@@ -9,6 +9,7 @@ import { hashToken } from '../src/control-api/authenticate.ts';
 import type { NewMedia } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { AppError } from '../src/http/app-error.ts';
 import { createHttpServer } from '../src/http/http-server.ts';
 import { createMetrics } from '../src/http/metrics.ts';
 import type { IngestInput } from '../src/ingest/ingest.ts';
@@ -22,6 +23,9 @@ export const TOKENS = {
   ingest: 'uploader-of-the-default-project',
   other: 'operator-of-another-project',
 } as const;
+
+/** What the fixture's ingest takes at most. */
+export const MAX_UPLOAD_BYTES = 40_000_000;
 
 /** The app over a real database in memory and a real socket; what codecs and disks do stands in by a few lines. */
 export interface AppFixture {
@@ -121,6 +125,9 @@ export async function startApp(
       },
       ingest: {
         async ingest({ body, signal: _signal, ...input }) {
+          if ((input.declaredBytes ?? 0) > MAX_UPLOAD_BYTES) {
+            throw new AppError('payload_too_large', 'The file is larger than what is accepted here.');
+          }
           const bytes = await buffer(body);
           fixture.ingested.push({ input, body: bytes });
           const id = await addMedia({ projectId: input.projectId, filename: input.filename, bytes: bytes.length });

@@ -21,9 +21,21 @@ const RECORDS = [
   { schema: 'status.ts StatusComponent', anchor: 'name: z.string(),', presenter: 'src/status/status-board.ts' },
   { schema: 'formats.ts Format', anchor: 'id: z.string(),', presenter: 'src/processing/format-catalogue.ts' },
   { schema: 'renditions.ts Rendition', anchor: 'content_type: z.string(),', presenter: 'src/read-api/renditions.ts' },
-  { schema: 'version-index.ts IndexedResource', anchor: 'href: z.string(),', presenter: 'src/read-api/version-index.ts' },
-  { schema: 'version-index.ts VersionIndex', anchor: 'project: z.string(),', presenter: 'src/read-api/version-index.ts' },
-  { schema: 'control-api.ts MediaRendition', anchor: 'revision: Revision,', presenter: 'src/control-api/media-detail.ts' },
+  {
+    schema: 'version-index.ts IndexedResource',
+    anchor: 'href: z.string(),',
+    presenter: 'src/read-api/version-index.ts',
+  },
+  {
+    schema: 'version-index.ts VersionIndex',
+    anchor: 'project: z.string(),',
+    presenter: 'src/read-api/version-index.ts',
+  },
+  {
+    schema: 'control-api.ts MediaRendition',
+    anchor: 'revision: Revision,',
+    presenter: 'src/control-api/media-detail.ts',
+  },
   { schema: 'control-api.ts MediaDetail', anchor: 'kind: MediaKind,', presenter: 'src/control-api/media-detail.ts' },
 ] as const;
 
@@ -61,7 +73,10 @@ async function compileAgainst(change: (anchor: string, name: string) => string):
       }),
     );
     // The package's `bin` starts the native compiler.
-    const tsc = join(dirname(createRequire(join(workspace, 'package.json')).resolve('typescript/package.json')), 'bin/tsc');
+    const tsc = join(
+      dirname(createRequire(join(workspace, 'package.json')).resolve('typescript/package.json')),
+      'bin/tsc',
+    );
     return await run(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { cwd: workspace }).then(
       ({ stdout }) => stdout,
       (error: { stdout?: string }) => error.stdout ?? String(error),

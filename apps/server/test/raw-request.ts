@@ -24,7 +24,10 @@ export function parseRaw(text: string): { status: number; headers: Record<string
   const [head = '', body = ''] = text.slice(start).split('\r\n\r\n', 2);
   const [line = '', ...fields] = head.split('\r\n');
   const headers = Object.fromEntries(
-    fields.map((field) => [field.slice(0, field.indexOf(':')).toLowerCase(), field.slice(field.indexOf(':') + 1).trim()]),
+    fields.map((field) => [
+      field.slice(0, field.indexOf(':')).toLowerCase(),
+      field.slice(field.indexOf(':') + 1).trim(),
+    ]),
   );
   return { status: Number(line.split(' ')[1]), headers, body };
 }

@@ -16,9 +16,16 @@ export interface UploadProgress {
   totalBytes: number | null;
 }
 
+/** What fetch is told besides, where the body is a stream. */
+interface StreamInit {
+  duplex?: 'half';
+  redirect?: 'error';
+  window?: null;
+}
+
 /** A body on its way out, for one attempt. */
 export interface OpenBody {
-  init: { body: Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>; duplex?: 'half' };
+  init: { body: Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> } & StreamInit;
   /** The runtime sends it out of sight, so that nobody can tell a slow upload from a stuck one. */
   unobserved: boolean;
   /** The caller's own fault, where reading the content is what failed. */
@@ -113,7 +120,7 @@ function openStream(
     { highWaterMark: 0 },
   );
   return {
-    init: { body: counted, duplex: 'half' },
+    init: { body: counted, duplex: 'half', ...withoutCopy() },
     unobserved: false,
     failure: () => failure,
     close() {
@@ -142,6 +149,20 @@ function streamOf(content: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array
     },
     { highWaterMark: 0 },
   );
+}
+
+/**
+ * Node's fetch keeps in memory what a stream has sent, for a redirect after which it could not send it again all the same
+ * (the fetch standard, 4.4), unless redirects are refused and there is no window. Not every edge runtime knows how to refuse.
+ */
+function withoutCopy(): StreamInit {
+  try {
+    return new Request('http://localhost', { redirect: 'error' }).redirect === 'error'
+      ? { redirect: 'error', window: null }
+      : {};
+  } catch {
+    return {};
+  }
 }
 
 /** A runtime that knows no request streams takes one for text: it sets a Content-Type and never looks at `duplex`. */

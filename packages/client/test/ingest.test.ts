@@ -1,9 +1,9 @@
 import { createReadStream } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { ConnectionError, createClient, MdsError, TimeoutError, type UploadProgress } from '../src/index.ts';
 import { readBody, rejection, sendJson, sendProblem, startServer, type TestServer } from './http-server.ts';
 
@@ -118,6 +118,22 @@ it('a stream is sent once, key or not: there is nothing left to send again', asy
   expect(server.requests).toHaveLength(1);
 });
 
+it('a file of any size takes no more memory than the pieces on their way', async () => {
+  await using server = await startServer(async (request, response) => {
+    for await (const _ of request);
+    sendJson(response, 201, {});
+  });
+  let peak = 0;
+  async function* large(): AsyncGenerator<Uint8Array> {
+    for (let n = 0; n < 512; n++) {
+      peak = Math.max(peak, process.memoryUsage().arrayBuffers);
+      yield new Uint8Array(524_288);
+    }
+  }
+  await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(large);
+  expect(peak).toBeLessThan(128 * 1024 * 1024);
+});
+
 it('a refusal that comes before the body is through is read all the same', async () => {
   await using server = await startServer((_, response) =>
     sendProblem(response, 413, 'payload_too_large', { connection: 'close' }),
@@ -190,13 +206,54 @@ it.each([
   expect(server.requests.length).toBeLessThanOrEqual(1);
 });
 
-it('a file stays open no longer than the upload, though nobody listened', async () => {
-  const server = await startServer(() => undefined);
-  await server[Symbol.asyncDispose]();
+it('a file stays open no longer than the upload, though nobody came to read it', async () => {
   const path = join(tmpdir(), `mds-client-${process.pid}`);
   await writeFile(path, CONTENT);
   const file = createReadStream(path);
-  const { control } = createClient({ baseUrl: server.url, token: 't' });
-  expect(await rejection(control.media.ingest(file))).toBeInstanceOf(ConnectionError);
+  const client = createClient({
+    baseUrl: 'http://127.0.0.1',
+    token: 't',
+    fetch: () => Promise.reject(new TypeError('fetch failed')),
+  });
+  expect(await rejection(client.control.media.ingest(file))).toBeInstanceOf(ConnectionError);
   await expect.poll(() => file.closed).toBe(true);
+  await rm(path);
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+it('in a browser a Blob goes out whole: streams need HTTP/2 there, and the length is for the browser to set', async () => {
+  await using server = await echoServer();
+  vi.stubGlobal('document', {});
+  const bodies: unknown[] = [];
+  const client = createClient({
+    baseUrl: server.url,
+    token: 't',
+    fetch: (url, init) => {
+      bodies.push([init.body instanceof Blob, new Headers(init.headers).has('content-length')]);
+      return fetch(url, init);
+    },
+  });
+  expect((await client.control.media.ingest(new Blob([CONTENT]))).media.sha256).toBe('twelve bytes');
+  expect(bodies).toEqual([[true, false]]);
+});
+
+it('in a browser that sends no streams, one is collected first', async () => {
+  await using server = await echoServer();
+  vi.stubGlobal('document', {});
+  // Such a browser never looks at `duplex`, and sends the text "[object ReadableStream]".
+  const Plain = globalThis.Request;
+  vi.stubGlobal(
+    'Request',
+    class extends Plain {
+      constructor(url: string, init: RequestInit) {
+        super(url, { ...init, body: String(init.body) });
+      }
+    },
+  );
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  expect((await control.media.ingest(pieces('twelve ', 'bytes'))).media.sha256).toBe('twelve bytes');
+  expect(server.headers[0]?.['content-length']).toBe('12');
 });

@@ -109,12 +109,14 @@ test('fault 14 (engine): a child that dies in the middle of a render fails that 
   const folder = outDir();
   const render = dying.render({ path, source, plan: planRenditions(source, slow), outDir: folder });
   const next = dying.render({ path, source, plan: planRenditions(source, plain), outDir: outDir() });
-  setTimeout(() => process.kill(dying.stats.render.pids[0] ?? 0, 'SIGSEGV'), 1_500);
-  await expect(render).rejects.toMatchObject({
+  const ended = expect(render).rejects.toMatchObject({
     code: 'engine_crashed',
     retryable: true,
     message: expect.stringContaining('SIGSEGV'),
   });
+  await expect.poll(() => dying.stats.render.busy, { timeout: 20_000 }).toBe(1);
+  process.kill(dying.stats.render.pids[0] ?? 0, 'SIGSEGV');
+  await ended;
   expect(readdirSync(folder).filter((name) => !name.endsWith('.partial'))).toEqual([]);
   expect((await next).renditions.every(({ state }) => state === 'ready')).toBe(true);
   expect(exits).toContain('render crashed SIGSEGV');
@@ -167,6 +169,17 @@ test('fault 22: a photograph that lost its second half is shown with a warning',
   ]) {
     expect(await outcomeOf(file(bytes.subarray(0, bytes.length / 2)))).toBe('ready with warnings');
   }
+});
+
+test('fault 22: a whole file with wrong bytes inside is shown with a warning', async () => {
+  const noise = seededRandom(8);
+  const pixels = Buffer.from(Array.from({ length: 100 * 100 * 3 }, () => noise() * 255));
+  const { sharp } = await import('./vips.ts');
+  const png = await sharp(pixels, { raw: { width: 100, height: 100, channels: 3 } })
+    .png()
+    .toBuffer();
+  png.fill(0x55, png.length / 2, png.length / 2 + 64);
+  expect(await outcomeOf(file(png))).toBe('ready with warnings');
 });
 
 test('fault 22: a file that is two formats at once is one of them or refused, never a crash', async () => {

@@ -11,10 +11,13 @@ const intervalMs = 50;
 
 /** Plain JavaScript: a thread does not inherit the loader that reads TypeScript when we run from source. */
 const source = `
-  const { maxMemoryBytes, parentPid, signal, intervalMs } = require('node:worker_threads').workerData;
+  const { maxMemoryBytes, parentPid, home, signal, intervalMs } = require('node:worker_threads').workerData;
   setInterval(() => {
     if (process.memoryUsage.rss() > maxMemoryBytes) process.kill(process.pid, signal);
-    if (process.ppid !== parentPid) process.kill(process.pid, 'SIGKILL');
+    if (process.ppid !== parentPid) {
+      require('node:fs').rmSync(home, { recursive: true, force: true });
+      process.kill(process.pid, 'SIGKILL');
+    }
   }, intervalMs);
 `;
 
@@ -23,6 +26,12 @@ const source = `
  * because decoders may hold the main thread for as long as they like, and then no timer fires and no 'disconnect' arrives.
  */
 export function startWatchdog(maxMemoryBytes: number): void {
-  const workerData = { maxMemoryBytes, parentPid: process.ppid, signal: memoryCapSignal, intervalMs };
+  const workerData = {
+    maxMemoryBytes,
+    parentPid: process.ppid,
+    home: process.cwd(),
+    signal: memoryCapSignal,
+    intervalMs,
+  };
   new Worker(source, { eval: true, workerData, execArgv: [], env: {} }).unref();
 }

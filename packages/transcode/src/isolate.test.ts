@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { getPriority } from 'node:os';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -142,10 +142,11 @@ test('aborting ends a running task with its child, and a waiting one without', a
 
 test('no more children than asked for, and all of them used', async () => {
   const isolate = hostile({ concurrency: 2 });
-  const echoes = (await Promise.all(
-    Array.from({ length: 6 }, () => isolate.run('wait', { ms: 30 }, limit).then(() => isolate.run('echo', {}, limit))),
-  )) as Echo[];
-  expect(new Set(echoes.map(({ pid }) => pid)).size).toBe(2);
+  const outcomes = Promise.allSettled([1, 2, 3].map(() => isolate.run('wait', { ms: 60_000 }, limit)));
+  await expect.poll(() => isolate.stats, { timeout: 20_000 }).toMatchObject({ busy: 2, queued: 1 });
+  expect(isolate.stats.pids).toHaveLength(2);
+  await isolate.stop();
+  await outcomes;
 });
 
 test('stopping fails what runs and what waits, and leaves no process', async () => {
@@ -169,6 +170,8 @@ test('kill -9 of the parent leaves no child behind, neither an idle one nor one 
   });
   expect(pids).toHaveLength(2);
   expect(pids.every(alive)).toBe(true);
+  const homes = pids.map((pid) => readlinkSync(`/proc/${pid}/cwd`));
   parent.kill('SIGKILL');
   await gone(pids);
+  expect(homes.filter((home) => existsSync(home))).toEqual([]);
 });

@@ -33,7 +33,7 @@ export class TaskError extends Error {
   }
 }
 
-/** Told when a child is gone. `reason` is `idle` or `recycled` for those that ended as they should. */
+/** Told when a child is gone. `reason` is `recycled` for one that had done its share. */
 export interface ChildExit {
   pid: number | undefined;
   reason: IsolateFailure | 'recycled';
@@ -117,6 +117,7 @@ interface Child {
   unlisten: (() => void) | undefined;
   /** Why we killed it, if we did. */
   killedFor: IsolateFailure | 'recycled' | null;
+  /** Dead, and its folder removed. */
   gone: Promise<void>;
 }
 
@@ -172,12 +173,13 @@ export function createIsolate(options: IsolateOptions): Isolate {
       timer: setTimeout(() => kill(entry, 'timeout'), startTimeoutMs),
       unlisten: undefined,
       killedFor: null,
-      gone: new Promise((resolve) => {
-        // 'close' comes after 'exit', once the pipes are drained; a process that never started only has 'error'.
-        child.once('close', () => resolve());
-        child.once('error', () => child.pid === undefined && resolve());
-      }),
+      gone: Promise.resolve(),
     };
+    // 'close' comes after 'exit', once the pipes are drained; a process that never started only has 'error'.
+    const closed = new Promise<void>((resolve) => {
+      child.once('close', () => resolve());
+      child.once('error', () => child.pid === undefined && resolve());
+    });
     children.add(entry);
     let stderr = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -185,7 +187,7 @@ export function createIsolate(options: IsolateOptions): Isolate {
     });
     child.on('message', (message: ChildMessage) => receive(entry, message));
     child.on('error', () => undefined);
-    void entry.gone.then(() => bury(entry, stderr));
+    entry.gone = closed.then(() => bury(entry, stderr));
   }
 
   function receive(child: Child, message: ChildMessage): void {
@@ -234,13 +236,12 @@ export function createIsolate(options: IsolateOptions): Isolate {
     killGroup(child.process);
   }
 
-  function bury(child: Child, stderr: string): void {
+  async function bury(child: Child, stderr: string): Promise<void> {
     const { signalCode, exitCode, pid } = child.process;
     const task = release(child);
     children.delete(child);
     // Whatever the child had started belongs to its group and must not outlive it.
     killGroup(child.process);
-    rm(child.home, { recursive: true, force: true }).catch(() => undefined);
     const reason = child.killedFor ?? (signalCode === memoryCapSignal ? 'out_of_memory' : 'crashed');
     if (task) {
       if (reason !== 'aborted' && reason !== 'stopped') restarts++;
@@ -253,6 +254,7 @@ export function createIsolate(options: IsolateOptions): Isolate {
     }
     options.onChildExit?.({ pid, reason, signal: signalCode, exitCode, task: task?.name ?? null });
     if (!stopped) dispatch();
+    await rm(child.home, { recursive: true, force: true }).catch(() => undefined);
   }
 
   return {
@@ -286,8 +288,9 @@ export function createIsolate(options: IsolateOptions): Isolate {
     async stop() {
       stopped = true;
       for (const task of queue.splice(0)) task.reject(new IsolateError('stopped', 'The engine was stopped.'));
-      for (const child of children) kill(child, 'stopped');
-      await Promise.all([...children].map((child) => child.gone));
+      const last = [...children];
+      for (const child of last) kill(child, 'stopped');
+      await Promise.all(last.map((child) => child.gone));
     },
   };
 }

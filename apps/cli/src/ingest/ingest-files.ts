@@ -1,6 +1,6 @@
 import type { Client, IngestOptions, MediaDetail } from '@mds/client';
+import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import type { IngestFile } from './collect-files.ts';
-import { enterState, startTransfer, type Transfer } from './transfer.ts';
 
 /** What became of one file. */
 export interface IngestOutcome {

@@ -3,11 +3,11 @@ import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
 import type { Colours } from '../output/colours.ts';
 import { createLiveBlock } from '../output/live-block.ts';
+import { type Transfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
 import { collectFiles, type IngestFile } from './collect-files.ts';
 import { type IngestOutcome, ingestFiles } from './ingest-files.ts';
 import { printOutcome, printSummary } from './outcomes.ts';
-import { type Transfer, transferLine } from './transfer.ts';
 
 /** The options of `mds ingest`, parsed. */
 export interface IngestArguments {

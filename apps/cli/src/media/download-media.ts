@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import type { Manifest, ManifestRendition } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
-import { startTransfer, transferLine } from '../ingest/transfer.ts';
 import { createLiveBlock } from '../output/live-block.ts';
+import { startTransfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
 import { isBinary, writeAll } from '../output/stream-out.ts';
 

@@ -27,27 +27,38 @@ describe('without the right token', () => {
     ['none', undefined, 'Bearer realm="mds"'],
     ['another scheme', 'Basic YWRtaW46YWRtaW4=', 'Bearer realm="mds", error="invalid_request"'],
     ['no token after the scheme', 'Bearer ', 'Bearer realm="mds", error="invalid_request"'],
-    ['one nobody gave out', 'Bearer wrong', 'Bearer realm="mds", error="invalid_token", error_description="unknown token"'],
-    ['the hash of one', `Bearer ${createHash('sha256').update(TOKENS.operate).digest('hex')}`, 'Bearer realm="mds", error='],
-  ])('nothing is told and nothing is taken: %s is 401 with how to authenticate', async (_name, authorization, challenge) => {
-    const before = app.ingested.length;
-    for (const [method, path] of [
-      ['GET', '/control/v1/media'],
-      ['POST', '/control/v1/media'],
-      ['GET', '/control/v1/nowhere'],
-      ['DELETE', '/control/v1/media/med_01k0c4s6q8y2v4w6x8z0a2c4e6'],
-    ] as const) {
-      const response = await app.get(path, {
-        method,
-        headers: authorization === undefined ? {} : { authorization },
-        ...(method === 'POST' ? { body: file } : {}),
-      });
-      const found = await problem(response, 401, 'unauthorized');
-      expect(found.detail.length).toBeGreaterThan(20);
-      expect(response.headers.get('www-authenticate')).toContain(challenge);
-    }
-    expect(app.ingested.length).toBe(before);
-  });
+    [
+      'one nobody gave out',
+      'Bearer wrong',
+      'Bearer realm="mds", error="invalid_token", error_description="unknown token"',
+    ],
+    [
+      'the hash of one',
+      `Bearer ${createHash('sha256').update(TOKENS.operate).digest('hex')}`,
+      'Bearer realm="mds", error=',
+    ],
+  ])(
+    'nothing is told and nothing is taken: %s is 401 with how to authenticate',
+    async (_name, authorization, challenge) => {
+      const before = app.ingested.length;
+      for (const [method, path] of [
+        ['GET', '/control/v1/media'],
+        ['POST', '/control/v1/media'],
+        ['GET', '/control/v1/nowhere'],
+        ['DELETE', '/control/v1/media/med_01k0c4s6q8y2v4w6x8z0a2c4e6'],
+      ] as const) {
+        const response = await app.get(path, {
+          method,
+          headers: authorization === undefined ? {} : { authorization },
+          ...(method === 'POST' ? { body: file } : {}),
+        });
+        const found = await problem(response, 401, 'unauthorized');
+        expect(found.detail.length).toBeGreaterThan(20);
+        expect(response.headers.get('www-authenticate')).toContain(challenge);
+      }
+      expect(app.ingested.length).toBe(before);
+    },
+  );
 
   it('a token that may only ingest cannot delete or retry: 403 names the scope', async () => {
     const id = await app.addMedia();
@@ -114,13 +125,21 @@ describe('ingest', () => {
     ['application/json', 'content-type', 'not offered yet'],
     ['application/vnd.api+json', 'content-type', 'not offered yet'],
   ])('tells the sender of %s how to send a file', async (type, header, hint) => {
-    const found = await problem(await upload('', { headers: { 'content-type': type } }), 415, 'unsupported_content_type');
+    const found = await problem(
+      await upload('', { headers: { 'content-type': type } }),
+      415,
+      'unsupported_content_type',
+    );
     expect(found.detail).toContain(hint);
     expect(found.errors).toEqual([{ in: 'header', path: header, message: 'is not accepted here' }]);
   });
 
   it('does not store a compressed body as if it were the file', async () => {
-    const found = await problem(await upload('', { headers: { 'content-encoding': 'gzip' } }), 415, 'unsupported_content_type');
+    const found = await problem(
+      await upload('', { headers: { 'content-encoding': 'gzip' } }),
+      415,
+      'unsupported_content_type',
+    );
     expect(found.detail).toContain('Content-Encoding');
   });
 
@@ -150,7 +169,9 @@ describe('ingest', () => {
       expect([value, response.status]).toEqual([value, status]);
       expect(app.ingested.length).toBe(status === 201 ? before + 1 : before);
     }
-    const response = await upload('', { headers: { 'content-digest': `sha-256=:${digest('sha256', Buffer.from('x'))}:` } });
+    const response = await upload('', {
+      headers: { 'content-digest': `sha-256=:${digest('sha256', Buffer.from('x'))}:` },
+    });
     await problem(response, 400, 'content_digest_mismatch');
   });
 
@@ -196,7 +217,13 @@ describe('media in detail', () => {
       warnings: ['The last frame is cut.'],
     });
     const detail = MediaDetail.parse(await (await app.control(`/media/${id}`)).json());
-    expect(detail).toMatchObject({ status: 'ready', duration: 2.5, filename: 'film.gif', thumbhash: 'AAAA', error: null });
+    expect(detail).toMatchObject({
+      status: 'ready',
+      duration: 2.5,
+      filename: 'film.gif',
+      thumbhash: 'AAAA',
+      error: null,
+    });
     expect(detail.renditions.map(({ name, state }) => `${name} ${state}`)).toEqual(['small failed', 'thumb ready']);
     expect(detail.renditions[1]).toMatchObject({
       url: `https://media.example.test/media/${id}/thumb.webp`,

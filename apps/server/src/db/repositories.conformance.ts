@@ -25,9 +25,13 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     });
     afterEach(() => repositories.close());
 
+    const tick = (ms: number) => {
+      clockMs += ms;
+      return clockMs;
+    };
     /** A medium, a second younger than the one before. Equal `content`, equal bytes. */
     const newMedium = (content: string, overrides: Partial<NewMedia> = {}): NewMedia => ({
-      id: `med_${ulid((clockMs += 1000)).toLowerCase()}`,
+      id: `med_${ulid(tick(1000)).toLowerCase()}`,
       projectId: 'default',
       createdAtMs: clockMs,
       contentType: 'image/png',
@@ -456,7 +460,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         path,
         bytes: 10,
         cacheStatus: 'MISS' as const,
-        atMs: (clockMs += 10),
+        atMs: tick(10),
         ...overrides,
       });
       const paths = async (query: { limit: number; region: string | null }) =>

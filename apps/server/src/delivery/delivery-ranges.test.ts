@@ -110,6 +110,13 @@ describe.each([
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'range_not_satisfiable' });
   });
 
+  it('HEAD knows no ranges', async () => {
+    for (const range of ['bytes=0-0', `bytes=${size}-`]) {
+      const { status, headers } = await house.get(path, { range }, 'HEAD');
+      expect([status, headers['content-length'], headers['content-range']]).toEqual([200, String(size), undefined]);
+    }
+  });
+
   it.each(['bytes=9-1', 'bytes=x', 'seconds=0-1', 'bytes=0-1,,z'])('%s is ignored: the whole comes', async (range) => {
     const { status, headers, body } = await house.get(path, { range });
     expect([status, headers['content-range'], body.length]).toEqual([200, undefined, size]);

@@ -11,13 +11,7 @@ import { OPEN_TO_ALL, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import { createResolver, type Resource } from './resolver.ts';
-import {
-  type CacheDecision,
-  respondPreconditionFailed,
-  respondToOptions,
-  respondWithBody,
-  respondWithoutBody,
-} from './respond.ts';
+import { type CacheDecision, respondToOptions, respondWithBody, respondWithoutBody } from './respond.ts';
 import { ObjectDamagedError } from './verified-body.ts';
 
 /** Delivers renditions and manifests of one region. */
@@ -132,10 +126,7 @@ export function createDelivery(deps: {
         const resource = known instanceof Promise ? await known.catch(databaseFailed) : known;
         const representation = choose(resource, headers.accept);
         const plan = planAnswer(method, headers, representation);
-        if (plan.status === 412) {
-          respondPreconditionFailed(response, representation);
-          return;
-        }
+        if (plan.status === 412) throw preconditionFailed(representation);
         if (plan.status === 416) throw rangeNotSatisfiable(representation);
         if (plan.status === 304 || method === 'HEAD') {
           const decision = decideWithoutBody(representation, resource);
@@ -156,7 +147,7 @@ export function createDelivery(deps: {
           if (!Buffer.isBuffer(found.body)) await found.body.close();
           return;
         }
-        latest = representation;
+        if (representation.source.kind === 'object') latest = representation;
         const ranges = plan.status === 206 ? plan.ranges : null;
         const sending = respondWithBody(response, representation, ranges, found, region);
         count(path, resource, representation, found);
@@ -178,10 +169,12 @@ export function createDelivery(deps: {
       const { key, bytes } = latest.source.object;
       const stat = await store.stat(key);
       if (stat?.bytes === bytes) return;
-      // Deleted since, most likely.
-      const stillThere = await media.find(latest.mediaId);
+      const rows = await media.renditions(latest.mediaId);
+      if (rows.some(({ objectKey }) => objectKey === key)) {
+        throw new Error('An object that was delivered a while ago is missing from the object store.');
+      }
+      // It was deleted since.
       latest = null;
-      if (stillThere) throw new Error('An object that was delivered a while ago is missing from the object store.');
     },
 
     get stats() {
@@ -206,6 +199,14 @@ function methodNotAllowed(): AppError {
     {
       headers: { ...OPEN_TO_ALL, Allow: 'GET, HEAD, OPTIONS' },
     },
+  );
+}
+
+function preconditionFailed({ etag }: Representation): AppError {
+  return new AppError(
+    'precondition_failed',
+    'The rendition is not, or no longer, the one that If-Match or If-Unmodified-Since names. GET it to see what it is now.',
+    { headers: { ...OPEN_TO_ALL, ETag: etag } },
   );
 }
 

@@ -24,12 +24,6 @@ export function respondWithoutBody(
   response.end();
 }
 
-/** 412: what the client has is not what is here now (RFC 9110, 15.5.13). Tells what is. */
-export function respondPreconditionFailed(response: ServerResponse, { etag }: Representation): void {
-  response.writeHead(412, { ...OPEN_TO_ALL, 'Cache-Control': 'no-store', 'Content-Length': '0', ETag: etag });
-  response.end();
-}
-
 /** The preflight of a page that sends conditions or ranges from another origin. */
 export function respondToOptions(response: ServerResponse): void {
   response.writeHead(204, {

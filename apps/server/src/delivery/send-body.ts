@@ -14,11 +14,19 @@ const STALL_MS = 120_000;
 export type BodyPart = Buffer | ByteRange;
 
 let filesUnderWay = 0;
+/** Pieces of the largest size that nobody reads into now: fresh memory costs the system more than the read itself. */
+const spare: Buffer[] = [];
+const MAX_SPARE = PIECES_BUDGET / LARGEST_PIECE;
 
 /** A reader who never empties its buffer holds one piece, so that many readers get smaller ones. */
 function pieceBytes(): number {
   const share = PIECES_BUDGET / filesUnderWay;
   return Math.max(SMALLEST_PIECE, Math.min(LARGEST_PIECE, 2 ** Math.floor(Math.log2(share))));
+}
+
+function takePiece(bytes: number): Buffer {
+  if (bytes <= LARGEST_PIECE / 2) return Buffer.allocUnsafeSlow(bytes);
+  return spare.pop() ?? Buffer.allocUnsafeSlow(LARGEST_PIECE);
 }
 
 /** Gives a connection up whose reader takes nothing for two minutes. */
@@ -41,7 +49,7 @@ export async function sendFile(
   let sent = 0;
   try {
     giveUpWhenStalled(response);
-    const piece = Buffer.allocUnsafeSlow(Math.min(pieceBytes(), largestPart(parts)));
+    const piece = takePiece(Math.min(pieceBytes(), largestPart(parts)));
     for (const part of parts) {
       if (Buffer.isBuffer(part)) {
         if (!(await write(response, part))) return sent;
@@ -57,6 +65,8 @@ export async function sendFile(
       }
     }
     response.end();
+    // Only here: where the reader left, the system may still be reading from the piece.
+    if (piece.length === LARGEST_PIECE && spare.length < MAX_SPARE) spare.push(piece);
     return sent;
   } finally {
     filesUnderWay -= 1;

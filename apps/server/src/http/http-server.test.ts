@@ -119,14 +119,22 @@ describe('bodies that are refused', () => {
   const head = (extra: string, path = '/control/v1/media') =>
     `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n${extra}\r\n`;
 
-  it('spares a client that asks first (Expect: 100-continue) the sending: 401 comes before the body', async () => {
-    const text = await rawRequest(app.port, head('Expect: 100-continue\r\n'));
-    expect(text).not.toContain('100 Continue');
-    expect(parseRaw(text).status).toBe(401);
-  });
+  const auth = `Authorization: Bearer ${TOKENS.ingest}\r\n`;
+
+  it.each([
+    ['401', '', 401],
+    ['413', auth, 413],
+    ['415', `${auth}Content-Type: multipart/form-data; boundary=x\r\n`, 415],
+  ])(
+    'spares a client that asks first (Expect: 100-continue) the sending: %s comes before the body',
+    async (_name, extra, status) => {
+      const text = await rawRequest(app.port, head(`Expect: 100-continue\r\n${extra}`));
+      expect(text).not.toContain('100 Continue');
+      expect(parseRaw(text).status).toBe(status);
+    },
+  );
 
   it('tells a client that asks first and is welcome to go on', async () => {
-    const auth = `Authorization: Bearer ${TOKENS.ingest}\r\n`;
     const socket = connect(app.port, '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => {
@@ -145,40 +153,44 @@ describe('bodies that are refused', () => {
 
   it.each([
     ['401', '', '/control/v1/media', 401],
-    ['415', `Authorization: Bearer ${TOKENS.ingest}\r\nContent-Type: application/json\r\n`, '/control/v1/media', 415],
+    ['413', auth, '/control/v1/media', 413],
+    ['415', `${auth}Content-Type: application/json\r\n`, '/control/v1/media', 415],
     ['405', '', '/api/v1/media', 405],
-  ])('shows its %s to a client that sends on regardless, whole and without a reset', async (_name, extra, path, status) => {
-    const piece = Buffer.alloc(64 * 1024);
-    const result = await new Promise<{ text: string; error: unknown }>((resolve) => {
-      const socket = connect(app.port, '127.0.0.1');
-      let text = '';
-      let error: unknown = null;
-      let sent = 0;
-      const send = () => {
-        while (sent < 50_000_000 && !socket.destroyed) {
-          sent += piece.length;
-          if (!socket.write(piece)) {
-            socket.once('drain', send);
-            return;
+  ])(
+    'shows its %s to a client that sends on regardless, whole and without a reset',
+    async (_name, extra, path, status) => {
+      const piece = Buffer.alloc(64 * 1024);
+      const result = await new Promise<{ text: string; error: unknown }>((resolve) => {
+        const socket = connect(app.port, '127.0.0.1');
+        let text = '';
+        let error: unknown = null;
+        let sent = 0;
+        const send = () => {
+          while (sent < 50_000_000 && !socket.destroyed) {
+            sent += piece.length;
+            if (!socket.write(piece)) {
+              socket.once('drain', send);
+              return;
+            }
           }
-        }
-      };
-      socket.write(head(extra, path));
-      send();
-      socket.on('data', (chunk) => {
-        text += chunk.toString();
+        };
+        socket.write(head(extra, path));
+        send();
+        socket.on('data', (chunk) => {
+          text += chunk.toString();
+        });
+        socket.on('error', (reason) => {
+          error = reason;
+        });
+        socket.on('close', () => resolve({ text, error }));
       });
-      socket.on('error', (reason) => {
-        error = reason;
-      });
-      socket.on('close', () => resolve({ text, error }));
-    });
-    expect(result.error).toBeNull();
-    const answer = parseRaw(result.text);
-    expect(answer.status).toBe(status);
-    expect(answer.headers['connection']).toBe('close');
-    Problem.parse(JSON.parse(answer.body));
-  });
+      expect(result.error).toBeNull();
+      const answer = parseRaw(result.text);
+      expect(answer.status).toBe(status);
+      expect(answer.headers['connection']).toBe('close');
+      Problem.parse(JSON.parse(answer.body));
+    },
+  );
 });
 
 it('cuts a connection whose answer is half out instead of writing a second one into it', async () => {

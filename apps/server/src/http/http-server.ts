@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { PROBLEM_CONTENT_TYPE, type Problem } from '@mds/contract';
+import { PROBLEM_CONTENT_TYPE, type Problem, type ProblemCode } from '@mds/contract';
 import { AppError } from './app-error.ts';
 import { problemOf } from './problem.ts';
 import { newRequestId, REQUEST_ID_HEADER } from './request-id.ts';
@@ -53,34 +53,29 @@ export function createHttpServer(
 }
 
 /** What there is to say of each; everything else is a broken head. */
-const CLIENT_ERRORS: Record<string, { status: number; title: string; detail: string }> = {
+const CLIENT_ERRORS: Record<string, { code: ProblemCode; detail: string }> = {
   HPE_HEADER_OVERFLOW: {
-    status: 431,
-    title: 'Request Header Fields Too Large',
+    code: 'headers_too_large',
     detail: 'The URL and the headers of a request may have 16 KiB together. Send fewer or shorter ones.',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {
-    status: 408,
-    title: 'Request Timeout',
+    code: 'request_timeout',
     detail: 'The head of the request did not arrive in time. Send it again.',
   },
+};
+const BROKEN_HEAD: { code: ProblemCode; detail: string } = {
+  code: 'invalid_request',
+  detail: 'This is not a valid HTTP request. Look at its first line and headers.',
 };
 
 function clientErrorAnswer(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): string {
   const requestId = newRequestId();
   const target = /^[A-Z]+ ([\x21-\x7e]+)/.exec(error.rawPacket?.toString('latin1', 0, 1024) ?? '')?.[1] ?? '/';
-  const broken = new AppError(
-    'invalid_request',
-    'This is not a valid HTTP request. Look at its first line and headers.',
-  );
-  const problem: Problem = {
-    ...problemOf(broken, { instance: pathOf(target), requestId }),
-    ...CLIENT_ERRORS[error.code ?? ''],
-  };
-  const reason = problem.status === 400 ? 'Bad Request' : problem.title;
+  const { code, detail } = CLIENT_ERRORS[error.code ?? ''] ?? BROKEN_HEAD;
+  const problem: Problem = problemOf(new AppError(code, detail), { instance: pathOf(target), requestId });
   const body = JSON.stringify(problem);
   return [
-    `HTTP/1.1 ${problem.status} ${reason}`,
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
     'Connection: close',
     'Cache-Control: no-store',
     'X-Content-Type-Options: nosniff',

@@ -76,14 +76,16 @@ async function* piecesOf(body: Readable, signal: AbortSignal | undefined): Async
   if (signal?.aborted) stop();
   signal?.addEventListener('abort', stop, { once: true });
   try {
-    // Otherwise a body that was broken off before we looked would read as an empty one.
-    if (body.destroyed && !body.readableEnded) throw body.errored ?? new Error('The body was closed already.');
     yield* body.iterator({ destroyOnReturn: false });
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError('incomplete_body', 'The body ended before it was complete, and nothing was kept. Send it again.', {
-      cause: signal?.aborted ? signal.reason : error,
-    });
+    throw new AppError(
+      'incomplete_body',
+      'The body ended before it was complete, and nothing was kept. Send it again.',
+      {
+        cause: signal?.aborted ? signal.reason : error,
+      },
+    );
   } finally {
     signal?.removeEventListener('abort', stop);
   }

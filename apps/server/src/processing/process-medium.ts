@@ -11,10 +11,10 @@ import {
   type RenderResult,
 } from '@mds/transcode';
 import type { MediaRecord, MediaRepository, ProcessingResult, RenditionRecord } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
 import type { Lease } from '../jobs/job-queue.ts';
 import { MAX_ATTEMPTS } from '../jobs/job-queue.ts';
 import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
-import { AppError } from '../http/app-error.ts';
 import { hashFile } from './hash-file.ts';
 import { isRetryable, ProcessingError } from './processing-error.ts';
 
@@ -156,7 +156,10 @@ function isOutputFailure(rendition: RenderResult['renditions'][number]): boolean
 async function requireScratchRoom(scratchDir: string): Promise<void> {
   const { bavail, bsize } = await statfs(scratchDir);
   if (bavail * bsize >= SCRATCH_ROOM_BYTES) return;
-  throw new AppError('insufficient_storage', 'The storage has no room for renditions. They are made when there is room.');
+  throw new AppError(
+    'insufficient_storage',
+    'The storage has no room for renditions. They are made when there is room.',
+  );
 }
 
 /** A damaged original would give damaged renditions, or a failure that blames the file for what the disk did. */

@@ -140,7 +140,7 @@ describe('worker process', () => {
 });
 
 describe('supervisor', () => {
-  it('a worker that dies at once is started again, less and less often, and never after a stop', async () => {
+  it('a worker that dies at once is started again, less and less often, and no more after a stop', async () => {
     const births = join(root, 'births');
     const entry = await script(
       `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(births)}, Date.now() + ' ' + process.env.MDS_ROLES + '\\n');`,
@@ -165,11 +165,13 @@ describe('supervisor', () => {
     const entry = await script(
       `import { writeFileSync } from 'node:fs'; process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); writeFileSync(${JSON.stringify(ready)}, '');`,
     );
-    supervise(entry, [], { stopMs: 100 });
+    supervise(entry, [], { stopMs: 100, firstDelayMs: 10 });
     await expect.poll(() => existsSync(ready), soon).toBe(true);
     const pid = supervisor?.stats.pid ?? 0;
     await supervisor?.stop();
     expect(isAlive(pid)).toBe(false);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(supervisor?.stats, 'nothing is started after a stop').toEqual({ pid: null, restarts: 0 });
   });
 
   it('a wake while there is no worker harms nothing', async () => {

@@ -3,7 +3,14 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { createEngine, defaultPresets, type Engine, parsePresets, planRenditions, type RenderJob } from '@mds/transcode';
+import {
+  createEngine,
+  defaultPresets,
+  type Engine,
+  parsePresets,
+  planRenditions,
+  type RenderJob,
+} from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/noise-png.ts';
 import { smallVolume } from '../../test/small-volume.ts';
@@ -109,7 +116,11 @@ describe('worker', () => {
     for (const row of rows) {
       const bytes = await store.readAll(row.objectKey ?? '');
       expect(row, row.name).toMatchObject({ state: 'ready', current: true, bytes: bytes?.length });
-      expect(createHash('sha256').update(bytes ?? '').digest('hex')).toBe(row.sha256);
+      expect(
+        createHash('sha256')
+          .update(bytes ?? '')
+          .digest('hex'),
+      ).toBe(row.sha256);
       expect(row.objectKey).toBe(renditionKey({ ...row, sourceSha256: sha256 }));
     }
     expect(rows.find(({ name }) => name === 'thumb')).toMatchObject({ width: 320, height: 240 });
@@ -161,7 +172,10 @@ describe('worker', () => {
         broken = false;
         // One is published, as by an earlier run of other presets; then the process that did it is gone.
         const [lease, { renditions }] = args;
-        await repositories.media.start(lease, renditions.filter(({ name }) => name === 'thumb'));
+        await repositories.media.start(
+          lease,
+          renditions.filter(({ name }) => name === 'thumb'),
+        );
         throw new Error('gone');
       },
     };
@@ -174,13 +188,14 @@ describe('worker', () => {
   });
 
   it('fault 18: a rendition whose object was lost is made again by the next run, though its row says ready', async () => {
-    const { id } = await add(noisePng('a'));
+    const { id, sha256 } = await add(noisePng('a'));
     const lease = await repositories.jobs.claim('before');
     if (!lease) throw new Error('There is nothing to claim.');
     const source = await engine.identify((await store.localFile((await keys())[0] ?? ''))?.path ?? '');
     const [planned] = planRenditions(source, presets);
-    const lost = { current: true, state: 'ready' as const, reason: null, objectKey: 'renditions/lost', sha256: 'x', bytes: 3 };
     const { name = '', extension = '', contentType = '', revision = '' } = planned ?? {};
+    const objectKey = renditionKey({ sourceSha256: sha256, name, extension, revision });
+    const lost = { current: true, state: 'ready' as const, reason: null, objectKey, sha256: 'x', bytes: 3 };
     const row = { name, extension, contentType, revision, ...lost, width: 1, height: 1 };
     await repositories.media.start(lease, [row]);
     await repositories.jobs.giveBack(lease, { kind: 'released' });
@@ -318,31 +333,94 @@ describe('worker: what fails', () => {
   });
 
   const volume = smallVolume({ mebibytes: 1 });
-  it.skipIf(!volume.available)('fault 17: a full store costs no attempt: the medium waits, and is ready when there is room', async () => {
+  it.skipIf(!volume.available)('fault 17: a full scratch volume costs no attempt either', async () => {
     await volume.use(async (small) => {
-      const { id, sha256 } = await add(noisePng('a'));
-      const cramped = createLocalObjectStore({ root: join(small, 'objects') });
-      const copy = join(root, 'copy');
-      await writeFile(copy, (await store.readAll(originalKey(sha256))) ?? '');
-      await cramped.put(originalKey(sha256), { path: copy, bytes: (await readFile(copy)).length, sha256 });
+      const { id } = await add(noisePng('a', 500, 500));
       const filler = join(small, 'filler');
-      for (let size = 1_048_576; size >= 4096; size /= 2) {
-        await writeFile(filler + size, Buffer.alloc(size)).catch((error: NodeJS.ErrnoException) => expect(error.code).toBe('ENOSPC'));
-      }
+      await writeFile(filler, Buffer.alloc(1_020_000));
       let renders = 0;
       const counting = around((_, go) => {
         renders++;
         return go();
       });
-      startWorker({ store: cramped, engine: counting });
+      const large = parsePresets([{ name: 'large', container: 'webp', width: 500, height: 500, quality: 100 }]);
+      startWorker({ scratchDir: small, engine: counting, presets: large });
       await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
       expect((await repositories.media.find(id))?.status).toMatch(/queued|processing/);
-      for (const name of await readdir(small)) if (name.startsWith('filler')) await rm(join(small, name));
+      await rm(filler);
       await ended(id).toBe('ready');
       expect(await repositories.media.find(id)).toMatchObject({ attempts: 1 });
-      await worker?.stop();
-      worker = null;
     });
+  });
+
+  it.skipIf(!volume.available)(
+    'fault 17: a full store costs no attempt: the medium waits, and is ready when there is room',
+    async () => {
+      await volume.use(async (small) => {
+        const { id, sha256 } = await add(noisePng('a'));
+        const cramped = createLocalObjectStore({ root: join(small, 'objects') });
+        const copy = join(root, 'copy');
+        await writeFile(copy, (await store.readAll(originalKey(sha256))) ?? '');
+        await cramped.put(originalKey(sha256), { path: copy, bytes: (await readFile(copy)).length, sha256 });
+        const filler = join(small, 'filler');
+        for (let size = 1_048_576; size >= 4096; size /= 2) {
+          await writeFile(filler + size, Buffer.alloc(size)).catch((error: NodeJS.ErrnoException) =>
+            expect(error.code).toBe('ENOSPC'),
+          );
+        }
+        let renders = 0;
+        const counting = around((_, go) => {
+          renders++;
+          return go();
+        });
+        startWorker({ store: cramped, engine: counting });
+        await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
+        expect((await repositories.media.find(id))?.status).toMatch(/queued|processing/);
+        for (const name of await readdir(small)) if (name.startsWith('filler')) await rm(join(small, name));
+        await ended(id).toBe('ready');
+        expect(await repositories.media.find(id)).toMatchObject({ attempts: 1 });
+        await worker?.stop();
+        worker = null;
+      });
+    },
+  );
+});
+
+describe('worker: objects that others take away', () => {
+  it('a rendition that a late removal took before it was published is made again, never published as a dead link', async () => {
+    const { id } = await add(noisePng('a'));
+    let taken = 0;
+    const robbed: ObjectStore = {
+      ...store,
+      put: async (key, file) => {
+        await store.put(key, file);
+        if (taken++ === 0) await store.delete(key);
+      },
+    };
+    startWorker({ store: robbed });
+    await ended(id).toBe('ready');
+    expect(await repositories.media.find(id)).toMatchObject({ attempts: 2 });
+    for (const { objectKey } of await repositories.media.renditions(id)) {
+      expect(await store.stat(objectKey ?? '')).not.toBeNull();
+    }
+  });
+
+  it('a medium of the same bytes as one that is removed keeps its renditions while they are made', async () => {
+    const picture = noisePng('a');
+    const first = await add(picture);
+    startWorker();
+    await ended(first.id).toBe('ready');
+    const remover = createMediaRemoval({ media: repositories.media, store, lock, onRemoved: () => undefined, logger });
+    for (let round = 0; round < 5; round++) {
+      const [existing] = await repositories.media.page({ projectId: 'default', limit: 1, before: null });
+      await Promise.all([remover.remove(existing?.id ?? ''), add(picture)]);
+      const { id } = await add(picture);
+      await ended(id).toBe('ready');
+      for (const { objectKey, state } of await repositories.media.renditions(id)) {
+        expect(state).toBe('ready');
+        expect(await store.stat(objectKey ?? ''), `round ${round}`).not.toBeNull();
+      }
+    }
   });
 });
 
@@ -431,7 +509,9 @@ describe('worker: leases', () => {
 
   it('announces itself while it lives and signs off when it stops', async () => {
     startWorker();
-    await expect.poll(() => repositories.jobs.workers()).toMatchObject([{ id: 'w1', pid: process.pid, concurrency: 1 }]);
+    await expect
+      .poll(() => repositories.jobs.workers())
+      .toMatchObject([{ id: 'w1', pid: process.pid, concurrency: 1 }]);
     await worker?.stop();
     expect(await repositories.jobs.workers()).toEqual([]);
   });

@@ -155,7 +155,11 @@ describe('assets', () => {
       atMs: 1_800_000_000_500,
     });
     await app.repositories.assets.record(
-      [delivered('fra1', '/media/a', 'MISS'), delivered('lon1', '/media/b', 'MISS'), delivered('fra1', '/media/a', 'HIT')],
+      [
+        delivered('fra1', '/media/a', 'MISS'),
+        delivered('lon1', '/media/b', 'MISS'),
+        delivered('fra1', '/media/a', 'HIT'),
+      ],
       100,
     );
     const paths = async (query: string) => {

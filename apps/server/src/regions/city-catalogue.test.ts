@@ -11,7 +11,9 @@ describe('the city catalogue', () => {
       expect(Region.safeParse({ ...city, status: 'operational' }).error, city.code).toBeUndefined();
       expect(city.code).toMatch(/^[a-z]{3}1$/);
       expect(city.name).toMatch(/^[A-Z][A-Za-z ]+$/);
-      expect(city.zone).toMatch(/^(europe|america|asia|oceania|middleeast|africa)-(north|south|east|west|central|northeast|southeast)$/);
+      expect(city.zone).toMatch(
+        /^(europe|america|asia|oceania|middleeast|africa)-(north|south|east|west|central|northeast|southeast)$/,
+      );
     }
   });
 

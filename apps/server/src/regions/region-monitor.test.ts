@@ -110,7 +110,12 @@ describe('the state of a region', () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');
     for (const jump of [5 * HOUR, -9 * HOUR, 20 * HOUR]) {
+      await here.tick();
       wall += jump;
+      // Looks at beats from before the jump.
+      await here.tick();
+      await here.tick();
+      expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
       await after(15_000, here, edge);
       expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
     }

@@ -176,8 +176,7 @@ describe('the probe of', () => {
       engine: { selfTest: async () => ({ ok: world.codecs, detail: '' }) },
       jobs: {
         counts: async () => ({ queued: 0, running: 0, oldestDueMs: world.oldestDueMs }),
-        workers: async () =>
-          world.beat === null ? [] : [{ id: 'w', pid: 1, concurrency: 1, beat: world.beat }],
+        workers: async () => (world.beat === null ? [] : [{ id: 'w', pid: 1, concurrency: 1, beat: world.beat }]),
       },
       formats: { state: () => world.formats },
       monotonicNow: () => clock,

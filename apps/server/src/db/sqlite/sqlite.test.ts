@@ -108,7 +108,9 @@ describe('fault 24: a database file that is not one to touch', () => {
   };
   const makeDatabase = async (media = 0) => {
     const db = openDatabase(file);
-    db.$client.prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
+    db.$client
+      .prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)")
+      .run();
     const repository = createMediaRepository(db);
     for (let n = 0; n < media; n++) {
       const id = `med_${String(n).padStart(26, '0')}`;
@@ -120,7 +122,9 @@ describe('fault 24: a database file that is not one to touch', () => {
   it('of a newer version: refused, saying so, and not migrated down', async () => {
     await makeDatabase();
     const client = new Database(file);
-    client.prepare('INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)').run('future', 99_999_999_999_999);
+    client
+      .prepare('INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)')
+      .run('future', 99_999_999_999_999);
     client.exec('ALTER TABLE media ADD COLUMN from_the_future text');
     client.close();
     await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/written by a newer version.*Start that version/));
@@ -141,6 +145,7 @@ describe('fault 24: a database file that is not one to touch', () => {
   it.each([
     ['overwritten pages', (bytes: Buffer) => bytes.fill(0xa5, 4096, 4096 * 3)],
     ['a cut-off end', (bytes: Buffer) => bytes.subarray(0, Math.floor(bytes.length / 2))],
+    ['a page overwritten deep inside', (bytes: Buffer) => bytes.fill(0xa5, bytes.length - 4096)],
     ['a flipped header', (bytes: Buffer) => bytes.fill(0x5a, 0, 40)],
   ])('with %s: refused, saying what to do, and left as it is', async (_, damage) => {
     await makeDatabase(60);

@@ -24,6 +24,7 @@ test.each([
   ['an embedded SVG', svg('<image href="data:image/svg+xml,%3Csvg/%3E"/>')],
   ['an address in references', svg('<image href="&#x68;ttp://example.com/x.png"/>')],
   ['a style attribute', svg('<rect style="fill:url(http://example.com/x)"/>')],
+  ['a style attribute in references', svg('<rect style="fill:u&#114;l(http://example.com/x)"/>')],
   ['a presentation attribute', svg('<rect filter="URL( \'http://example.com/x#f\' )"/>')],
   ['a style sheet', svg('<style>rect{fill:url(//example.com/x)}</style>')],
   ['a style sheet in CDATA', svg('<style><![CDATA[rect{fill:url(//example.com/x)}]]></style>')],

@@ -1,7 +1,7 @@
-import type { Colours } from '../output/colours.ts';
-import { displayWidth, pad, truncate } from '../output/display-width.ts';
-import { printable } from '../output/printable.ts';
-import { humanBytes, humanDuration } from '../output/quantities.ts';
+import type { Colours } from './colours.ts';
+import { displayWidth, pad, truncate } from './display-width.ts';
+import { printable } from './printable.ts';
+import { humanBytes, humanDuration } from './quantities.ts';
 
 /** How far one file is, on its way up or down. */
 export interface Transfer {

@@ -1,0 +1,75 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, expect, it } from 'vitest';
+import { AppError } from '../http/app-error.ts';
+import { uploadBody } from './upload-body.ts';
+
+let server: Server | undefined;
+afterEach(async () => {
+  server?.closeAllConnections();
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(null)));
+});
+
+/** A server that reads its bodies, or refuses them half-way, and answers with what became of them. */
+async function serve(work: (body: ReturnType<typeof uploadBody>) => Promise<string>): Promise<number> {
+  server = createServer((req, res) => {
+    const body = uploadBody(req, res, 100);
+    work(body).then(
+      (text) => res.end(text),
+      (error: unknown) => res.end(error instanceof AppError ? error.code : String(error)),
+    );
+  });
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const url = (port: number) => `http://127.0.0.1:${port}/`;
+
+it('hands every byte on, in order, however slow its reader is', async () => {
+  const sent = Buffer.from(Array.from({ length: 5_000_000 }, (_, i) => i % 251));
+  let received = Buffer.alloc(0);
+  const port = await serve(async (body) => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    received = await buffer(body);
+    return 'ok';
+  });
+  const response = await fetch(url(port), { method: 'POST', body: sent });
+  expect(await response.text()).toBe('ok');
+  expect(received.equals(sent)).toBe(true);
+});
+
+it('gives up a sender that falls silent, and can still tell it so', async () => {
+  const port = await serve(async (body) => String((await buffer(body)).length));
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (chunk) => {
+    answer += chunk.toString();
+  });
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf');
+  await expect.poll(() => answer, { timeout: 2_000 }).toContain('incomplete_body');
+  socket.destroy();
+});
+
+it('does not take a slow reader for a silent sender', async () => {
+  const sent = Buffer.alloc(4_000_000, 7);
+  const port = await serve(async (body) => {
+    let bytes = 0;
+    for await (const chunk of body) {
+      bytes += (chunk as Buffer).length;
+      if (bytes < 500_000) await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+    return String(bytes);
+  });
+  const response = await fetch(url(port), { method: 'POST', body: sent });
+  expect(await response.text()).toBe('4000000');
+});
+
+it('leaves the connection open for an answer when it is refused half-way', async () => {
+  const port = await serve(async (body) => {
+    for await (const _chunk of body) break;
+    return `destroyed: ${body.destroyed}`;
+  });
+  const response = await fetch(url(port), { method: 'POST', body: Buffer.alloc(200_000) });
+  expect(await response.text()).toBe('destroyed: true');
+});

@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+
+const autocannon = createRequire(import.meta.url).resolve('autocannon');
+
+/** What autocannon saw. */
+export interface Load {
+  readonly requestsPerSecond: number;
+  /** Answers that were no 2xx, errors and timeouts. */
+  readonly failures: number;
+}
+
+/** Asks for `url` over 16 kept connections, in a process of its own, for so many seconds. */
+export async function load(url: string, seconds: number): Promise<Load> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [autocannon, '--json', '--no-progress', '-c', '16', '-d', String(seconds), url],
+    { maxBuffer: 16 * 2 ** 20 },
+  );
+  const { requests, non2xx, errors, timeouts } = JSON.parse(stdout) as {
+    requests: { average: number };
+    non2xx: number;
+    errors: number;
+    timeouts: number;
+  };
+  return { requestsPerSecond: requests.average, failures: non2xx + errors + timeouts };
+}
