@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { registerApi } from './commands/api.ts';
 import { registerAssets } from './commands/assets.ts';
+import { registerDoctor } from './commands/doctor.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
 import { registerMedia } from './commands/media.ts';
@@ -31,6 +32,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerStatus,
     registerFormats,
     registerRenditions,
+    registerDoctor,
     registerApi,
   ]) {
     register(program, context);

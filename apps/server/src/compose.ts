@@ -21,6 +21,7 @@ import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
+import { createMediaVerifier } from './processing/media-verifier.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
 import { createWorker } from './processing/worker.ts';
 import { resolveRegion } from './regions/region-identity.ts';
@@ -171,6 +172,17 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
+    const verifier = createMediaVerifier({
+      media,
+      store,
+      lock,
+      logger,
+      onRederive: (ids) => {
+        for (const id of ids) delivery.evict(id);
+        supervisor?.wake();
+      },
+    });
+
     const regionMonitor = createRegionMonitor({
       regions: repositories.regions,
       self: region,
@@ -224,7 +236,14 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         presets,
         region,
       },
-      control: { projects: repositories.projects, media, ingest, removal, wakeWorkers: () => supervisor?.wake() },
+      control: {
+        projects: repositories.projects,
+        media,
+        ingest,
+        removal,
+        verifier,
+        wakeWorkers: () => supervisor?.wake(),
+      },
       delivery: config.roles.has('edge') ? delivery : null,
     });
     const server = createHttpServer(app);

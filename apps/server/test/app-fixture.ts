@@ -120,6 +120,16 @@ export async function startApp(
       media,
       projects,
       removal: { remove: async (id) => (await media.delete(id)) !== null },
+      verifier: {
+        verify: async ({ id, filename }, { repair }) => ({
+          id,
+          filename,
+          checked_bytes: 0,
+          original: 'missing',
+          renditions: [],
+          repair: repair ? 'queued' : 'needs_original',
+        }),
+      },
       wakeWorkers: () => {
         fixture.woken += 1;
       },

@@ -1,4 +1,4 @@
-import type { MediaDetail, MediaStatus } from '@mds/contract';
+import type { MediaDetail, MediaStatus, MediaVerification } from '@mds/contract';
 import { isNotFoundError } from './error-guards.ts';
 import { type PagePromise, pagePromise } from './page.ts';
 import type { ListOptions } from './read-client.ts';
@@ -31,6 +31,12 @@ export interface Ingested {
   created: boolean;
 }
 
+/** How to verify a medium. */
+export interface VerifyOptions extends RequestOptions {
+  /** Make damaged and missing renditions again; default false. */
+  repair?: boolean | undefined;
+}
+
 /** Which page of the operator's list. */
 export interface DetailListOptions extends ListOptions {
   /** Only media in this state. */
@@ -58,6 +64,11 @@ export interface ControlClient {
      * @throws ConflictError where it has not failed
      */
     retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
+    /**
+     * Has the service read every stored byte of a medium and compare it with what was recorded. `repair`: makes renditions
+     * that are damaged or missing again; the answer's `repair` says what came of it.
+     */
+    verify(id: string, options?: VerifyOptions): Promise<MediaVerification>;
     /** Deletes a medium and its renditions. */
     delete(id: string, options?: RequestOptions): Promise<void>;
     /**
@@ -99,6 +110,16 @@ export function createControlClient(transport: Transport): ControlClient {
       get,
       retry: async (id, { signal } = {}) =>
         (await transport.call(controlRoutes.retry, { params: { id } }, { signal, authorize: true })).body,
+      verify: async (id, { repair = false, signal } = {}) => {
+        const query = { repair: repair ? ('true' as const) : ('false' as const) };
+        return (
+          await transport.call(
+            controlRoutes.verify,
+            { params: { id }, query },
+            { signal, authorize: true, repeatable: true },
+          )
+        ).body;
+      },
       async delete(id, { signal } = {}) {
         try {
           await transport.call(controlRoutes.delete, { params: { id } }, { signal, authorize: true });

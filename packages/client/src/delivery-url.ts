@@ -1,13 +1,5 @@
-import {
-  buildDeliveryPath,
-  type Manifest,
-  type ManifestRendition,
-  type Media,
-  type MediaDetail,
-  type MediaRendition,
-  parseDeliveryPath,
-  type Rendition,
-} from '@mds/contract';
+import type { Manifest, ManifestRendition, Media, MediaDetail, MediaRendition, Rendition } from '@mds/contract';
+import { buildDeliveryPath, parseDeliveryPath } from '@mds/contract/delivery-path';
 import { ConfigurationError } from './errors.ts';
 
 /** A medium as the service describes it, or its id. */

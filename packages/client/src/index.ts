@@ -11,6 +11,8 @@ export type {
   MediaKind,
   MediaRendition,
   MediaStatus,
+  MediaVerification,
+  ObjectHealth,
   Problem,
   ProblemCode,
   ProblemIssue,
@@ -25,7 +27,7 @@ export type {
   VersionIndex,
 } from '@mds/contract';
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
-export type { ControlClient, DetailListOptions, Ingested, IngestOptions } from './control-client.ts';
+export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
   isApiError,

@@ -44,5 +44,6 @@ export const controlRoutes: RoutesOf<typeof controlApi> = {
   list: { method: 'GET', path: '/control/v1/media' },
   get: { method: 'GET', path: '/control/v1/media/:id' },
   retry: { method: 'POST', path: '/control/v1/media/:id/retry' },
+  verify: { method: 'POST', path: '/control/v1/media/:id/verify' },
   delete: { method: 'DELETE', path: '/control/v1/media/:id' },
 };

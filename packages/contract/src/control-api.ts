@@ -54,6 +54,28 @@ export const MediaDetail = Media.extend({
 }).meta({ id: 'MediaDetail' });
 export type MediaDetail = z.infer<typeof MediaDetail>;
 
+/** What became of stored bytes: as recorded, other than recorded, or gone. */
+export const ObjectHealth = z.enum(['sound', 'damaged', 'missing']);
+export type ObjectHealth = z.infer<typeof ObjectHealth>;
+
+/** The stored bytes of one medium, each read through and compared with the SHA-256 recorded for them. */
+export const MediaVerification = z
+  .strictObject({
+    id: MediaId,
+    filename: z.string().nullable(),
+    checked_bytes: z.int().min(0),
+    original: ObjectHealth,
+    renditions: z.array(
+      z.strictObject({ name: z.string(), extension: z.string(), revision: Revision, health: ObjectHealth }),
+    ),
+    repair: z.enum(['none', 'possible', 'queued', 'needs_original']).meta({
+      description:
+        '`none`: nothing is wrong. `possible`: renditions can be made again. `queued`: they are being made again. `needs_original`: the original itself is damaged or missing; upload the same file again',
+    }),
+  })
+  .meta({ id: 'MediaVerification' });
+export type MediaVerification = z.infer<typeof MediaVerification>;
+
 /** A page of {@link MediaDetail}, newest first. */
 export const MediaDetailList = listOf(MediaDetail)
   .extend({ next_cursor: z.string().nullable() })
@@ -121,6 +143,18 @@ export const controlApi = c.router(
       summary: 'Process a failed medium again',
       body: c.noBody(),
       responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
+      metadata: { scope: 'operate' },
+    },
+    verify: {
+      method: 'POST',
+      path: '/media/:id/verify',
+      pathParams: mediaPath,
+      summary: 'Check the stored bytes of a medium',
+      description:
+        'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original.',
+      query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
+      body: c.noBody(),
+      responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },
       metadata: { scope: 'operate' },
     },
     delete: {

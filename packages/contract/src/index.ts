@@ -6,6 +6,8 @@ export {
   MediaDetailList,
   MediaFailure,
   MediaRendition,
+  MediaVerification,
+  ObjectHealth,
   RenditionState,
   TokenScope,
 } from './control-api.ts';
@@ -14,11 +16,10 @@ export {
   DELIVERY_CACHE_CONTROL,
   DELIVERY_PREFIX,
   type DeliveryPath,
-  Manifest,
-  ManifestRendition,
   parseDeliveryPath,
 } from './delivery-path.ts';
 export { Format, FormatList } from './formats.ts';
+export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
 export { openApiDocument } from './openapi.ts';
 export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';

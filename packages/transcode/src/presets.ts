@@ -11,7 +11,7 @@ export const imageRecipe = 1;
 const Quality = z.int().min(1).max(100);
 const Name = z
   .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'a lower-case letter or digit, then up to 62 letters, digits, "-" or "_"')
+  .regex(/^[a-z][a-z0-9_-]{0,31}$/, 'a lower-case letter, then up to 31 letters, digits, "-" or "_"')
   .refine((name) => !['hls', 'manifest'].includes(name), 'this name is taken by a part of the delivery path');
 
 /** What all image presets share. `width` and `height` are the edges of a box in pixels; null does not bound. */

@@ -5,6 +5,7 @@ import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-
 import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { MediaRemoval } from '../ingest/media-removal.ts';
+import type { MediaVerifier } from '../processing/media-verifier.ts';
 import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
 import type { Presented } from '../read-api/presented.ts';
 import { tokenOf } from './authenticate.ts';
@@ -17,6 +18,7 @@ export interface ControlMediaParts {
   media: Pick<MediaRepository, 'find' | 'page' | 'retry' | 'renditions' | 'renditionsOf'>;
   ingest: Pick<Ingest, 'ingest'>;
   removal: MediaRemoval;
+  verifier: MediaVerifier;
   /** There is a job again: workers look at once instead of at their next turn. */
   wakeWorkers(): void;
   /** Base address that clients use, without a trailing slash. */
@@ -88,6 +90,11 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
       parts.wakeWorkers();
       return { status: 202, body: await detail(await findOwn(req, id)) };
     },
+
+    verify: async ({ params: { id }, query, req }) => ({
+      status: 200,
+      body: await parts.verifier.verify(await findOwn(req, id), { repair: query.repair === 'true' }),
+    }),
 
     delete: async ({ params: { id }, req }) => {
       await findOwn(req, id);

@@ -105,6 +105,12 @@ export interface MediaRepository {
   ): Promise<Acceptance>;
   /** `failed -> queued` with a fresh job, one transaction. False where the medium is not `failed`. */
   retry(id: string): Promise<boolean>;
+  /**
+   * One transaction: the renditions kept under these object keys, of whichever media, are no longer `ready`, and each of
+   * those media gets a job that makes them again. The media keep their states.
+   * @returns the ids of those media
+   */
+  rederive(objectKeys: string[]): Promise<string[]>;
   /** Deletes row, renditions and job in one transaction. `orphans`: object keys that nothing refers to any more. */
   delete(id: string): Promise<{ media: MediaRecord; orphans: string[] } | null>;
 

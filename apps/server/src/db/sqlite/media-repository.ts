@@ -28,6 +28,8 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
     tx
       .insert(jobs)
       .values({ id: ulid(now()).toLowerCase(), mediaId, priority, dueAtMs: now() })
+      // One that is under way or waiting will do.
+      .onConflictDoNothing({ target: jobs.mediaId })
       .run();
 
   const findExisting = (
@@ -151,6 +153,31 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
       }, WRITE);
     },
 
+    async rederive(objectKeys) {
+      return db.transaction((tx) => {
+        const lost = and(inArray(mediaRenditions.objectKey, objectKeys), eq(mediaRenditions.state, 'ready'));
+        const rows = tx.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(lost).all();
+        const ids = [...new Set(rows.map(({ id }) => id))];
+        const unmade = { sha256: null, bytes: null, width: null, height: null, updatedAtMs: now() };
+        // Today's presets do not make a superseded revision again.
+        tx.update(mediaRenditions)
+          .set({
+            ...unmade,
+            state: 'failed',
+            reason: 'The stored rendition was damaged, and its preset has changed since.',
+          })
+          .where(and(lost, eq(mediaRenditions.current, false)))
+          .run();
+        tx.update(mediaRenditions)
+          .set({ ...unmade, state: 'pending', reason: null })
+          .where(lost)
+          .run();
+        for (const id of ids) insertJob(tx, id, DEFAULT_PRIORITY);
+        if (ids.length > 0) bumpVersion(tx, 'media');
+        return ids;
+      }, WRITE);
+    },
+
     async delete(id) {
       return db.transaction((tx) => {
         const row = tx.select().from(media).where(eq(media.id, id)).get();
@@ -264,7 +291,12 @@ export function failMedium(
   ending: { jobId: string; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
 ): void {
   tx.update(media)
-    .set({ status: 'failed', failure: ending.failure, attempts: ending.attempt })
+    .set({
+      // A medium that was ready goes on being delivered with what it has.
+      status: sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'failed' END`,
+      failure: ending.failure,
+      attempts: ending.attempt,
+    })
     .where(eq(media.id, ending.mediaId))
     .run();
   tx.update(mediaRenditions)

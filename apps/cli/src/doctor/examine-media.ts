@@ -1,0 +1,76 @@
+import type { MediaVerification } from '@mds/client';
+import type { Context } from '../context.ts';
+import { ReportedError } from '../exit-codes.ts';
+import { jsonText } from '../output/json.ts';
+import { createLiveBlock } from '../output/live-block.ts';
+import { printable } from '../output/printable.ts';
+import { humanBytes } from '../output/quantities.ts';
+
+/** The options of `mds doctor`, parsed. */
+export interface DoctorArguments {
+  repair?: boolean;
+}
+
+/** What is done about something that is not sound, for people. */
+const REMEDIES: Record<string, string> = {
+  possible: 'can be made again: mds doctor --repair',
+  queued: 'is being made again',
+  needs_original: 'upload the same file again',
+};
+
+/**
+ * Has the service verify media one after the other and prints what is not sound; with `--json` one answer a line.
+ * @throws ReportedError where something is not sound and not being repaired
+ */
+export async function examineMedia(context: Context, ids: readonly string[], options: DoctorArguments): Promise<void> {
+  const client = await context.operator();
+  const { signal } = context.io;
+  let examined = 0;
+  let bytes = 0;
+  let unsound = 0;
+  let unrepaired = 0;
+  const live = createLiveBlock(context.json || context.quiet ? null : context.io.stderr, () => [
+    `${examined} media examined, ${humanBytes(bytes)} read, ${unsound} not sound`,
+  ]);
+  try {
+    for await (const id of ids.length > 0 ? ids : everyId(client.media.list({ limit: 100, signal }))) {
+      const result = await client.control.media.verify(id, { repair: options.repair === true, signal });
+      examined += 1;
+      bytes += result.checked_bytes;
+      if (result.repair !== 'none') unsound += 1;
+      if (result.repair !== 'none' && result.repair !== 'queued') unrepaired += 1;
+      live.above(() => report(context, result));
+    }
+  } finally {
+    live.stop();
+  }
+  context.note(
+    `${examined} media examined, ${humanBytes(bytes)} read: ${unsound === 0 ? 'all sound' : `${unsound} not sound`}.`,
+  );
+  if (unrepaired > 0) throw new ReportedError(`${unrepaired} of ${examined} media are not sound.`);
+}
+
+async function* everyId(media: AsyncIterable<{ id: string }>): AsyncGenerator<string> {
+  for await (const { id } of media) yield id;
+}
+
+function report(context: Context, result: MediaVerification): void {
+  if (context.json) {
+    context.io.stdout.write(`${jsonText(result, 0)}\n`);
+    return;
+  }
+  const parts = [
+    { what: 'original', health: result.original },
+    ...result.renditions.map(({ name, extension, health }) => ({ what: `${name}.${extension}`, health })),
+  ];
+  for (const { what, health } of parts) {
+    if (health === 'sound') continue;
+    const cells = [result.id, what, health, REMEDIES[result.repair] ?? result.repair, result.filename ?? ''];
+    context.print(
+      cells
+        .map(printable)
+        .join(context.interactive ? '  ' : '\t')
+        .trimEnd(),
+    );
+  }
+}

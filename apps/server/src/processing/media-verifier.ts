@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import type { MediaVerification, ObjectHealth } from '@mds/contract';
+import type { MediaRecord, MediaRepository } from '../db/media-repository.ts';
+import type { KeyedLock } from '../ingest/keyed-lock.ts';
+import type { Logger } from '../logger.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import { hashFile } from './hash-file.ts';
+
+export interface MediaVerifierParts {
+  media: Pick<MediaRepository, 'renditions' | 'rederive'>;
+  store: Pick<ObjectStore, 'read' | 'stat' | 'localFile' | 'put' | 'delete'>;
+  /** The one that ingest and removal hold, by SHA-256. */
+  lock: KeyedLock;
+  /** Called with media whose renditions are to be made again: caches let go of them, workers wake. */
+  onRederive(mediaIds: string[]): void;
+  logger: Logger;
+}
+
+/** Compares what is stored with what was recorded. */
+export interface MediaVerifier {
+  /**
+   * Reads every stored byte of a medium. With `repair`: broken renditions are removed and made again from a sound
+   * original; a damaged original is set aside under `quarantine/`, so that an upload of the same bytes takes its place.
+   */
+  verify(medium: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
+}
+
+/** {@link MediaVerifier} over the object store. */
+export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
+  const { media, store, lock, logger } = parts;
+
+  async function healthOf(key: string | null, sha256: string | null): Promise<{ health: ObjectHealth; bytes: number }> {
+    const object = key === null ? null : await store.read(key);
+    if (object === null) return { health: 'missing', bytes: 0 };
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const chunk of object.stream) {
+      hash.update(chunk);
+      bytes += chunk.length;
+    }
+    return { health: hash.digest('hex') === sha256 ? 'sound' : 'damaged', bytes };
+  }
+
+  async function setAside(key: string): Promise<void> {
+    const stat = await store.stat(key);
+    const file = stat && (await store.localFile(key));
+    if (!file) return;
+    try {
+      const { sha256 } = await hashFile(file.path);
+      await store.put(`quarantine/${key}`, { path: file.path, bytes: stat.bytes, sha256 });
+    } finally {
+      await file.release();
+    }
+    await store.delete(key);
+  }
+
+  return {
+    verify: (medium, { repair }) =>
+      lock.run(medium.sha256, async () => {
+        const key = originalKey(medium.sha256);
+        const original = await healthOf(key, medium.sha256);
+        let checkedBytes = original.bytes;
+        const renditions: MediaVerification['renditions'] = [];
+        const broken: string[] = [];
+        for (const row of await media.renditions(medium.id)) {
+          if (row.state !== 'ready') continue;
+          const { health, bytes } = await healthOf(row.objectKey, row.sha256);
+          checkedBytes += bytes;
+          const { name, extension, revision } = row;
+          renditions.push({ name, extension, revision, health });
+          if (health !== 'sound' && row.objectKey !== null) broken.push(row.objectKey);
+        }
+
+        const outcome = async (): Promise<MediaVerification['repair']> => {
+          if (original.health !== 'sound') {
+            if (repair && original.health === 'damaged') await setAside(key);
+            return 'needs_original';
+          }
+          if (broken.length === 0) return 'none';
+          if (!repair) return 'possible';
+          const ids = await media.rederive(broken);
+          for (const brokenKey of broken) await store.delete(brokenKey);
+          parts.onRederive(ids);
+          return 'queued';
+        };
+        const result = await outcome();
+        if (result !== 'none') {
+          logger.warn(
+            { mediaId: medium.id, original: original.health, broken, repair: result },
+            'stored bytes are not sound',
+          );
+        }
+        const { id, filename } = medium;
+        return { id, filename, checked_bytes: checkedBytes, original: original.health, renditions, repair: result };
+      }),
+  };
+}

@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { originalKey } from '../src/storage/object-store.ts';
+import { png } from './pictures.ts';
+import { type ServiceFixture, startService } from './service-fixture.ts';
+
+const run = promisify(execFile);
+const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
+
+describe('fault 18: a flipped or missing byte in the object store', () => {
+  let service: ServiceFixture;
+  beforeEach(async () => {
+    // No memory tier: every delivery reads the store.
+    service = await startService({ MDS_MEMORY_CACHE_BYTES: '0' });
+  });
+  afterEach(() => service.stop());
+
+  const ready = async (seed: number) => {
+    const body = png(seed, 900, 700);
+    const { media } = await service.client.control.media.ingest(body, { filename: `${seed}.png` });
+    await service.client.control.media.waitUntilReady(media.id, { timeoutMs: 30_000 });
+    return { id: media.id, body, sha256: createHash('sha256').update(body).digest('hex') };
+  };
+  const objectFile = async (sha256: string, name: string) => {
+    const folder = join(service.dataDir, 'objects/renditions', sha256.slice(0, 2), sha256);
+    return join(folder, (await readdir(folder)).find((file) => file.startsWith(name)) ?? 'missing');
+  };
+  const flip = async (file: string) => {
+    const bytes = await readFile(file);
+    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+    await writeFile(file, bytes);
+  };
+  /** `mds doctor`, as an operator runs it. */
+  const doctor = async (...options: string[]) => {
+    const argv = ['--conditions=@mds/source', '--import', import.meta.resolve('tsx'), CLI, 'doctor', ...options];
+    const env = { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token };
+    return run(process.execPath, argv, { env }).then(
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+      (error: { code: number; stdout: string; stderr: string }) => error,
+    );
+  };
+  const deliver = (id: string, name: string) => fetch(`${service.url}/media/${id}/${name}`);
+
+  it('is never served, is found by mds doctor, and a rendition is made again with the same bytes', async () => {
+    const sound = await ready(1);
+    const hurt = await ready(2);
+    const before = Buffer.from(await (await deliver(hurt.id, 'small.webp')).arrayBuffer());
+    expect(await doctor()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('2 media examined') });
+
+    await flip(await objectFile(hurt.sha256, 'small.'));
+    await rm(await objectFile(hurt.sha256, 'thumb.'));
+    for (const name of ['small.webp', 'thumb.webp']) {
+      const refused = await deliver(hurt.id, name);
+      expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([500, 'object_corrupt']);
+    }
+
+    const found = await doctor();
+    expect(found.code).toBe(1);
+    expect(found.stdout).toContain(`${hurt.id}\tsmall.webp\tdamaged`);
+    expect(found.stdout).toContain(`${hurt.id}\tthumb.webp\tmissing`);
+    expect(found.stdout).not.toContain(sound.id);
+
+    expect(await doctor('--repair')).toMatchObject({ code: 0, stdout: expect.stringContaining('is being made again') });
+    await expect.poll(async () => (await doctor()).code, { timeout: 30_000, interval: 500 }).toBe(0);
+    const after = await deliver(hurt.id, 'small.webp');
+    expect(Buffer.from(await after.arrayBuffer()).equals(before)).toBe(true);
+    expect((await deliver(hurt.id, 'thumb.webp')).status).toBe(200);
+    expect((await service.client.control.media.get(hurt.id)).status).toBe('ready');
+  });
+
+  it('in an original asks for the same file again, which then takes its place', async () => {
+    const hurt = await ready(3);
+    const file = join(service.dataDir, 'objects', originalKey(hurt.sha256));
+    await flip(file);
+    const found = await doctor('--repair');
+    expect(found).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining(`${hurt.id}\toriginal\tdamaged\tupload the same file again`),
+    });
+
+    const again = await service.client.control.media.ingest(hurt.body);
+    expect(again).toMatchObject({ created: false, media: { id: hurt.id, status: 'ready' } });
+    expect((await readFile(file)).equals(hurt.body)).toBe(true);
+    expect((await doctor()).code).toBe(0);
+  });
+});
