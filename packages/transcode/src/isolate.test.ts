@@ -69,7 +69,7 @@ test('children are kept warm, and replaced after their share of tasks', async ()
 });
 
 test.each(['SIGSEGV', 'SIGKILL', 'SIGABRT'] as const)(
-  'fault 14 (engine): %s kills its task alone, says so, and the next task runs',
+  'invariant 3, fault 14 (engine): %s kills its task alone, says so, and the next task runs',
   async (signal) => {
     const isolate = hostile();
     const [killed, next] = await Promise.allSettled([

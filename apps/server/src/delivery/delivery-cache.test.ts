@@ -194,7 +194,7 @@ describe('the cache', () => {
   });
 });
 
-describe('fault 18: what the store gives back is not what was put in', () => {
+describe('invariant 6, fault 18: what the store gives back is not what was put in', () => {
   const damages: [string, (file: string) => Promise<void>][] = [
     ['a flipped byte', (file) => flip(file, 1234)],
     ['a flipped last byte', async (file) => flip(file, (await stat(file)).size - 1)],

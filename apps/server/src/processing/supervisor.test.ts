@@ -93,7 +93,7 @@ const script = async (source: string) => {
 };
 
 describe('worker process', () => {
-  it('fault 13: kill -9 in the middle of a render: the job runs again, and no part of a rendition is ever seen', async () => {
+  it('invariant 2, fault 13: kill -9 in the middle of a render: the job runs again, and no part of a rendition is ever seen', async () => {
     const { id, sha256 } = await add(noisePng('a', 600, 450));
     const { stats } = supervise();
     expect(stats.restarts).toBe(0);
