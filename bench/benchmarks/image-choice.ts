@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defaultPresets } from '@mds/transcode';
-import sharp from 'sharp';
 import { defineBenchmark, type Table } from '../benchmark.ts';
 import { type GalleryPicture, gallery } from '../pictures/gallery.ts';
 import { createScorer, problemsOf, type Score } from '../quality/score.ts';
@@ -33,7 +32,6 @@ export default defineBenchmark({
     const sides = {
       ours: await openRenderer('./ours-in-process.ts'),
       ipx: await openRenderer('./ipx-outputs.ts', ['--order', 'all']),
-      'ipx, one by one': await openRenderer('./ipx-outputs.ts', ['--order', 'loop']),
       sharp: await openRenderer('./sharp-pipelines.ts', ['--settings', 'default', '--order', 'all']),
     };
     type Name = keyof typeof sides;
@@ -46,7 +44,12 @@ export default defineBenchmark({
       const renderAll = async (name: Name) => {
         let ms = 0;
         for (const picture of pictures) {
-          const request = { source: picture.path, outDir: folderOf(name, picture), presets: defaultPresets };
+          const request = {
+            source: picture.path,
+            size: picture.size,
+            outDir: folderOf(name, picture),
+            presets: defaultPresets,
+          };
           ms += await sides[name].render(request);
         }
         return ms;
@@ -55,7 +58,6 @@ export default defineBenchmark({
         {
           ours: () => renderAll('ours'),
           ipx: () => renderAll('ipx'),
-          'ipx, one by one': () => renderAll('ipx, one by one'),
           sharp: () => renderAll('sharp'),
         },
         rounds,
@@ -66,12 +68,11 @@ export default defineBenchmark({
       const scorer = createScorer();
       for (const picture of pictures) {
         progress(`scoring ${picture.name}`);
-        const size = (await sharp(picture.path).metadata()).autoOrient;
         for (const preset of defaultPresets) {
           for (const name of ['ours', 'ipx', 'sharp'] as const) {
             const background = name === 'ours' ? '#ffffff' : sharpBackground;
             const score = await scorer.score(picture.path, preset, folderOf(name, picture), background);
-            problems.push(...problemsOf(`${name}, ${picture.name}`, score, size, preset));
+            problems.push(...problemsOf(`${name}, ${picture.name}`, score, picture.size, preset));
             scores[name].push(score);
           }
         }

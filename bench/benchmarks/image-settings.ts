@@ -1,4 +1,4 @@
-import sharp, { type Sharp } from 'sharp';
+import sharp, { type HeifTune, type Sharp } from 'sharp';
 import { defineBenchmark, type Table } from '../benchmark.ts';
 import { type GalleryPicture, gallery } from '../pictures/gallery.ts';
 import { lumaOf, referenceLuma } from '../quality/luma.ts';
@@ -16,9 +16,15 @@ const webp = (quality: number, effort: number): Setting => ({
   encode: (picture) => picture.webp({ quality, effort }),
 });
 
-const avif = (quality: number, effort: number, chromaSubsampling: '4:2:0' | '4:4:4'): Setting => ({
-  label: `q${quality} effort ${effort} ${chromaSubsampling}`,
-  encode: (picture) => picture.avif({ quality, effort, chromaSubsampling }),
+/** `tune` is `iq` where sharp is left to choose. */
+const avif = (
+  quality: number,
+  effort: number,
+  chromaSubsampling: '4:2:0' | '4:4:4',
+  tune: HeifTune = 'auto',
+): Setting => ({
+  label: `q${quality} effort ${effort} ${chromaSubsampling}${tune === 'auto' ? '' : ` tune ${tune}`}`,
+  encode: (picture) => picture.avif({ quality, effort, chromaSubsampling, tune }),
 });
 
 const jpeg = (
@@ -39,7 +45,8 @@ const formats: Record<string, { edges: readonly number[]; settings: readonly Set
     settings: [
       avif(50, 4, '4:4:4'),
       avif(50, 4, '4:2:0'),
-      ...[0, 1, 2, 3].flatMap((effort) => [50, 53, 56].map((quality) => avif(quality, effort, '4:2:0'))),
+      ...[0, 1, 2, 3].flatMap((effort) => [44, 46, 48, 50].map((quality) => avif(quality, effort, '4:2:0'))),
+      ...(['ssim', 'psnr'] as const).flatMap((tune) => [1, 2, 3].map((effort) => avif(49, effort, '4:2:0', tune))),
     ],
   },
   jpeg: {

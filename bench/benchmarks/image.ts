@@ -2,9 +2,8 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defaultPresets } from '@mds/transcode';
-import sharp from 'sharp';
 import { defineBenchmark, type RunContext, type Table } from '../benchmark.ts';
-import { twelveMegapixels } from '../pictures/twelve-megapixels.ts';
+import { twelveMegapixelSize, twelveMegapixels } from '../pictures/twelve-megapixels.ts';
 import { createScorer, problemsOf } from '../quality/score.ts';
 import { alternate } from '../rounds.ts';
 import { openRenderer, type Renderer } from '../sides/open-renderer.ts';
@@ -41,7 +40,7 @@ export default defineBenchmark({
     try {
       for (const name of names) await mkdir(join(scratch, name), { recursive: true });
       const render = (name: Name, source: string) =>
-        sides[name].render({ source, outDir: join(scratch, name), presets: defaultPresets });
+        sides[name].render({ source, size: twelveMegapixelSize, outDir: join(scratch, name), presets: defaultPresets });
       const each = (work: (name: Name) => Promise<number>) => ({
         ours: () => work('ours'),
         'ours, isolated': () => work('ours, isolated'),
@@ -100,7 +99,7 @@ async function fasterThreads(
 ): Promise<number | null> {
   const cores = availableParallelism();
   const [own, all] = [await openSharp(order, null), await openSharp(order, cores)];
-  const request = { source: picture, outDir, presets: defaultPresets };
+  const request = { source: picture, size: twelveMegapixelSize, outDir, presets: defaultPresets };
   const times = await alternate({ own: () => own.render(request), all: () => all.render(request) }, 3, (message) =>
     progress(`threads for ${order}: ${message}`),
   );
@@ -111,13 +110,12 @@ async function fasterThreads(
 
 async function compareOutputs(source: string, names: readonly string[], scratch: string): Promise<string[]> {
   const scorer = createScorer();
-  const size = (await sharp(source).metadata()).autoOrient;
   const problems: string[] = [];
   for (const preset of defaultPresets) {
     const scores = new Map<string, number>();
     for (const name of names) {
       const score = await scorer.score(source, preset, join(scratch, name));
-      problems.push(...problemsOf(name, score, size, preset));
+      problems.push(...problemsOf(name, score, twelveMegapixelSize, preset));
       scores.set(name, score.ssim);
     }
     const theirs = scores.get('loop') ?? 1;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultPresets } from '@mds/transcode';
 import { defineBenchmark } from '../benchmark.ts';
-import { twelveMegapixels } from '../pictures/twelve-megapixels.ts';
+import { twelveMegapixelSize, twelveMegapixels } from '../pictures/twelve-megapixels.ts';
 import { alternate } from '../rounds.ts';
 import { builtService, type RunningService, startService } from '../service/start-service.ts';
 import { openRenderer } from '../sides/open-renderer.ts';
@@ -37,7 +37,7 @@ export default defineBenchmark({
       const times = await alternate(
         {
           ready: () => uploadUntilReady(service, token, unlikeAnyOther(picture), problems),
-          rendering: () => engine.render({ source, outDir, presets: defaultPresets }),
+          rendering: () => engine.render({ source, size: twelveMegapixelSize, outDir, presets: defaultPresets }),
         },
         rounds,
         progress,

@@ -11,11 +11,11 @@ import { cached } from '../cache.ts';
 import { editor, lineArt, screenshot, townMap, translucent } from './drawings.ts';
 import { brickwork, foliage, highIso, portrait, type Size, smoothGradient, zonePlate } from './photographs.ts';
 
-/** A picture of the gallery. `alpha`: parts of it are transparent. */
+/** A picture of the gallery. */
 export interface GalleryPicture {
   readonly name: string;
   readonly path: string;
-  readonly alpha: boolean;
+  readonly size: Size;
 }
 
 const landscape: Size = { width: 2400, height: 1600 };
@@ -55,8 +55,6 @@ const drawings: Record<string, () => Sharp> = {
   translucent: () => drawn(translucent(5)),
 };
 
-const transparent: ReadonlySet<string> = new Set(['poster', 'translucent']);
-
 function drawn(svg: string): Sharp {
   return sharp(Buffer.from(svg), { unlimited: true });
 }
@@ -83,5 +81,11 @@ export async function gallery(progress: (message: string) => void): Promise<Gall
     ...Object.keys(photographs).map((name) => ({ name, file: `${name}.jpg` })),
     ...Object.keys(drawings).map((name) => ({ name, file: `${name}.png` })),
   ];
-  return files.map(({ name, file }) => ({ name, path: join(folder, file), alpha: transparent.has(name) }));
+  return Promise.all(
+    files.map(async ({ name, file }) => {
+      const path = join(folder, file);
+      const { width, height } = (await sharp(path).metadata()).autoOrient;
+      return { name, path, size: { width, height } };
+    }),
+  );
 }

@@ -4,8 +4,8 @@ import sharp from 'sharp';
 import { paintLandscape } from '../../samples/paint/landscape.mjs';
 import { cached } from '../cache.ts';
 
-const width = 4000;
-const height = 3000;
+export const twelveMegapixelSize = { width: 4000, height: 3000 };
+const { width, height } = twelveMegapixelSize;
 
 /**
  * Paths of five JPEGs of 4000 x 3000 as a telephone writes them: a landscape with film grain, quality 92, 4:2:0. The first

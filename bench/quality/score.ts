@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Preset } from '@mds/transcode';
 import sharp from 'sharp';
-import { fileName } from '../sides/renderer.ts';
+import { fileName, fitInside, type Size } from '../sides/renderer.ts';
 import { lumaOf, referenceLuma } from './luma.ts';
 import { type Luma, ssim } from './ssim.ts';
 
@@ -19,7 +19,7 @@ export interface Score {
 /** Scores outputs against the source shrunk without loss; references are kept, since every side is judged by the same. */
 export function createScorer() {
   const references = new Map<string, Promise<Luma>>();
-  const referenceOf = (source: string, size: { width: number; height: number }, background: string) => {
+  const referenceOf = (source: string, size: Size, background: string) => {
     const key = `${source} ${size.width} ${size.height} ${background}`;
     const known = references.get(key) ?? referenceLuma(source, size, background);
     references.set(key, known);
@@ -45,15 +45,8 @@ export function createScorer() {
 }
 
 /** What is wrong with an output of `source` that was to fit into the preset's box; empty where nothing is. */
-export function problemsOf(
-  side: string,
-  score: Score,
-  source: { width: number; height: number },
-  preset: Preset,
-): string[] {
-  const { width: boxWidth, height: boxHeight } = preset;
-  const scale = Math.min(1, (boxWidth ?? source.width) / source.width, (boxHeight ?? source.height) / source.height);
-  const expected = { width: source.width * scale, height: source.height * scale };
+export function problemsOf(side: string, score: Score, source: Size, preset: Preset): string[] {
+  const expected = fitInside(source, preset);
   const problems: string[] = [];
   if (Math.abs(score.width - expected.width) > 1 || Math.abs(score.height - expected.height) > 1) {
     problems.push(

@@ -2,15 +2,17 @@ import { writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createIPX, ipxFSStorage } from 'ipx';
-import { fileName, serveRenderer } from './renderer.ts';
+import { fileName, fitInside, serveRenderer } from './renderer.ts';
 
 /** ipx as its readme sets it up, asked for one output after the other or for all of them at once. */
 const { values } = parseArgs({ options: { order: { type: 'string', default: 'loop' } } });
 
-serveRenderer(async ({ source, outDir, presets }) => {
+serveRenderer(async ({ source, size, outDir, presets }) => {
   const ipx = createIPX({ storage: ipxFSStorage({ dir: dirname(source) }) });
   const make = async (preset: (typeof presets)[number]) => {
-    const modifiers = { f: preset.container, fit: 'inside', s: `${preset.width}x${preset.height}` };
+    // Exact sizes: a square box larger than one edge is first cut down to that edge, and smaller pictures would come out.
+    const { width, height } = fitInside(size, preset);
+    const modifiers = { f: preset.container, fit: 'fill', s: `${width}x${height}` };
     const { data } = await ipx(basename(source), modifiers).process();
     await writeFile(join(outDir, fileName(preset)), data);
   };

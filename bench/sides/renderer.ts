@@ -1,8 +1,15 @@
 import type { Preset } from '@mds/transcode';
 
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
 /** One picture to make every output of, as `name.extension` in `outDir`. */
 export interface RenderRequest {
   readonly source: string;
+  /** The source's size as displayed. */
+  readonly size: Size;
   readonly outDir: string;
   readonly presets: readonly Preset[];
 }
@@ -16,6 +23,12 @@ export type Render = (request: RenderRequest) => Promise<void>;
 /** Name of a preset's output. */
 export function fileName({ name, extension }: Preset): string {
   return `${name}.${extension}`;
+}
+
+/** The size that an output must have: within the preset's box, shape kept, never enlarged. */
+export function fitInside(size: Size, { width, height }: Preset): Size {
+  const scale = Math.min(1, (width ?? size.width) / size.width, (height ?? size.height) / size.height);
+  return { width: Math.max(1, Math.round(size.width * scale)), height: Math.max(1, Math.round(size.height * scale)) };
 }
 
 /** Serves a side in its own process and takes its time there, so that talking between processes is not measured. */

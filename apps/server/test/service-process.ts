@@ -60,16 +60,14 @@ export async function spawnService(options: {
     stderr += text;
   });
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  // Later than `exit`: what it had to say may still be in the pipe when it is gone.
+  const closed = once(child, 'close') as Promise<[number | null]>;
   const url = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       const message = JSON.parse(line) as { event: string; url: string };
       if (message.event === 'listening') resolve(message.url);
     });
-    ended.then(
-      // What it had to say may still be in the pipe when it is gone.
-      ([code]) => child.once('close', () => reject(new ServiceDidNotStart(code, stderr))),
-      reject,
-    );
+    closed.then(([code]) => reject(new ServiceDidNotStart(code, stderr)), reject);
   });
   const tokenFile = join(options.dataDir, 'control-token');
   return {

@@ -116,8 +116,10 @@ describe('fault 21: paths that try to leave', () => {
 });
 
 describe('bodies that are refused', () => {
+  const piece = Buffer.alloc(64 * 1024);
+  const bodyBytes = 800 * piece.length;
   const head = (extra: string, path = '/control/v1/media') =>
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 50000000\r\n${extra}\r\n`;
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${bodyBytes}\r\n${extra}\r\n`;
 
   const auth = `Authorization: Bearer ${TOKENS.ingest}\r\n`;
 
@@ -159,14 +161,13 @@ describe('bodies that are refused', () => {
   ])(
     'shows its %s to a client that sends on regardless, whole and without a reset',
     async (_name, extra, path, status) => {
-      const piece = Buffer.alloc(64 * 1024);
       const result = await new Promise<{ text: string; error: unknown }>((resolve) => {
         const socket = connect(app.port, '127.0.0.1');
         let text = '';
         let error: unknown = null;
         let sent = 0;
         const send = () => {
-          while (sent < 50_000_000 && !socket.destroyed) {
+          while (sent < bodyBytes && !socket.destroyed) {
             sent += piece.length;
             if (!socket.write(piece)) {
               socket.once('drain', send);
