@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
-import { paintAurora } from '../../samples/paint/aurora.mjs';
-import { paintCity } from '../../samples/paint/city.mjs';
-import { drawPoster } from '../../samples/paint/drawings.mjs';
-import { paintDunes } from '../../samples/paint/dunes.mjs';
-import { paintLandscape } from '../../samples/paint/landscape.mjs';
-import { paintSilk } from '../../samples/paint/silk.mjs';
+import { paintAurora } from '../../scripts/paint-samples/aurora.mjs';
+import { paintCity } from '../../scripts/paint-samples/city.mjs';
+import { drawPoster } from '../../scripts/paint-samples/drawings.mjs';
+import { paintDunes } from '../../scripts/paint-samples/dunes.mjs';
+import { paintLandscape } from '../../scripts/paint-samples/landscape.mjs';
+import { paintSilk } from '../../scripts/paint-samples/silk.mjs';
 import { cached } from '../cache.ts';
 import { editor, lineArt, screenshot, townMap, translucent } from './drawings.ts';
 import { brickwork, foliage, highIso, portrait, type Size, smoothGradient, zonePlate } from './photographs.ts';

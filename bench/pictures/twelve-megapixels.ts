@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { paintLandscape } from '../../samples/paint/landscape.mjs';
+import { paintLandscape } from '../../scripts/paint-samples/landscape.mjs';
 import { cached } from '../cache.ts';
 
 export const twelveMegapixelSize = { width: 4000, height: 3000 };

@@ -1,4 +1,4 @@
-// Paints the sample pictures that `npm run demo` ingests: node samples/generate.mjs [NAME…]
+// Paints the sample pictures that `npm run demo` ingests: node scripts/paint-samples/generate.mjs [NAME…]
 // Seeded, so that the same versions of the encoders write the same bytes. The results are committed; nobody needs to run
 // this but whoever changes a picture. `heif-enc` (libheif) is needed for the HEIC alone.
 import { execFile } from 'node:child_process';
@@ -8,16 +8,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { paintAurora } from './paint/aurora.mjs';
-import { paintCity } from './paint/city.mjs';
-import { drawBadge, drawLoaderFrame, drawPoster } from './paint/drawings.mjs';
-import { paintDunes } from './paint/dunes.mjs';
-import { paintLandscape } from './paint/landscape.mjs';
-import { paintSilk } from './paint/silk.mjs';
+import { paintAurora } from './aurora.mjs';
+import { paintCity } from './city.mjs';
+import { drawBadge, drawLoaderFrame, drawPoster } from './drawings.mjs';
+import { paintDunes } from './dunes.mjs';
+import { paintLandscape } from './landscape.mjs';
+import { paintSilk } from './silk.mjs';
 
 // The folder is no package: sharp is the benchmarks'.
-const sharp = createRequire(new URL('../bench/package.json', import.meta.url))('sharp');
-const folder = fileURLToPath(new URL('.', import.meta.url));
+const sharp = createRequire(new URL('../../bench/package.json', import.meta.url))('sharp');
+const folder = fileURLToPath(new URL('../../samples/', import.meta.url));
 const at = (/** @type {string} */ name) => join(folder, name);
 
 /** Pixels as a sharp image. */
