@@ -27,6 +27,12 @@ export interface MediaRecord {
   attempts: number;
 }
 
+/** What anybody may know of a medium. */
+export type PublicMediaRecord = Pick<
+  MediaRecord,
+  'id' | 'createdAtMs' | 'contentType' | 'bytes' | 'width' | 'height' | 'status'
+>;
+
 /** Why a medium failed, for its operator. */
 export interface MediaFailureRecord {
   code: string;
@@ -95,6 +101,8 @@ export interface MediaRepository {
     before: string | null;
     status?: MediaStatus;
   }): Promise<MediaRecord[]>;
+  /** As `page`, but only what anybody may know: the busiest query of all. */
+  publicPage(query: { projectId: string; limit: number; before: string | null }): Promise<PublicMediaRecord[]>;
   /**
    * One transaction: the media row `queued`, its job, and the idempotency key if any. Where the project has the bytes
    * already (unless `duplicate` is `allow`) or the key is taken, nothing is written and the existing medium comes back.

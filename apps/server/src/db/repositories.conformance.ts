@@ -149,6 +149,9 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         const seen: string[] = [];
         for (let before: string | null = null; ; ) {
           const page = await repositories.media.page({ projectId: 'default', limit, before });
+          const publicPage = await repositories.media.publicPage({ projectId: 'default', limit, before });
+          expect(page).toMatchObject(publicPage);
+          expect(publicPage).toHaveLength(page.length);
           if (page.length === 0) return seen;
           const ids = page.map(({ id }) => id);
           seen.push(...ids);

@@ -1,13 +1,13 @@
 import type { Media, MediaList } from '@mds/contract';
 import { readApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
-import type { MediaRecord, MediaRepository } from '../db/media-repository.ts';
+import type { MediaRepository, PublicMediaRecord } from '../db/media-repository.ts';
 import type { CurrentProject } from '../http/current-project.ts';
 import { decodeCursor, nextLink, pageOf } from './cursor.ts';
 import { type Presented, timestamp } from './presented.ts';
 
 /** The seven public fields of a medium. */
-export function presentMedia(media: MediaRecord): Presented<Media> {
+export function presentMedia(media: PublicMediaRecord): Presented<Media> {
   return {
     id: media.id,
     created_at: timestamp(media.createdAtMs),
@@ -20,13 +20,16 @@ export function presentMedia(media: MediaRecord): Presented<Media> {
 }
 
 /** `GET /api/v1/media`: pages of the current project's media, newest first, by keyset. */
-export function createMediaHandlers(parts: { media: Pick<MediaRepository, 'page'>; currentProject: CurrentProject }) {
+export function createMediaHandlers(parts: {
+  media: Pick<MediaRepository, 'publicPage'>;
+  currentProject: CurrentProject;
+}) {
   return initServer().router(readApi.media, {
     list: async ({ query: { limit, cursor }, req, res }) => {
       const { id: projectId } = await parts.currentProject(req);
       const before = decodeCursor(projectId, cursor);
       // One row more than asked for says whether there is another page.
-      const rows = await parts.media.page({ projectId, limit: limit + 1, before });
+      const rows = await parts.media.publicPage({ projectId, limit: limit + 1, before });
       const { page, nextCursor } = pageOf(rows, limit, projectId);
       const body: Presented<MediaList> = { object: 'list', data: page.map(presentMedia), next_cursor: nextCursor };
       if (nextCursor !== null) res.setHeader('Link', nextLink(readApi.media.list.path, { limit, cursor: nextCursor }));

@@ -24,7 +24,7 @@ import { createVersionIndexHandlers } from './version-index.ts';
 
 /** What the read API reads. */
 export interface ReadApiParts {
-  media: Pick<MediaRepository, 'page'>;
+  media: Pick<MediaRepository, 'publicPage'>;
   assets: Pick<AssetRepository, 'latest'>;
   regions: Pick<RegionRepository, 'find'>;
   projects: Pick<ProjectRepository, 'byHost'>;
