@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Preset } from '@mds/transcode';
 import sharp, { type Sharp } from 'sharp';
-import { fileName, serveRenderer } from './renderer.ts';
+import { fileName, fitInside, serveRenderer } from './renderer.ts';
 
 /**
  * What one writes with sharp alone: a pipeline for each output, from the file. `--settings equal` gives its encoders what
@@ -17,16 +17,11 @@ const { values } = parseArgs({
 });
 if (values.threads) sharp.concurrency(Number(values.threads));
 
-serveRenderer(async ({ source, outDir, presets }) => {
+serveRenderer(async ({ source, size, outDir, presets }) => {
   const make = (preset: Preset) => {
-    const resized = sharp(source)
-      .autoOrient()
-      .resize({
-        width: preset.width ?? undefined,
-        height: preset.height ?? undefined,
-        fit: 'inside',
-        withoutEnlargement: true,
-      });
+    const { width, height } = fitInside(size, preset);
+    // `fill` to the exact size: with `inside`, sharp scales both ways alike and drops the fraction of a pixel that is over.
+    const resized = sharp(source).autoOrient().resize(width, height, { fit: 'fill' });
     const encoded =
       values.settings === 'equal' ? withEqualSettings(resized, preset) : resized.toFormat(preset.container);
     return encoded.toFile(join(outDir, fileName(preset)));

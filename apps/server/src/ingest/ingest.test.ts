@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createEngine, formats } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/noise-png.ts';
+import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createEngine } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/noise-png.ts';
+import { noisePng } from '../../test/pictures.ts';
 import { type DataDir, openDataDir } from '../data-dir.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';

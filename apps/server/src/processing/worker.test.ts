@@ -12,7 +12,7 @@ import {
   type RenderJob,
 } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/noise-png.ts';
+import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
