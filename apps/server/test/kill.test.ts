@@ -48,7 +48,7 @@ it(
           for (const { id } of page.data) await client.download(client.url(id, 'thumb', { extension: 'webp' }));
         }),
         until(killed.signal, async () => {
-          await sleep(150);
+          await sleep(1_500);
           const [sha256, id] = [...acknowledged][0] ?? [];
           if (!sha256 || !id || acknowledged.size < 10) return;
           perhapsDeleted.add(sha256);
@@ -80,7 +80,7 @@ it(
       }
     }
     console.log(
-      `fault 16: ${KILLS} kills, ${seed} uploads begun, ${acknowledged.size} acknowledged, 0 lost or altered`,
+      `fault 16: ${KILLS} kills, ${seed} uploads begun, ${acknowledged.size} acknowledged and kept, ${perhapsDeleted.size} deleted, 0 lost or altered`,
     );
     expect(acknowledged.size + perhapsDeleted.size).toBeGreaterThan(KILLS);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });

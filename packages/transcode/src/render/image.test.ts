@@ -361,3 +361,19 @@ test('a file that was swapped after it was looked at is not rendered as what it 
     retryable: false,
   });
 });
+
+test('invariant 5: a rendition made alone, or beside others, has the same bytes', async () => {
+  const jpeg = await quarters(3000, 2200).jpeg().toBuffer();
+  const whole = await render(jpeg);
+  const bigger = await render(jpeg, [
+    ...defaultPresets,
+    ...parsePresets([{ name: 'huge', container: 'webp', width: 2600 }]),
+  ]);
+  for (const preset of defaultPresets) {
+    const name = `${preset.name}.${preset.extension}`;
+    const alone = await render(jpeg, [preset]);
+    expect(alone.of(name).equals(whole.of(name)), name).toBe(true);
+    expect(bigger.of(name).equals(whole.of(name)), name).toBe(true);
+  }
+  expect((await sharp(bigger.of('huge.webp')).metadata()).width).toBe(2600);
+});

@@ -31,7 +31,8 @@ interface Batch {
 
 /**
  * Makes the renditions of an image that are planned as `make`, into `outDir` as `name.extension`. The source is decoded
- * once; smaller sizes are derived from larger ones in memory; encoders run side by side.
+ * once, at most 2048 px wide or high, and every size is derived from that; encoders run side by side. The bytes of a rendition
+ * depend on the source and its own preset alone: a run that makes only what is missing makes the same ones.
  * Throws a `RenderError` where the source gives no picture at all; a rendition that fails alone is reported as failed.
  */
 export async function renderImage(
@@ -55,12 +56,10 @@ export async function renderImage(
   const header = reread(path, limits);
   const wanted = plan.filter(({ state }) => state === 'make');
   const batches = batchesOf(wanted, header);
-  const baseSize = largestOf(batches, displayedSize(header));
-  const base = await clock(
-    'decode',
-    decodeStill(path, header, baseSize, limits).catch((error: unknown) => noPicture(error, path)),
-  );
-  const sizes = sizesFrom(base);
+  const decodeAt = (size: { width: number; height: number }) =>
+    decodeStill(path, header, size, limits).catch((error: unknown) => noPicture(error, path));
+  const base = await clock('decode', decodeAt(fitInside(displayedSize(header), BASE_BOX)));
+  const sizes = sizesFrom(base, decodeAt);
 
   const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
   const finish = (rendition: PlannedRendition, result: ReadyRendition | FailedRendition) => {
@@ -78,7 +77,6 @@ export async function renderImage(
       }),
     ),
   );
-  // After the encoders have asked for their sizes, so that it starts from the smallest of them.
   const thumbhash = clock('thumbhash', thumbhashOf(sizes, base)).catch(() => null);
   await Promise.all(encoded);
 
@@ -118,47 +116,32 @@ function batchesOf(wanted: readonly PlannedRendition[], header: ImageHeader): Ba
     if (batch) batch.members.push(rendition);
     else batches.set(key, { members: [rendition], lead: rendition, animated });
   }
-  // Large before small, so that each size finds the next larger one; the slow AVIF encoder before its equals in size.
+  // What takes longest first: large before small, the slow AVIF encoder before its equals in size.
   const slowness = ({ preset }: PlannedRendition) => (preset.container === 'avif' ? 1 : 0);
   return [...batches.values()].sort(
     ({ lead: a }, { lead: b }) => b.width * b.height - a.width * a.height || slowness(b) - slowness(a),
   );
 }
 
-/** All sizes have the source's shape, so the widest is also the highest. Animations need their still only small. */
-function largestOf(
-  batches: readonly Batch[],
-  source: { width: number; height: number },
-): { width: number; height: number } {
-  const stills = batches.filter(({ animated }) => !animated).map(({ lead }) => lead);
-  return stills.reduce(
-    (largest, { width, height }) => (width > largest.width ? { width, height } : largest),
-    fitInside(source, { width: 100, height: 100 }),
-  );
-}
-
 type Sizes = (size: { width: number; height: number }) => Promise<RawPixels>;
 
 /**
- * From a picture less than this much larger, shrinking would soften what was softened before: halving twice costs 0.0006 of
- * SSIM against shrinking once.
+ * Whatever is not larger is derived from the source at this size. A constant, not the largest of what is due: else the
+ * bytes under a revision would depend on what else is made in the same run.
  */
-const DERIVE_FROM = 2.5;
+const BASE_BOX = { width: 2048, height: 2048 };
 
-/**
- * Pixels at any size up to the base's, each derived from one that was asked for before: the smallest that is at least
- * {@link DERIVE_FROM} times as wide, else the base. Kept for those that follow.
- */
-function sizesFrom(base: RawPixels): Sizes {
-  const made = [{ width: base.width, height: base.height, pixels: Promise.resolve(base) }];
+/** Pixels at any size: the base's or derived from it, or decoded anew where larger; each made once. */
+function sizesFrom(base: RawPixels, decodeAt: (size: { width: number; height: number }) => Promise<RawPixels>): Sizes {
+  const made = new Map<string, Promise<RawPixels>>();
   return (size) => {
-    const known = made.find(({ width, height }) => width === size.width && height === size.height);
-    if (known) return known.pixels;
-    const from = made
-      .filter(({ width }, index) => index === 0 || width >= DERIVE_FROM * size.width)
-      .reduce((best, candidate) => (candidate.width < best.width ? candidate : best));
-    const pixels = from.pixels.then((source) => toRaw(fromRaw(source), size));
-    made.push({ width: size.width, height: size.height, pixels });
+    if (size.width === base.width && size.height === base.height) return Promise.resolve(base);
+    const key = `${size.width}x${size.height}`;
+    const known = made.get(key);
+    if (known !== undefined) return known;
+    const larger = size.width > base.width || size.height > base.height;
+    const pixels = larger ? decodeAt(size) : toRaw(fromRaw(base), size);
+    made.set(key, pixels);
     return pixels;
   };
 }
