@@ -81,7 +81,7 @@ async function showAround(service, dataDir) {
 
   say(`\n${bold('The service')} is up at ${url}, its data in ${dataDir}\n`);
   say(bold('$ mds ingest --wait samples'));
-  await cli('ingest', '--wait', `${ROOT}samples`);
+  await cli('ingest', '--wait', 'samples');
   say(`\n${bold('$ mds media list')}`);
   await cli('media', 'list');
 
@@ -94,7 +94,7 @@ async function showAround(service, dataDir) {
     say(`  ${(filename ?? '').padEnd(22)} ${shown?.url ?? ''}`);
   }
   const [first] = media;
-  say(`  ${'everything of the first'.padEnd(22)} ${url}/media/${first.id}/manifest.json`);
+  say(`  ${'all of the first'.padEnd(22)} ${url}/media/${first.id}/manifest.json`);
   say(`\n${bold('The read API')}, all seven endpoints:`);
   for (const path of READS) say(`  curl ${url}${path}`);
   say(

@@ -108,7 +108,7 @@ Exit codes:
   0 done   1 failed   2 wrong usage   3 not found   4 not authorised   130 interrupted
 
 Examples:
-  mds ingest --wait photos/ clip.mp4
+  mds ingest --wait photos/ lake.jpg
   mds media list --limit 100 | cut -f1
   mds media download med_01k0c4s6q8y2v4w6x8z0a2c4e6 thumb -o thumb.webp
 `;

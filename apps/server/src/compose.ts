@@ -67,7 +67,10 @@ async function layFoundation(config: Config, logger: Logger): Promise<Foundation
       limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
       concurrency: config.workerConcurrency,
       onChildExit: (exit) => {
-        if (exit.reason !== 'recycled' && exit.reason !== 'stopped') logger.warn(exit, 'an engine child died');
+        if (exit.reason !== 'recycled' && exit.reason !== 'stopped') {
+          const { pid: childPid, ...how } = exit;
+          logger.warn({ childPid, ...how }, 'an engine child died');
+        }
       },
     });
     return { dataDir, repositories, engine, presets };

@@ -46,7 +46,7 @@ export function openApiDocument(serverUrl: string) {
         title: 'Media Delivery Service',
         version: '1',
         description:
-          'Programmatic ingest, transcoding and delivery of images, video and audio. The read API is public and read-only; the control API needs a bearer token.',
+          'Programmatic ingest, transcoding and delivery of media. The read API is public and read-only; the control API needs a bearer token.',
         license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
       },
       servers: [{ url: serverUrl }],

@@ -18,8 +18,7 @@ export function registerDoctor(program: Command, context: () => Context): void {
 
 const HELP = `
 Needs a token of scope operate. Prints what is not sound: id, what, health, what is done about it.
-A damaged original cannot be made again: upload the same file once more, and it takes its place
-(with --repair the damaged one is set aside first).
+A damaged original cannot be made again: upload the same file once more, and it takes its place.
 
 Exit code 1 if something was not sound and is not being repaired.
 `;

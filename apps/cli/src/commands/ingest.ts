@@ -33,5 +33,5 @@ reason, tab-separated, as each file is done. With --json one object a line:
 
 Examples:
   mds ingest --wait photos/
-  curl -s https://example.com/clip.mp4 | mds ingest - --filename clip.mp4
+  curl -s https://example.com/lake.jpg | mds ingest - --filename lake.jpg
 `;

@@ -36,7 +36,7 @@ export function registerMedia(program: Command, context: () => Context): void {
     .command('url')
     .description('print the address of a rendition, or those of all')
     .argument('<id>', 'med_…')
-    .argument('[name]', 'a rendition: thumb, medium, mp4… Without it, all that are there')
+    .argument('[name]', 'a rendition: thumb, medium, large… Without it, all that are there')
     .option('--ext <extension>', 'format; without it the service chooses by Accept')
     .option('--revision <revision>', 'that very revision, cached for ever (needs --ext)')
     .option('--srcset', 'print the value of an <img srcset>')

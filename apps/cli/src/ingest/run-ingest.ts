@@ -69,7 +69,7 @@ async function filesOf(context: Context, paths: string[], filename: string | und
     cwd,
   );
   if (paths.includes('-')) {
-    if (stdin.isTTY) throw usage('Standard input is the terminal.', 'Pipe a file into it: mds ingest - < clip.mp4');
+    if (stdin.isTTY) throw usage('Standard input is the terminal.', 'Pipe a file into it: mds ingest - < lake.jpg');
     files.push({ label: '-', filename: undefined, bytes: null, content: stdin });
   }
   if (filename === undefined) return files;

@@ -148,7 +148,7 @@ export interface ProjectRepository {
   /** Creates or renames a project and sets its hosts. */
   put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
   findToken(sha256: string): Promise<TokenRecord | null>;
-  /** Stores a token by the SHA-256 of its text; the text itself is never kept. */
+  /** Stores a token by the SHA-256 of its text, never the text itself. It takes the place of the project's token of that name. */
   putToken(token: TokenRecord & { sha256: string }): Promise<void>;
 }
 

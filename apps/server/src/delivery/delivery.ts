@@ -219,8 +219,7 @@ function rangeNotSatisfiable({ bytes, etag }: Representation): AppError {
 function objectCorrupt(cause: ObjectDamagedError): AppError {
   return new AppError(
     'object_corrupt',
-    'The stored object is missing or damaged, so that it is not delivered. The operator can have it made again by retrying ' +
-      'or re-rendering the medium.',
+    'The stored object is missing or damaged, so that it is not delivered. The operator can have it made again: mds doctor --repair.',
     { cause, headers: OPEN_TO_ALL },
   );
 }

@@ -68,7 +68,7 @@ export function createObjectCache(deps: {
     damaged.set(identify(error.object), error);
     logger.error(
       { event: 'object_corrupt', objectKey: error.object.key, err: error },
-      `${error.message} It is not delivered. Derive it again: retry its medium, or run \`mds doctor\`.`,
+      `${error.message} It is not delivered. Have it made again: \`mds doctor --repair\`.`,
     );
     return error;
   };

@@ -6,6 +6,7 @@ import { monotonicFactory } from 'ulid';
 import type { Acceptance, MediaRecord, MediaRepository, NewMedia } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
+import { hashStream } from '../storage/hash-stream.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { storageError } from '../storage/storage-error.ts';
 import { filenameLabel } from './filename-label.ts';
@@ -131,15 +132,16 @@ export function createIngest(parts: IngestParts): Ingest {
   /** The original of a known medium may be lost or damaged, and here it is again: no better moment to put it back. */
   async function mend(known: MediaRecord, staged: StagedFile): Promise<MediaRecord> {
     const key = originalKey(known.sha256);
-    const damaged = known.status === 'failed' && known.failure?.code === 'object_corrupt';
-    const stored = await store.stat(key);
-    if (!damaged && stored?.bytes === known.bytes) return known;
-    if (damaged) await store.delete(key);
-    await store.put(key, staged);
-    logger.warn(
-      { mediaId: known.id, damaged },
-      'the original of a medium was put back from an upload of the same bytes',
-    );
+    // Reading it costs no more than receiving it has; only so is "upload the same file again" always a remedy.
+    const stored = await store.read(key);
+    const sound = stored !== null && (await hashStream(stored.stream)) === known.sha256;
+    if (!sound) {
+      await store.delete(key);
+      await store.put(key, staged);
+      logger.warn({ mediaId: known.id }, 'the original of a medium was put back from an upload of the same bytes');
+    }
+    const failedForIt = known.failure?.code === 'object_corrupt' || known.failure?.code === 'object_missing';
+    if (sound && !failedForIt) return known;
     if (known.status !== 'failed' || !(await media.retry(known.id))) return known;
     const retried = (await media.find(known.id)) ?? known;
     parts.onAccepted(retried);

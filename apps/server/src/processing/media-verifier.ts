@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto';
 import type { MediaVerification, ObjectHealth } from '@mds/contract';
 import type { MediaRecord, MediaRepository } from '../db/media-repository.ts';
 import type { KeyedLock } from '../ingest/keyed-lock.ts';
 import type { Logger } from '../logger.ts';
+import { hashStream } from '../storage/hash-stream.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
-import { hashFile } from './hash-file.ts';
 
 export interface MediaVerifierParts {
   media: Pick<MediaRepository, 'renditions' | 'rederive'>;
-  store: Pick<ObjectStore, 'read' | 'stat' | 'localFile' | 'put' | 'delete'>;
+  store: Pick<ObjectStore, 'read' | 'delete'>;
   /** The one that ingest and removal hold, by SHA-256. */
   lock: KeyedLock;
   /** Called with media whose renditions are to be made again: caches let go of them, workers wake. */
@@ -20,7 +19,7 @@ export interface MediaVerifierParts {
 export interface MediaVerifier {
   /**
    * Reads every stored byte of a medium. With `repair`: broken renditions are removed and made again from a sound
-   * original; a damaged original is set aside under `quarantine/`, so that an upload of the same bytes takes its place.
+   * original.
    */
   verify(medium: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
 }
@@ -32,26 +31,11 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
   async function healthOf(key: string | null, sha256: string | null): Promise<{ health: ObjectHealth; bytes: number }> {
     const object = key === null ? null : await store.read(key);
     if (object === null) return { health: 'missing', bytes: 0 };
-    const hash = createHash('sha256');
     let bytes = 0;
-    for await (const chunk of object.stream) {
-      hash.update(chunk);
-      bytes += chunk.length;
-    }
-    return { health: hash.digest('hex') === sha256 ? 'sound' : 'damaged', bytes };
-  }
-
-  async function setAside(key: string): Promise<void> {
-    const stat = await store.stat(key);
-    const file = stat && (await store.localFile(key));
-    if (!file) return;
-    try {
-      const { sha256 } = await hashFile(file.path);
-      await store.put(`quarantine/${key}`, { path: file.path, bytes: stat.bytes, sha256 });
-    } finally {
-      await file.release();
-    }
-    await store.delete(key);
+    const hash = await hashStream(object.stream, (count) => {
+      bytes += count;
+    });
+    return { health: hash === sha256 ? 'sound' : 'damaged', bytes };
   }
 
   return {
@@ -72,10 +56,8 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
         }
 
         const outcome = async (): Promise<MediaVerification['repair']> => {
-          if (original.health !== 'sound') {
-            if (repair && original.health === 'damaged') await setAside(key);
-            return 'needs_original';
-          }
+          // Nothing derives an original; an upload of the same bytes takes its place.
+          if (original.health !== 'sound') return 'needs_original';
           if (broken.length === 0) return 'none';
           if (!repair) return 'possible';
           const ids = await media.rederive(broken);

@@ -80,11 +80,11 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
             resolve();
           });
       };
-      worker.once('exit', (exitCode, signal) => bury({ pid: worker.pid, exitCode, signal }));
+      worker.once('exit', (exitCode, signal) => bury({ workerPid: worker.pid, exitCode, signal }));
       // A process that could not be started has no exit.
       worker.on('error', (error) => {
         if (worker.pid === undefined) bury({ err: error });
-        else logger.warn({ err: error, pid: worker.pid }, 'the worker process could not be reached');
+        else logger.warn({ err: error, workerPid: worker.pid }, 'the worker process could not be reached');
       });
     });
   }

@@ -237,6 +237,11 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
     async publish(lease, result: ProcessingResult) {
       return underLease(lease, (tx) => {
         putRenditions(tx, lease.mediaId, result.renditions);
+        // Made under presets that are no more: nobody will make them.
+        tx.update(mediaRenditions)
+          .set({ state: 'failed', reason: 'Its preset does not exist any more.', updatedAtMs: now() })
+          .where(and(eq(mediaRenditions.mediaId, lease.mediaId), eq(mediaRenditions.state, 'pending')))
+          .run();
         tx.update(media)
           .set({
             status: 'ready',

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { and, eq, ne } from 'drizzle-orm';
 import type { ProjectRecord, ProjectRepository } from '../media-repository.ts';
 import type { SqliteDatabase } from './database.ts';
 import { projectHosts, projects, tokens } from './schema.ts';
@@ -53,10 +53,17 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
     },
 
     async putToken({ sha256, name, projectId, scope }) {
-      db.insert(tokens)
-        .values({ sha256, name, projectId, scope, createdAtMs: now() })
-        .onConflictDoUpdate({ target: tokens.sha256, set: { name, projectId, scope } })
-        .run();
+      db.transaction(
+        (tx) => {
+          const older = and(eq(tokens.name, name), eq(tokens.projectId, projectId), ne(tokens.sha256, sha256));
+          tx.delete(tokens).where(older).run();
+          tx.insert(tokens)
+            .values({ sha256, name, projectId, scope, createdAtMs: now() })
+            .onConflictDoUpdate({ target: tokens.sha256, set: { name, projectId, scope } })
+            .run();
+        },
+        { behavior: 'immediate' },
+      );
     },
   };
 }
