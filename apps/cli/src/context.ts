@@ -63,7 +63,7 @@ export function createContext(io: Io, options: GlobalOptions): Context {
   const json = options.json === true;
   const quiet = options.quiet === true;
   const interactive = io.stdout.isTTY === true;
-  const width = io.stdout.columns ?? 80;
+  const width = io.stdout.columns || 80;
   const colours = coloursFor(io.stdout, io.env);
   const errorColours = coloursFor(io.stderr, io.env);
   let search: Promise<TokenSearch> | undefined;

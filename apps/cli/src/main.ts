@@ -14,7 +14,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     // Who reads has seen enough (`mds media list | head`): nothing is wrong, and nobody is left to tell.
-    process.exit(error.code === 'EPIPE' ? 0 : 1);
+    if (error.code === 'EPIPE') process.exit(0);
+    if (stream === process.stdout) process.stderr.write(`error: The output cannot be written: ${error.message}.\n`);
+    process.exit(1);
   });
 }
 
@@ -27,4 +29,7 @@ const exitCode = await run(process.argv.slice(2), {
   signal: interruption.signal,
 });
 // Not process.exit alone: what a slow pipe has not taken yet would be lost.
-process.stdout.write('', () => process.stderr.write('', () => process.exit(exitCode)));
+process.stdout.write('', (lost) => {
+  // The error's own event says what was lost, and ends the program.
+  if (!lost) process.stderr.write('', () => setImmediate(() => process.exit(exitCode)));
+});

@@ -88,8 +88,8 @@ function createProgram(io: Io): Command {
       // What was typed stands in the message, and may have been pasted from anywhere.
       outputError: (text, write) =>
         write(`${coloursFor(io.stderr, io.env).red('error:')} ${printableText(text.replace(/^error: /, ''))}`),
-      getOutHelpWidth: () => io.stdout.columns ?? 100,
-      getErrHelpWidth: () => io.stderr.columns ?? 100,
+      getOutHelpWidth: () => io.stdout.columns || 100,
+      getErrHelpWidth: () => io.stderr.columns || 100,
       getOutHasColors: () => hasColours(io.stdout, io.env),
       getErrHasColors: () => hasColours(io.stderr, io.env),
     })

@@ -13,7 +13,7 @@ import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
 import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
-import { createHttpServer } from './http/http-server.ts';
+import { createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
@@ -252,7 +252,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     const server = createHttpServer(app);
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
-    undo.push(() => close(server));
+    undo.push(() => drainServer(server));
     undo.push(async () => {
       stopping = true;
     });
@@ -304,23 +304,31 @@ function superviseWorker(config: Config, jobs: Repositories['jobs'], logger: Log
   });
 }
 
+/** The address cannot be listened on; the message says which setting to look at. */
+export class ListenError extends Error {
+  constructor({ host, port }: Pick<Config, 'host' | 'port'>, cause: NodeJS.ErrnoException) {
+    const reasons: Record<string, string> = {
+      EADDRINUSE: `Port ${port} of ${host} is taken by another program. Stop that one, or choose another port with MDS_PORT (0: any free one).`,
+      EACCES: `Port ${port} may not be used by this user. Choose one above 1023 with MDS_PORT.`,
+      EADDRNOTAVAIL: `MDS_HOST: ${host} is not an address of this machine. Use 127.0.0.1, 0.0.0.0 or one of its own.`,
+      ENOTFOUND: `MDS_HOST: the name ${host} is not known. Use 127.0.0.1, 0.0.0.0 or an address of this machine.`,
+    };
+    super(reasons[cause.code ?? ''] ?? `The service cannot listen on ${host}, port ${port}: ${cause.message}.`, {
+      cause,
+    });
+    this.name = 'ListenError';
+  }
+}
+
 async function listen(server: Server, config: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (error: NodeJS.ErrnoException) => reject(new ListenError(config, error)));
     server.listen(config.port, config.host, () => {
-      server.off('error', reject);
+      server.removeAllListeners('error');
       resolve();
     });
   });
   const { port } = server.address() as AddressInfo;
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
   return `http://${host}:${port}`;
-}
-
-/** Takes no more connections, ends the idle ones, and waits for the requests that are being answered. */
-async function close(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    server.closeIdleConnections();
-  });
 }

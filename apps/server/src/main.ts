@@ -1,4 +1,4 @@
-import { composeService, composeWorker } from './compose.ts';
+import { composeService, composeWorker, ListenError } from './compose.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError } from './db/sqlite/database.ts';
@@ -48,6 +48,8 @@ async function main(): Promise<void> {
         worker.wake();
     });
     process.on('disconnect', () => stop('the service is gone', 0));
+    // It may have gone while this worker was starting; nobody would tell any more.
+    if (!process.connected) stop('the service is gone', 0);
   }
   // What nobody caught leaves the process in a state that nobody knows: say so, and end in good order.
   process.on('uncaughtException', (error) => {
@@ -59,11 +61,10 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  const foreseen = [ConfigError, DataDirError, DatabaseRefusedError, UnknownRegionError].some(
+  const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError, UnknownRegionError].some(
     (kind) => error instanceof kind,
   );
-  const listening = (error as NodeJS.ErrnoException | undefined)?.syscall === 'listen';
-  if (foreseen || listening) {
+  if (foreseen) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(2);
   }

@@ -289,6 +289,8 @@ export function createIsolate(options: IsolateOptions): Isolate {
       stopped = true;
       for (const task of queue.splice(0)) task.reject(new IsolateError('stopped', 'The engine was stopped.'));
       const last = [...children];
+      // An idle child keeps nobody waiting; who stops does wait, or the program would end before the rest of its stop.
+      for (const child of last) setReferenced(child, true);
       for (const child of last) kill(child, 'stopped');
       await Promise.all(last.map((child) => child.gone));
     },

@@ -56,7 +56,8 @@ async function inspect(absolute: string): Promise<Found | string> {
     const stats = await stat(absolute);
     if (stats.isDirectory()) return { kind: 'folder' };
     if (stats.isFile()) return { kind: 'file', bytes: stats.size };
-    return stats.isFIFO() ? { kind: 'file', bytes: null } : 'this is neither a file nor a folder';
+    // Opening a pipe that nobody writes to would block, and no Ctrl-C could end it: `mds ingest - < pipe` does it in the shell.
+    return stats.isFIFO() ? 'this is a named pipe; use: mds ingest - < PIPE' : 'this is neither a file nor a folder';
   } catch (error) {
     return reasonOf(error);
   }

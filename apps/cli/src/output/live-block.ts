@@ -25,7 +25,7 @@ export function createLiveBlock(
   }
   let drawn: string[] = [];
   const erase = () => {
-    const columns = stream.columns ?? 80;
+    const columns = stream.columns || 80;
     // A window that became narrower since has broken what was drawn into more lines.
     const rows = drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(displayWidth(line) / columns)), 0);
     drawn = [];
@@ -34,7 +34,7 @@ export function createLiveBlock(
   };
   const draw = () => {
     // One column stays free: a terminal that is written full may go on to the next line by itself.
-    const next = lines((stream.columns ?? 80) - 1, Math.max(1, (stream.rows ?? 24) - 2)).map(printableLine);
+    const next = lines((stream.columns || 80) - 1, Math.max(1, (stream.rows || 24) - 2)).map(printableLine);
     const text = erase() + next.map((line) => `${line}\n`).join('');
     drawn = next;
     // One write: erasing and drawing apart would flicker.

@@ -34,6 +34,12 @@ export function createHttpServer(
     connectionsCheckingInterval: checkEveryMs,
   });
   const answering = new WeakSet<Socket>();
+  const open = new Set<Socket>();
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  connections.set(server, () => [...open].filter((socket) => !answering.has(socket)));
   const handle: RequestHandler = (req, res) => {
     answering.add(req.socket);
     res.once('close', () => answering.delete(req.socket));
@@ -50,6 +56,25 @@ export function createHttpServer(
     else socket.end(clientErrorAnswer(error), () => socket.destroy());
   });
   return server;
+}
+
+/** The connections of each server that carry no request at the moment. */
+const connections = new WeakMap<Server, () => Socket[]>();
+const DRAIN_LOOK_MS = 50;
+
+/**
+ * Takes no more connections, finishes the requests that are being answered, and ends every connection that carries none:
+ * also those on which nothing, or half a head, was ever sent, which Node does not count as idle.
+ */
+export async function drainServer(server: Server): Promise<void> {
+  const endResting = () => {
+    for (const socket of connections.get(server)?.() ?? []) socket.destroy();
+  };
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  // At once for those that rest now, and again for those whose answer ends meanwhile.
+  endResting();
+  const look = setInterval(endResting, DRAIN_LOOK_MS);
+  await closed.finally(() => clearInterval(look));
 }
 
 /** What there is to say of each; everything else is a broken head. */
