@@ -36,13 +36,15 @@ await main(async () => {
   const interruption = new Promise((resolve) => {
     interrupted = resolve;
   });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => interrupted('interrupted'));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => interrupted('interrupted'));
   const died = service.ended.then((code) => {
     if (!stopping) throw new Error(`The service ended early, with ${code}.`);
   });
 
   try {
     const work = showAround(service, dataDir);
+    // Where it is interrupted, what it was doing fails, too; that is no news.
+    work.catch(() => undefined);
     if ((await Promise.race([work, interruption, died])) === 'interrupted') {
       process.exitCode = 130;
       return;

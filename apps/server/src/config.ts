@@ -22,7 +22,7 @@ const whole = (min: number, max: number) =>
     .string()
     .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
-    .pipe(z.int().min(min).max(max));
+    .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
 const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })

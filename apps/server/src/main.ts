@@ -37,6 +37,7 @@ async function main(): Promise<void> {
     );
   };
   process.on('SIGTERM', () => stop('SIGTERM', 0));
+  process.on('SIGHUP', () => stop('SIGHUP', 0));
   // Ctrl-C reaches the whole process group; a worker is told by its service, once that has stopped taking work.
   process.on('SIGINT', () => {
     if (worker === null || !process.send) stop('SIGINT', 0);

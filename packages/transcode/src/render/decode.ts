@@ -46,7 +46,13 @@ export async function decodeStill(
   }
 }
 
-/** Strictly first; only a file that fails is read again with its errors forgiven. */
+/**
+ * Formats whose decoders fill what is missing with grey or nothing. Others leave what the memory held before: strips of the
+ * same picture, and who can say of which other one.
+ */
+const recovering: ReadonlySet<string> = new Set(['jpeg', 'gif']);
+
+/** Strictly first; only a file that fails is read again with its errors forgiven, where that shows nothing made up. */
 async function decodeTolerantly(
   path: string,
   header: ImageHeader,
@@ -60,7 +66,8 @@ async function decodeTolerantly(
   };
   try {
     return { ...(await decode('warning')), warnings: [] };
-  } catch {
+  } catch (error) {
+    if (!recovering.has(header.format)) throw error;
     return { ...(await decode('none')), warnings: [damageWarning] };
   }
 }

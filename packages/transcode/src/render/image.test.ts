@@ -377,3 +377,21 @@ test('invariant 5: a rendition made alone, or beside others, has the same bytes'
   }
   expect((await sharp(bigger.of('huge.webp')).metadata()).width).toBe(2600);
 });
+
+test.each([
+  [1, 200],
+  [2, 4001],
+  [4001, 2],
+  [1, 1],
+])('a strip of %i x %i is rendered like any other picture', async (width, height) => {
+  const { result } = await render(
+    await quarters(Math.max(2, width), Math.max(2, height)).resize(width, height, { fit: 'fill' }).png().toBuffer(),
+  );
+  expect(result.renditions.map(({ state }) => state)).toEqual(Array(6).fill('ready'));
+  expect(result.thumbhash).not.toBeNull();
+});
+
+test('fault 22: a PNG that was cut off is not completed with what the memory held before', async () => {
+  const png = await quarters(900, 700).png({ compressionLevel: 0 }).toBuffer();
+  await expect(render(png.subarray(0, png.length >> 1))).rejects.toMatchObject({ code: 'corrupt_media' });
+});
