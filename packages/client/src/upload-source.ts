@@ -133,6 +133,8 @@ function openStream(
 /** `ReadableStream.from`, which not every runtime has yet. */
 function streamOf(content: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   if (content instanceof ReadableStream) return content;
+  // A Node stream that fails before it is first read from would end the program; who iterates it hears of it all the same.
+  if ('on' in content && typeof content.on === 'function') content.on('error', () => undefined);
   const iterator = content[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
     {
