@@ -66,7 +66,9 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect(found.stdout).not.toContain(sound.id);
 
     expect(await doctor('--repair')).toMatchObject({ code: 0, stdout: expect.stringContaining('is being made again') });
-    await expect.poll(async () => (await doctor()).code, { timeout: 30_000, interval: 500 }).toBe(0);
+    const states = async () => (await service.client.control.media.get(hurt.id)).renditions.map(({ state }) => state);
+    await expect.poll(states, { timeout: 30_000, interval: 100 }).toEqual(Array(6).fill('ready'));
+    expect((await doctor()).code).toBe(0);
     const after = await deliver(hurt.id, 'small.webp');
     expect(Buffer.from(await after.arrayBuffer()).equals(before)).toBe(true);
     expect((await deliver(hurt.id, 'thumb.webp')).status).toBe(200);

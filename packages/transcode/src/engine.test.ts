@@ -162,10 +162,7 @@ test('fault 22: a photograph that lost its second half is shown with a warning',
   const pixels = Buffer.from(Array.from({ length: 300 * 200 * 3 }, () => noise() * 255));
   const { sharp } = await import('./vips.ts');
   const picture = () => sharp(pixels, { raw: { width: 300, height: 200, channels: 3 } });
-  for (const bytes of [
-    await picture().jpeg().toBuffer(),
-    await picture().gif().toBuffer(),
-  ]) {
+  for (const bytes of [await picture().jpeg().toBuffer(), await picture().gif().toBuffer()]) {
     expect(await outcomeOf(file(bytes.subarray(0, bytes.length / 2)))).toBe('ready with warnings');
   }
 });

@@ -102,7 +102,11 @@ function reread(path: string, limits: EngineLimits): ImageHeader {
 
 function noPicture(error: unknown, path: string): never {
   const reason = error instanceof Error ? (error.message.replaceAll(path, 'the file').split('\n')[0] ?? '') : '';
-  throw new RenderError('corrupt_media', `The picture cannot be decoded: ${reason}`, { cause: error });
+  throw new RenderError(
+    'corrupt_media',
+    `The picture is damaged and cannot be decoded (${reason}). Export it again and upload the new file.`,
+    { cause: error },
+  );
 }
 
 function batchesOf(wanted: readonly PlannedRendition[], header: ImageHeader): Batch[] {
