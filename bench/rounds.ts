@@ -11,6 +11,7 @@ export async function alternate<Names extends string>(
   progress: (message: string) => void,
 ): Promise<Record<Names, number[]>> {
   const entries = Object.entries<Side>(sides) as [Names, Side][];
+  // fromEntries forgets the names that its entries have.
   const measured = Object.fromEntries(entries.map(([name]) => [name, []])) as unknown as Record<Names, number[]>;
   for (const [name, measure] of entries) {
     progress(`warm-up: ${name}`);

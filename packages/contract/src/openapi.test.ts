@@ -29,6 +29,7 @@ it('is a document that generators and reference pages can read: valid under redo
 }, 60_000);
 
 it('tells a reader all seven reads, with the fields of a medium and how long each answer is good', () => {
+  // Read as a stranger would, who knows OpenAPI and not the generator's types.
   const document = openApiDocument('http://example.test') as unknown as {
     paths: Record<string, Record<string, { responses: Record<string, { headers?: Record<string, unknown> }> }>>;
     components: { schemas: Record<string, { properties: object; required: string[] }> };
