@@ -213,6 +213,14 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 4, oldestDueMs: 0 });
       });
 
+      it('are handed out in the order of acceptance, also those of one millisecond', async () => {
+        const ids: string[] = [];
+        for (let i = 0; i < 30; i++) ids.push((await accept(`${i}`)).id);
+        const order: string[] = [];
+        for (const _ of ids) order.push((await claim()).mediaId);
+        expect(order).toEqual(ids);
+      });
+
       it('a lease that is renewed shows it by its beat, without any clock', async () => {
         await accept('a');
         const lease = await claim();

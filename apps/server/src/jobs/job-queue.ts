@@ -1,6 +1,6 @@
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
 export interface Lease {
-  jobId: string;
+  jobId: number;
   mediaId: string;
   /** Unique to this claim. */
   token: string;

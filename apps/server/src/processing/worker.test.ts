@@ -1,8 +1,10 @@
-import { createHash } from 'node:crypto';
+import { execFile } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import {
   createEngine,
   defaultPresets,
@@ -27,6 +29,7 @@ import { createWorker, type Worker, type WorkerParts, type WorkerTiming } from '
 
 const engine = createEngine({ concurrency: 2 });
 afterAll(() => engine.stop());
+type Rendering = ReturnType<Engine['render']>;
 const logger = createLogger('silent');
 /** Quick to make, so that tests are about the worker and not about encoders. */
 const presets = parsePresets([
@@ -96,10 +99,25 @@ const keys = async (prefix = '') => {
   return found.sort();
 };
 /** The engine, with something done around each of its renders. */
-const around = (render: (job: RenderJob, go: () => ReturnType<Engine['render']>) => ReturnType<Engine['render']>) => ({
+const around = (
+  render: (job: RenderJob, go: (changed?: Partial<RenderJob>) => Rendering) => Rendering,
+): Pick<Engine, 'identify' | 'render'> => ({
   identify: engine.identify,
-  render: ((job, options) => render(job, () => engine.render(job, options))) as Engine['render'],
+  render: (job, options) => render(job, (changed) => engine.render({ ...job, ...changed }, options)),
 });
+/**
+ * A render whose process dies by SIGKILL, as it would by a memory error in native code. It reads from a pipe that nobody
+ * writes to, so that it cannot be done before the signal comes, however busy the machine is.
+ */
+async function dyingDecoder(go: (changed: Partial<RenderJob>) => Rendering): Rendering {
+  const path = join(root, `endless-${randomUUID()}`);
+  await promisify(execFile)('mkfifo', [path]);
+  const outcome = go({ path });
+  const hunt = setInterval(() => {
+    for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) process.kill(pid, 'SIGKILL');
+  }, 2);
+  return outcome.finally(() => clearInterval(hunt));
+}
 
 describe('worker', () => {
   it('makes every planned rendition of a medium, byte for byte as recorded, and leaves no scratch behind', async () => {
@@ -211,17 +229,9 @@ describe('worker: what fails', () => {
     const killer = await add(noisePng('killer', 99, 99));
     const next = await add(noisePng('next'));
     let deaths = 0;
-    // The decoder dies by SIGKILL each time, as it would by a memory error in native code.
-    const deadly = around(async (job, go) => {
-      const outcome = go();
-      if (job.source.width !== 99) return outcome;
-      const hunt = setInterval(() => {
-        for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) process.kill(pid, 'SIGKILL');
-      }, 2);
-      return outcome.finally(() => {
-        clearInterval(hunt);
-        deaths++;
-      });
+    const deadly = around((job, go) => {
+      if (job.source.width !== 99) return go();
+      return dyingDecoder(go).finally(() => deaths++);
     });
     startWorker({ engine: deadly });
     await ended(killer.id).toBe('failed');
@@ -239,14 +249,10 @@ describe('worker: what fails', () => {
   it('fault 14: one crash by chance costs nothing: the medium is ready after the second attempt', async () => {
     const { id } = await add(noisePng('a'));
     let first = true;
-    const once = around(async (_, go) => {
-      const outcome = go();
-      if (!first) return outcome;
+    const once = around((_, go) => {
+      if (!first) return go();
       first = false;
-      const hunt = setInterval(() => {
-        for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) process.kill(pid, 'SIGKILL');
-      }, 2);
-      return outcome.finally(() => clearInterval(hunt));
+      return dyingDecoder(go);
     });
     startWorker({ engine: once });
     await ended(id).toBe('ready');

@@ -1,5 +1,4 @@
 import { and, desc, eq, inArray, lt, ne, type SQL, sql } from 'drizzle-orm';
-import { ulid } from 'ulid';
 import { type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
 import { originalKey } from '../../storage/object-store.ts';
 import type {
@@ -36,7 +35,7 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
   const insertJob = (tx: Transaction, mediaId: string, priority: number) =>
     tx
       .insert(jobs)
-      .values({ id: ulid(now()).toLowerCase(), mediaId, priority, dueAtMs: now() })
+      .values({ mediaId, priority, dueAtMs: now() })
       // One that is under way or waiting will do.
       .onConflictDoNothing({ target: jobs.mediaId })
       .run();
@@ -306,7 +305,7 @@ function isReferenced(db: Pick<SqliteDatabase, 'select'>, objectKey: string): bo
 /** Ends a medium's processing for good; the caller holds the transaction and the right to do so. */
 export function failMedium(
   tx: Transaction,
-  ending: { jobId: string; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
+  ending: { jobId: number; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
 ): void {
   tx.update(media)
     .set({

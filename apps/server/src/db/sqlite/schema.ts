@@ -87,7 +87,8 @@ export const mediaRenditions = sqliteTable(
 export const jobs = sqliteTable(
   'jobs',
   {
-    id: text('id').primaryKey(),
+    /** Counts up in the order of acceptance, which no clock gives: of equal priority, the oldest goes first. */
+    id: integer('id').primaryKey({ autoIncrement: true }),
     mediaId: text('media_id')
       .notNull()
       .unique()

@@ -20,7 +20,7 @@ CREATE TABLE `format_proofs` (
 );
 --> statement-breakpoint
 CREATE TABLE `jobs` (
-	`id` text PRIMARY KEY NOT NULL,
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`media_id` text NOT NULL,
 	`priority` integer NOT NULL,
 	`due_at_ms` integer NOT NULL,
