@@ -257,6 +257,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       stopping = true;
     });
     await dataDir.announce({ url });
+    engine.warmUp('identify');
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return { url, stop: stopAll };
   } catch (error) {
@@ -281,6 +282,7 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     logger,
   });
   worker.start();
+  engine.warmUp('render');
   return {
     url: null,
     wake: () => worker.wake(),

@@ -57,6 +57,21 @@ test('a task gets its input, an empty working directory, none of our secrets and
   await expect.poll(() => existsSync(echo.cwd)).toBe(false);
 });
 
+test('a child can be started ahead of its first task, once, and does not keep the program running', async () => {
+  const isolate = hostile({ concurrency: 2 });
+  isolate.warmUp();
+  isolate.warmUp();
+  await expect.poll(() => isolate.stats.pids.length).toBe(1);
+  const [pid] = isolate.stats.pids;
+  isolate.warmUp();
+  const echo = (await isolate.run('echo', {}, limit)) as Echo;
+  expect(echo.pid).toBe(pid);
+  expect(isolate.stats.pids).toEqual([pid]);
+  await isolate.stop();
+  isolate.warmUp();
+  expect(isolate.stats.pids).toEqual([]);
+});
+
 test('children are kept warm, and replaced after their share of tasks', async () => {
   const exits: ChildExit[] = [];
   const isolate = hostile({ tasksPerChild: 3, onChildExit: (exit) => exits.push(exit) });

@@ -76,6 +76,8 @@ export interface IsolateStats {
 
 /** Runs named tasks in child processes that may die alone. */
 export interface Isolate {
+  /** Starts a child ahead of the first task, which then need not wait for it. Does nothing where one is alive. */
+  warmUp(): void;
   run(task: string, input: unknown, options: RunOptions): Promise<unknown>;
   readonly stats: IsolateStats;
   /** Kills the children and fails what waits. */
@@ -258,6 +260,10 @@ export function createIsolate(options: IsolateOptions): Isolate {
   }
 
   return {
+    warmUp() {
+      // What fails here fails again, and is told, when there is a task.
+      if (!stopped && starting === 0 && children.size === 0) start().catch(() => undefined);
+    },
     run(name, input, runOptions) {
       const { promise, resolve, reject } = withResolvers<unknown>();
       const { signal } = runOptions;

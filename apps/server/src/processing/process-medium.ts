@@ -8,6 +8,7 @@ import {
   parseIdentified,
   planRenditions,
   type ReadyRendition,
+  type RenderProgress,
   type RenderResult,
 } from '@mds/transcode';
 import type { MediaRecord, MediaRepository, ProcessingResult, RenditionRecord } from '../db/media-repository.ts';
@@ -27,6 +28,7 @@ export interface ProcessingParts {
 }
 
 type RenditionRow = ProcessingResult['renditions'][number];
+type Made = RenderResult['renditions'][number];
 
 /** Less than this free on the scratch volume counts as full. */
 const SCRATCH_ROOM_BYTES = 16 * 1024 * 1024;
@@ -54,6 +56,8 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     throw new ProcessingError('object_missing', message, { retryable: false });
   }
   const outDir = join(parts.scratchDir, lease.token);
+  /** What was made, on its way into the store while the rest is still being made; by {@link nameOf}. */
+  const storing = new Map<string, Promise<RenditionRow>>();
   try {
     const source = await restoreIdentified(medium, original.path);
     const rows = planRenditions(source, parts.presets).map((planned) => ({
@@ -73,14 +77,12 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     const due = rows.filter(({ planned, row }) => planned.state === 'make' && !standing.has(row.objectKey));
     let rendered = NOTHING_RENDERED;
     if (due.length > 0) {
-      await verifyOriginal(medium, original.path, signal);
-      const plan = due.map(({ planned }) => planned);
-      rendered = await engine.render({ path: original.path, source, plan, outDir }, { signal });
+      rendered = await renderDue(medium, original.path, source, due);
       if (rendered.renditions.some(isOutputFailure)) await requireScratchRoom(parts.scratchDir);
       refuseFruitless(rendered, standing.size, lease);
     }
     const stored = await Promise.all(
-      rows.map(({ row }) => standing.get(row.objectKey) ?? storeRendition(row, rendered, signal)),
+      rows.map(({ row }) => standing.get(row.objectKey) ?? storing.get(nameOf(row)) ?? row),
     );
     await requireObjects(stored);
     const published = await media.publish(lease, {
@@ -91,6 +93,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     if (!published) await dropIfRemoved(medium.id, stored);
     return published;
   } finally {
+    await Promise.allSettled(storing.values());
     await original.release();
     await rm(outDir, { recursive: true, force: true });
   }
@@ -115,11 +118,43 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     return found;
   }
 
-  async function storeRendition(row: RenditionRow, result: RenderResult, stop: AbortSignal): Promise<RenditionRow> {
-    const made = result.renditions.find(({ name, extension }) => name === row.name && extension === row.extension);
-    if (made === undefined || row.objectKey === null) return row;
+  /** Renders while the original is verified, for both take time; nothing is stored before it is known to be sound. */
+  async function renderDue(
+    record: MediaRecord,
+    path: string,
+    source: IdentifiedFile,
+    due: { planned: PlannedRendition; row: RenditionRow }[],
+  ): Promise<RenderResult> {
+    const damaged = new AbortController();
+    const verified = verifyOriginal(record, path, signal);
+    verified.catch((error: unknown) => damaged.abort(error));
+    const rowOf = new Map(due.map(({ row }) => [nameOf(row), row]));
+    const storeSound = async (row: RenditionRow, made: Made) => {
+      await verified;
+      return storeRendition(row, made);
+    };
+    const onProgress = ({ rendition }: RenderProgress) => {
+      const row = rowOf.get(nameOf(rendition));
+      if (row === undefined) return;
+      const stored = storeSound(row, rendition);
+      // Looked at when the render is over.
+      stored.catch(() => undefined);
+      storing.set(nameOf(rendition), stored);
+    };
+    const plan = due.map(({ planned }) => planned);
+    const stop = AbortSignal.any([signal, damaged.signal]);
+    const rendered = await engine
+      .render({ path, source, plan, outDir }, { signal: stop, onProgress })
+      // A damaged original explains whatever the decoder made of it.
+      .catch((error: unknown) => verified.then(() => Promise.reject(error)));
+    await verified;
+    return rendered;
+  }
+
+  async function storeRendition(row: RenditionRow, made: Made): Promise<RenditionRow> {
+    if (row.objectKey === null) return row;
     if (made.state === 'failed') return { ...row, state: 'failed', reason: made.reason };
-    const file = await hashFile(made.path, stop);
+    const file = await hashFile(made.path, signal);
     await store.put(row.objectKey, { path: made.path, ...file });
     return readyRow(row, made, file);
   }
@@ -147,6 +182,9 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     }
   }
 }
+
+/** Name and extension together are unique within a medium's renditions of today's presets. */
+const nameOf = ({ name, extension }: { name: string; extension: string }) => `${name}.${extension}`;
 
 function isOutputFailure(rendition: RenderResult['renditions'][number]): boolean {
   return rendition.state === 'failed' && rendition.code === 'output_failed';

@@ -117,7 +117,7 @@ test('six renditions of a large picture: sizes, formats, a thumbhash, and nothin
 test('a small picture is not enlarged, and equal renditions are encoded once', async () => {
   const { result, of } = await render(await quarters(24, 24).png().toBuffer());
   expect(result.renditions.every((r) => r.state === 'ready' && r.width === 24 && r.height === 24)).toBe(true);
-  expect(of('thumb.webp').equals(of('large.webp'))).toBe(true);
+  expect(of('medium.webp').equals(of('large.webp'))).toBe(true);
 });
 
 test('no rendition carries where and with what the picture was taken', async () => {

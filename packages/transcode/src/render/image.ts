@@ -62,10 +62,9 @@ export async function renderImage(
   const sizes = sizesFrom(base, decodeAt);
 
   const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
-  const finish = (rendition: PlannedRendition, result: ReadyRendition | FailedRendition) => {
-    results.set(rendition, result);
-    const { name, extension } = rendition;
-    options.onProgress?.({ done: results.size, total: wanted.length, name, extension });
+  const finish = (planned: PlannedRendition, rendition: ReadyRendition | FailedRendition) => {
+    results.set(planned, rendition);
+    options.onProgress?.({ done: results.size, total: wanted.length, rendition });
   };
   const encoded = batches.map((batch) =>
     clock(
@@ -179,11 +178,9 @@ async function renderBatch(
   try {
     const place = placeOf(lead);
     const facts = await writeWhole(place, lead, write);
-    finish(lead, ready(lead, place, facts));
-    for (const member of members.slice(1)) {
-      await copyWhole(place, placeOf(member));
-      finish(member, ready(member, placeOf(member), facts));
-    }
+    // Copied before anybody is told of it: who is told may take the file away.
+    for (const member of members) if (member !== lead) await copyWhole(place, placeOf(member));
+    for (const member of members) finish(member, ready(member, placeOf(member), facts));
   } catch (error) {
     const reason = error instanceof Error ? (error.message.replaceAll(outDir, '').split('\n')[0] ?? '') : String(error);
     for (const member of members) {

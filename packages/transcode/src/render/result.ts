@@ -35,10 +35,9 @@ export interface RenderResult {
   readonly timings: Readonly<Record<string, number>>;
 }
 
-/** Told after each rendition. */
+/** Told after each rendition: how far the job is, and what became of this one. Its file may be used, or moved, from here on. */
 export interface RenderProgress {
   readonly done: number;
   readonly total: number;
-  readonly name: string;
-  readonly extension: string;
+  readonly rendition: ReadyRendition | FailedRendition;
 }
