@@ -51,9 +51,13 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     const hints = pause ? [...issues, `Try again in ${pause}.`] : issues;
     return explained(said, EXIT.failed, hints, error.problem);
   }
-  if (error instanceof client.ConfigurationError) return explained(error.message, EXIT.usage);
+  if (error instanceof client.ConfigurationError) {
+    return explained(error.message, EXIT.usage, [
+      `The address ${context.url} is from --url or MDS_URL, the token from --token, MDS_TOKEN or the data folder.`,
+    ]);
+  }
   if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
-  if (error instanceof Error && 'code' in error) return explained(error.message, EXIT.failed);
+  if (error instanceof Error && 'code' in error) return explained(systemSentence(error), EXIT.failed);
   // Nothing that anybody foresaw: where it happened is what helps.
   const trace = error instanceof Error ? (error.stack ?? '').split('\n').slice(1, 8) : [];
   return explained(
@@ -61,6 +65,27 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     EXIT.failed,
     trace.map((line) => line.trim()),
   );
+}
+
+const SYSTEM: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'you may not do this there',
+  EPERM: 'you may not do this there',
+  ENOSPC: 'no room is left on that disk',
+  EDQUOT: 'your share of that disk is used up',
+  EROFS: 'that disk can only be read',
+  ENAMETOOLONG: 'the name is too long',
+  EEXIST: 'it is there already',
+  EMFILE: 'too many files are open',
+};
+
+/** What the operating system refused, in words. */
+export function systemSentence(error: Error & { code?: unknown; path?: unknown }): string {
+  const why = SYSTEM[String(error.code)];
+  if (why === undefined) return error.message;
+  return typeof error.path === 'string' ? `${error.path}: ${why}.` : `${why[0]?.toUpperCase()}${why.slice(1)}.`;
 }
 
 const CONNECTION: Readonly<Record<string, string>> = {

@@ -11,6 +11,7 @@ import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
 import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
 import { EXIT, ReportedError } from './exit-codes.ts';
+import type { Explanation } from './explain-error.ts';
 import type { Io } from './io.ts';
 import { coloursFor, hasColours } from './output/colours.ts';
 import { jsonText } from './output/json.ts';
@@ -22,7 +23,8 @@ import { printable, printableText } from './output/printable.ts';
  * @returns the exit code
  */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
-  const program = createProgram(io);
+  const asJson = asksForJson(argv);
+  const program = createProgram(io, asJson);
   const context = () => createContext(io, program.opts<GlobalOptions>());
   for (const register of [
     registerIngest,
@@ -46,7 +48,12 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     await program.parseAsync(argv, { from: 'user' });
     return EXIT.done;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return EXIT.done;
+      if (asJson)
+        writeJsonError(io, { message: usageMessage(error), hints: ['--help shows how'], exitCode: EXIT.usage });
+      return EXIT.usage;
+    }
     return report(error, io, context());
   }
 }
@@ -59,7 +66,7 @@ async function report(thrown: unknown, io: Io, context: Context): Promise<number
   const { explainError } = await import('./explain-error.ts');
   const { message, hints, exitCode, problem } = await explainError(error, context);
   if (context.json) {
-    io.stderr.write(`${jsonText({ error: { message, hints, exit_code: exitCode, problem } }, 0)}\n`);
+    writeJsonError(io, { message, hints, exitCode, problem });
     return exitCode;
   }
   const colours = coloursFor(io.stderr, io.env);
@@ -68,7 +75,25 @@ async function report(thrown: unknown, io: Io, context: Context): Promise<number
   return exitCode;
 }
 
-function createProgram(io: Io): Command {
+/** Known before the arguments are understood, for they may be wrong. What follows `--` are no options. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return argv.slice(0, end < 0 ? argv.length : end).includes('--json');
+}
+
+function usageMessage({ code, message }: CommanderError): string {
+  return code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '');
+}
+
+function writeJsonError(
+  io: Io,
+  { message, hints, exitCode, problem = null }: Omit<Explanation, 'problem'> & { problem?: unknown },
+): void {
+  io.stderr.write(`${jsonText({ error: { message, hints, exit_code: exitCode, problem } }, 0)}\n`);
+}
+
+/** @param asJson what is wrong with the arguments is then told as JSON, by {@link run} */
+function createProgram(io: Io, asJson: boolean): Command {
   const colours = coloursFor(io.stdout, io.env);
   return new Command('mds')
     .description("The operator's command of the Media Delivery Service.")
@@ -84,9 +109,10 @@ function createProgram(io: Io): Command {
     .configureHelp({ showGlobalOptions: true, styleTitle: (text) => colours.bold(text) })
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
-      writeErr: (text) => io.stderr.write(text),
+      writeErr: (text) => asJson || io.stderr.write(text),
       // What was typed stands in the message, and may have been pasted from anywhere.
       outputError: (text, write) =>
+        asJson ||
         write(`${coloursFor(io.stderr, io.env).red('error:')} ${printableText(text.replace(/^error: /, ''))}`),
       getOutHelpWidth: () => io.stdout.columns || 100,
       getErrHelpWidth: () => io.stderr.columns || 100,

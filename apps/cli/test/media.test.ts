@@ -152,6 +152,14 @@ it('download writes a rendition to a file, whole, and over no file that is there
   expect((await readdir(it.folder)).toSorted()).toEqual([`${id}-large.webp`, 't.webp']);
 });
 
+it('download says where it cannot write, without the name of its temporary file', async () => {
+  await using it = await setUp(1);
+  const { code, stderr } = await it.media(['download', id, 'thumb', '-o', 'nowhere/t.webp']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('nowhere/t.webp: there is no such file or folder.');
+  expect(stderr).not.toMatch(/partial|ENOENT/);
+});
+
 it('download leaves nothing behind where it breaks', async () => {
   await using it = await setUp(1);
   it.service.on(`GET /media/${id}/thumb`, (request, response) => {

@@ -14,7 +14,9 @@ it.each([
   [['ingest'], "missing required argument 'path'"],
   [['ingest', 'x', '--duplicate', 'perhaps'], 'Allowed choices are existing, allow'],
   [['ingest', 'x', '--parallel', '99'], 'from 1 to 16'],
+  [['media', 'list', '--status', 'lost'], 'Allowed choices are queued, processing, ready, failed'],
   [['status', '--url', 'localhost:8080'], 'http:// or https://'],
+  [['status', '--url', 'ftp://x'], 'is from --url or MDS_URL'],
   [['media', 'url', '../../etc/passwd', 'thumb'], 'is not a delivery path'],
   [['media', 'delete', 'med_1', '--token', 't'], 'give --yes to delete'],
 ])('%j is a wrong use, ends with 2 and says what is right', async (args, message) => {
@@ -22,6 +24,17 @@ it.each([
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toContain('error: ');
   expect(stderr).toContain(message);
+});
+
+it.each([
+  [['stauts'], "unknown command 'stauts'"],
+  [['media', 'list', '--limit', '0'], 'from 1 up'],
+  [['media'], 'A command is missing.'],
+])('%j with --json is told as JSON', async (args, message) => {
+  const { code, stdout, stderr } = await mdsHere([...args, '--json']);
+  expect([code, stdout]).toEqual([2, '']);
+  const { error } = JSON.parse(stderr) as { error: { message: string; exit_code: number; problem: unknown } };
+  expect(error).toMatchObject({ message: expect.stringContaining(message), exit_code: 2, problem: null });
 });
 
 it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => {

@@ -90,6 +90,15 @@ describe('the data folder', () => {
     }
   });
 
+  it.runIf(process.platform === 'linux')(
+    'where the system makes no folders is refused, and not tried for ever',
+    async () => {
+      await expect(openDataDir('/proc/mds-data/below', { exclusive: true })).rejects.toThrow(
+        /cannot be used .*MDS_DATA_DIR/,
+      );
+    },
+  );
+
   it.skipIf(process.getuid?.() === 0)('that this user may not write to is refused, saying so', async () => {
     await mkdir(path);
     await chmod(path, 0o500);

@@ -12,7 +12,7 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
 
@@ -113,11 +113,27 @@ export async function openDataDir(path: string, { exclusive }: { exclusive: bool
 async function makeUsable(root: string, folders: string[]): Promise<void> {
   try {
     for (const folder of [root, ...folders]) {
-      await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
+      await makeFolder(folder);
       await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
     }
   } catch (error) {
     throw unusable(root, error);
+  }
+}
+
+/** Not mkdir's `recursive`: where the system gives folders but makes none (/proc), that never comes back. */
+async function makeFolder(path: string): Promise<void> {
+  const make = () =>
+    mkdir(path, { mode: PRIVATE_FOLDER }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  try {
+    await make();
+  } catch (error) {
+    const above = dirname(path);
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || above === path) throw error;
+    await makeFolder(above);
+    await make();
   }
 }
 

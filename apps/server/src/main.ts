@@ -8,8 +8,27 @@ import { UnknownRegionError } from './regions/region-identity.ts';
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
 
+const HELP = `The Media Delivery Service. Settings come from the environment; the most used:
+
+  MDS_PORT, MDS_HOST     where it listens (8080, 127.0.0.1; port 0: any free one)
+  MDS_PUBLIC_URL         base address that clients use
+  MDS_DATA_DIR           where everything is kept (./data)
+  MDS_CONTROL_TOKEN      the operator's token (else made, and kept in the data folder)
+  MDS_REGION             this node's point of presence (fra1)
+  MDS_LOG_LEVEL          info
+
+All of them: docs/configuration.md. It prints one line of JSON when it listens, and stops on SIGTERM or Ctrl-C.
+`;
+
 /** Exit codes: 0 done, 1 failed, 2 the configuration or the data folder needs the operator. */
-async function main(): Promise<void> {
+async function main(argv: readonly string[]): Promise<void> {
+  if (argv.length > 0) {
+    const asked = argv.length === 1 && (argv[0] === '--help' || argv[0] === '-h');
+    const text = asked ? HELP : `There are no arguments but --help: ${argv.join(' ')} means nothing here.\n${HELP}`;
+    (asked ? process.stdout : process.stderr).write(text);
+    process.exitCode = asked ? 0 : 2;
+    return;
+  }
   const config = readConfig(process.env);
   const logger = createLogger(config.logLevel);
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
@@ -61,7 +80,7 @@ async function main(): Promise<void> {
   if (service.url !== null) process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
 }
 
-main().catch((error: unknown) => {
+main(process.argv.slice(2)).catch((error: unknown) => {
   const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError, UnknownRegionError].some(
     (kind) => error instanceof kind,
   );

@@ -1,3 +1,4 @@
+import type { MediaStatus } from '@mds/client';
 import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { DownloadArguments } from '../media/download-media.ts';
@@ -16,7 +17,9 @@ export function registerMedia(program: Command, context: () => Context): void {
     .option('--all', 'every one there is')
     .option('--cursor <cursor>', "go on after an earlier page's next_cursor")
     .option('--detail', "with the operator's view: file names and failures (needs a token)")
-    .addOption(new Option('--status <status>', 'only those in this state (needs a token; implies --detail)'))
+    .addOption(
+      new Option('--status <status>', 'only those in this state (needs a token; implies --detail)').choices(STATES),
+    )
     .addHelpText('after', LIST_HELP)
     .action(async (options: ListArguments) => {
       const { listMedia } = await import('../media/list-media.ts');
@@ -81,6 +84,9 @@ export function registerMedia(program: Command, context: () => Context): void {
       return deleteMedia(context(), ids, options.yes === true);
     });
 }
+
+/** Spelled out here: `mds --help` loads no contract. */
+const STATES = ['queued', 'processing', 'ready', 'failed'] as const satisfies readonly MediaStatus[];
 
 const LIST_HELP = `
 Elsewhere than on a terminal: id, status, type, bytes, WIDTHxHEIGHT, created_at, and

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { Manifest, ManifestRendition } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
+import { systemSentence } from '../explain-error.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { startTransfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
@@ -75,8 +76,13 @@ export async function downloadMedia(
     }
     await rename(partial, target);
   } catch (error) {
-    await rm(partial, { force: true });
-    throw error;
+    await rm(partial, { force: true }).catch(() => undefined);
+    if (!(error instanceof Error && 'path' in error && error.path === partial)) throw error;
+    // The name that it has until it is whole is nobody's concern.
+    throw new CliError(`It cannot be written: ${systemSentence(Object.assign(error, { path }))}`, {
+      cause: error,
+      hints: ['Name another file with -o FILE.'],
+    });
   } finally {
     block.stop();
   }

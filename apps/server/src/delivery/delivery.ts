@@ -11,7 +11,7 @@ import { OPEN_TO_ALL, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import { createResolver, type Resource } from './resolver.ts';
-import { type CacheDecision, respondToOptions, respondWithBody, respondWithoutBody } from './respond.ts';
+import { type CacheDecision, respondWithBody, respondWithoutBody } from './respond.ts';
 import { ObjectDamagedError } from './verified-body.ts';
 
 /** Delivers renditions and manifests of one region. */
@@ -115,11 +115,7 @@ export function createDelivery(deps: {
   return {
     async handle(request, response) {
       const { method, headers } = request;
-      if (method !== 'GET' && method !== 'HEAD') {
-        if (method !== 'OPTIONS') throw methodNotAllowed();
-        respondToOptions(response);
-        return;
-      }
+      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed();
       const path = requestPath(request);
       for (let secondLook = false; ; secondLook = true) {
         const known = resolver.resolve(path);
@@ -197,7 +193,7 @@ function methodNotAllowed(): AppError {
     'method_not_allowed',
     'Renditions can be read with GET and HEAD. Changes go to the control API.',
     {
-      headers: { ...OPEN_TO_ALL, Allow: 'GET, HEAD, OPTIONS' },
+      headers: { ...OPEN_TO_ALL, Allow: 'GET, HEAD' },
     },
   );
 }

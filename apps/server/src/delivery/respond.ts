@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ByteRange } from './byte-ranges.ts';
 import type { FoundObject } from './object-cache.ts';
-import { cacheHeaders, OPEN_TO_ALL, type Representation } from './representation.ts';
+import { cacheHeaders, type Representation } from './representation.ts';
 import { type BodyPart, giveUpWhenStalled, sendFile } from './send-body.ts';
 
 /** From this size a reader in memory is watched: what it does not take stays pinned for it. */
@@ -21,19 +21,6 @@ export function respondWithoutBody(
   const { always, content } = representation.headers;
   const described = status === 200 ? [...content, 'Content-Length', String(representation.bytes)] : [];
   response.writeHead(status, [...described, ...always, ...cacheHeaders(decision.region, decision)]);
-  response.end();
-}
-
-/** The preflight of a page that sends conditions or ranges from another origin. */
-export function respondToOptions(response: ServerResponse): void {
-  response.writeHead(204, {
-    ...OPEN_TO_ALL,
-    Allow: 'GET, HEAD, OPTIONS',
-    'Access-Control-Allow-Methods': 'GET, HEAD',
-    'Access-Control-Allow-Headers':
-      'Accept, Cache-Control, If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id',
-    'Access-Control-Max-Age': '86400',
-  });
   response.end();
 }
 
