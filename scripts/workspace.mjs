@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -54,7 +55,21 @@ export async function ensureInstalled() {
   await pnpm(['install', '--frozen-lockfile', '--reporter=append-only', ...rebuild], {
     stdio: ['ignore', process.env.CI ? 'inherit' : 'ignore', 'inherit'],
   });
+  requireSqlite();
   writeFileSync(STAMP, key);
+}
+
+/** better-sqlite3 for Node 20 is optional, as newer Nodes need none; where it was not compiled, an install says nothing. */
+function requireSqlite() {
+  if (MAJOR >= 22) return;
+  try {
+    const Database = createRequire(`${ROOT}apps/server/package.json`)('better-sqlite3-node20');
+    new Database(':memory:').close();
+  } catch (error) {
+    throw new Error(
+      `better-sqlite3 could not be compiled for Node ${process.versions.node}. Install Python 3, make and a C++ compiler and try again, or use Node 22 or newer, for which it comes compiled. (${error.message.split('\n')[0]})`,
+    );
+  }
 }
 
 /** Runs the pinned pnpm by npx, so that npm is enough; what it runs finds pnpm on its PATH, as turbo wants. */

@@ -14,7 +14,10 @@ interface Sqlite {
   close(): void;
 }
 
-const Database = createRequire(join(root, 'apps/server/package.json'))('better-sqlite3') as new (
+const [nodeMajor = 0] = process.versions.node.split('.').map(Number);
+const Database = createRequire(join(root, 'apps/server/package.json'))(
+  nodeMajor >= 22 ? 'better-sqlite3' : 'better-sqlite3-node20',
+) as new (
   file: string,
 ) => Sqlite;
 const migrations = join(root, 'apps/server/src/db/sqlite/migrations');

@@ -13,8 +13,8 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import Database from 'better-sqlite3';
 import { z } from 'zod';
+import { Database } from './db/sqlite/driver.ts';
 
 /** The folder that holds everything the service keeps, and who may use it. Paths are absolute. */
 export interface DataDir {
@@ -149,8 +149,8 @@ function unusable(root: string, cause: unknown): DataDirError {
  * Takes the lock of a database file that is never written to. The kernel holds it for the process and drops it with the
  * process, whatever ends it, so that no stale lock can keep the service from starting; children do not inherit it.
  */
-async function takeLock(root: string, file: string, ownerFile: string): Promise<Database.Database> {
-  let lock: Database.Database | undefined;
+async function takeLock(root: string, file: string, ownerFile: string): Promise<Database> {
+  let lock: Database | undefined;
   try {
     await (await open(file, 'a', PRIVATE_FILE)).close();
     lock = new Database(file, { timeout: 0 });

@@ -1,7 +1,7 @@
 import { open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Database } from '../db/sqlite/driver.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { type DeliveryFixture, pattern, sha256, startDelivery } from './delivery.fixture.ts';
 

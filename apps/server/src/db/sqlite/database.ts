@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { sql } from 'drizzle-orm';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { Database } from './driver.ts';
 import { versions } from './schema.ts';
 
-export type SqliteDatabase = BetterSQLite3Database & { $client: Database.Database };
+export type SqliteDatabase = BetterSQLite3Database & { $client: Database };
 
 /** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
 const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', import.meta.url));
@@ -27,7 +27,7 @@ export class DatabaseRefusedError extends Error {
  */
 export function openDatabase(file: string): SqliteDatabase {
   const isNew = file === ':memory:' || !existsSync(file);
-  let client: Database.Database;
+  let client: Database;
   try {
     client = new Database(file, { timeout: 10_000 });
   } catch (cause) {
@@ -65,7 +65,7 @@ function damaged(file: string, cause?: unknown): DatabaseRefusedError {
 }
 
 /** Reads the structure of the file without the full content check, whose time grows with the number of rows. */
-function refuseDamaged(client: Database.Database, file: string): void {
+function refuseDamaged(client: Database, file: string): void {
   const pages = client.pragma('page_count', { simple: true }) as number;
   // The whole check while it is quick; beyond that the schema and one row of each table must be readable.
   if (pages < 4096) {
@@ -76,7 +76,7 @@ function refuseDamaged(client: Database.Database, file: string): void {
   for (const table of tables) client.prepare(`SELECT * FROM "${table}" LIMIT 1`).get();
 }
 
-function refuseNewer(client: Database.Database, file: string): void {
+function refuseNewer(client: Database, file: string): void {
   const known = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
   if (!known) {
     const strangers = client.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;

@@ -1,10 +1,10 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { repositoriesConformance } from '../repositories.conformance.ts';
 import { DatabaseRefusedError, openDatabase } from './database.ts';
+import { Database } from './driver.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { openSqliteRepositories } from './open-repositories.ts';
