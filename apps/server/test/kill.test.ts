@@ -100,13 +100,16 @@ async function until(stop: AbortSignal, work: () => Promise<void>): Promise<void
   }
 }
 
+/** Waits until all are ready, or until nothing has become ready for a minute: how long it takes is the machine's matter. */
 async function becomeReady(client: Client, ids: string[]): Promise<Map<string, string>> {
   const states = new Map<string, string>();
-  const deadline = Date.now() + 60_000;
-  while (Date.now() < deadline) {
+  const ready = () => ids.filter((id) => states.get(id) === 'ready').length;
+  let most = -1;
+  for (let deadline = Date.now() + 60_000; Date.now() < deadline && ready() < ids.length; await sleep(200)) {
     for await (const medium of client.media.list({ limit: 100 })) states.set(medium.id, medium.status);
-    if (ids.every((id) => states.get(id) === 'ready')) break;
-    await sleep(200);
+    if (ready() === most) continue;
+    most = ready();
+    deadline = Date.now() + 60_000;
   }
   return states;
 }
