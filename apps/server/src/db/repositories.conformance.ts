@@ -267,10 +267,11 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         const { id } = await accept('a');
         const lease = await claim();
         await repositories.media.start(lease, [row()]);
-        await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 40, reason: 'It crashed.' });
+        await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 1_000, reason: 'It crashed.' });
         expect(await repositories.media.find(id)).toMatchObject({ status: 'queued', attempts: 1 });
         expect(await repositories.jobs.claim('worker-1')).toBeNull();
-        await expect.poll(() => repositories.jobs.claim('worker-1'), { interval: 10 }).toMatchObject({ attempt: 2 });
+        const due = expect.poll(() => repositories.jobs.claim('worker-1'), { interval: 10, timeout: 10_000 });
+        await due.toMatchObject({ attempt: 2 });
       });
 
       it('a medium whose workers keep vanishing fails in the end, and never for a restart of the service', async () => {

@@ -131,8 +131,7 @@ describe('the status document', () => {
     ]);
     await board.start();
     expect(board.document().components).toHaveLength(1);
-    await delay(150);
-    expect(rounds).toBeGreaterThan(2);
+    await expect.poll(() => rounds, { timeout: 10_000 }).toBeGreaterThan(2);
     await board.stop();
     const atStop = rounds;
     await delay(80);
