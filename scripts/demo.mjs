@@ -1,4 +1,4 @@
-// `npm run demo`: the whole service on real pictures, with one command. `-- --once` checks everything and ends.
+// `npm run demo`: the whole service on real pictures, a film and a sound, with one command. `-- --once` checks everything and ends.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,12 @@ const READS = [
   '/api/v1',
   ...['media', 'regions', 'assets', 'status', 'formats', 'renditions'].map((r) => `/api/v1/${r}`),
 ];
+/** What of each kind of medium a browser shows best; HLS in Safari, elsewhere with hls.js or any player. */
+const SHOWN = {
+  image: ['medium.webp'],
+  video: ['mp4.mp4', 'hls.m3u8', 'preview.webp'],
+  audio: ['audio.m4a', 'waveform.webp'],
+};
 const once = process.argv.includes('--once');
 const unknown = process.argv.slice(2).filter((argument) => argument !== '--once');
 const say = (text = '') => process.stdout.write(`${text}\n`);
@@ -89,11 +95,12 @@ async function showAround(service, dataDir) {
 
   const media = await check(url, token);
   say(`\n${bold('Look at them')} (any browser, no token):`);
-  for (const { filename, renditions } of media) {
-    const shown = renditions.find(
-      ({ name, extension, state }) => state === 'ready' && name === 'medium' && extension === 'webp',
+  for (const { filename, kind, renditions } of media) {
+    const ready = renditions.filter(({ state }) => state === 'ready');
+    const shown = SHOWN[kind].flatMap(
+      (path) => ready.find(({ name, extension }) => `${name}.${extension}` === path) ?? [],
     );
-    say(`  ${(filename ?? '').padEnd(22)} ${shown?.url ?? ''}`);
+    for (const [index, { url }] of shown.entries()) say(`  ${(index === 0 ? (filename ?? '') : '').padEnd(22)} ${url}`);
   }
   const [first] = media;
   say(`  ${'all of the first'.padEnd(22)} ${url}/media/${first.id}/manifest.json`);
@@ -102,6 +109,35 @@ async function showAround(service, dataDir) {
   say(
     `\n${bold('API reference')}: ${url}/docs    ${bold('Add a file')}: curl -H "Authorization: Bearer $(cat ${join(dataDir, 'control-token')})" --data-binary @FILE ${url}/control/v1/media\n`,
   );
+}
+
+/** Reads a rendition to its end: a file, or an HLS presentation with all its playlists and segments (RFC 8216). */
+async function deliver(url, get) {
+  const caches = [];
+  const seen = new Set();
+  let bytes = 0;
+  const read = async (address) => {
+    const { pathname } = new URL(address);
+    // A playlist is reached by a short-lived address and by one for ever: the same file.
+    const file = pathname.replace(/\.[0-9a-f]{8}\//, '/');
+    if (seen.has(file)) return null;
+    seen.add(file);
+    const response = await get(address);
+    const body = Buffer.from(await response.arrayBuffer());
+    bytes += body.length;
+    caches.push(response.headers.get('x-cache'));
+    if (pathname.endsWith('.m3u8')) {
+      const attributes = [...body.toString().matchAll(/URI="([^"]+)"/g)].map(([, uri]) => uri);
+      const lines = body
+        .toString()
+        .split('\n')
+        .filter((line) => line !== '' && !line.startsWith('#'));
+      for (const uri of [...attributes, ...lines]) await read(new URL(uri, address).href);
+    }
+    return response.headers.get('content-type');
+  };
+  const contentType = await read(url);
+  return { bytes, contentType, caches };
 }
 
 /** What a user was promised, asked for over HTTP: every medium ready, every rendition delivered, every endpoint true. */
@@ -123,14 +159,12 @@ async function check(url, token) {
     const first = [];
     for (const rendition of medium.renditions.filter(({ state }) => state === 'ready')) {
       for (const again of [false, true]) {
-        const response = await get(rendition.url);
-        const { byteLength } = await response.arrayBuffer();
-        const cache = response.headers.get('x-cache');
-        if (!again) first.push(cache);
-        const right = byteLength === rendition.bytes && response.headers.get('content-type') === rendition.content_type;
-        if (!right || (again && cache !== 'HIT')) {
+        const { bytes, contentType, caches } = await deliver(rendition.url, get);
+        if (!again) first.push(caches[0]);
+        const right = bytes === rendition.bytes && contentType === rendition.content_type;
+        if (!right || (again && caches.some((cache) => cache !== 'HIT'))) {
           throw new Error(
-            `${rendition.url} answered ${byteLength} bytes, ${cache}; ${rendition.bytes} bytes${again ? ' and HIT' : ''} were due.`,
+            `${rendition.url} answered ${bytes} bytes, ${caches}; ${rendition.bytes} bytes${again ? ' and HIT' : ''} were due.`,
           );
         }
       }

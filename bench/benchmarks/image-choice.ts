@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultPresets } from '@mds/transcode';
 import { defineBenchmark, type Table } from '../benchmark.ts';
 import { type GalleryPicture, gallery } from '../pictures/gallery.ts';
+import { imagePresets } from '../pictures/image-presets.ts';
 import { createScorer, problemsOf, type Score } from '../quality/score.ts';
 import { alternate } from '../rounds.ts';
 import { openRenderer } from '../sides/open-renderer.ts';
@@ -48,7 +48,7 @@ export default defineBenchmark({
             source: picture.path,
             size: picture.size,
             outDir: folderOf(name, picture),
-            presets: defaultPresets,
+            presets: imagePresets,
           };
           ms += await sides[name].render(request);
         }
@@ -68,7 +68,7 @@ export default defineBenchmark({
       const scorer = createScorer();
       for (const picture of pictures) {
         progress(`scoring ${picture.name}`);
-        for (const preset of defaultPresets) {
+        for (const preset of imagePresets) {
           for (const name of ['ours', 'ipx', 'sharp'] as const) {
             const background = name === 'ours' ? '#ffffff' : sharpBackground;
             const score = await scorer.score(picture.path, preset, folderOf(name, picture), background);
@@ -133,7 +133,7 @@ function formatTables(scores: Record<string, Score[]>): Table[] {
 
 /** Where a mean hides a loser: bytes and SSIM of every picture. */
 function pictureTable(pictures: readonly GalleryPicture[], scores: Record<string, Score[]>): Table {
-  const per = defaultPresets.length;
+  const per = imagePresets.length;
   const rows = pictures.map(({ name }, index) => {
     const cells = Object.values(scores).flatMap((list) => {
       const { bytes, ssim } = totals(list.slice(index * per, (index + 1) * per));

@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultPresets } from '@mds/transcode';
 import { defineBenchmark, type RunContext, type Table } from '../benchmark.ts';
+import { imagePresets } from '../pictures/image-presets.ts';
 import { twelveMegapixelSize, twelveMegapixels } from '../pictures/twelve-megapixels.ts';
 import { createScorer, problemsOf } from '../quality/score.ts';
 import { alternate } from '../rounds.ts';
@@ -40,7 +40,7 @@ export default defineBenchmark({
     try {
       for (const name of names) await mkdir(join(scratch, name), { recursive: true });
       const render = (name: Name, source: string) =>
-        sides[name].render({ source, size: twelveMegapixelSize, outDir: join(scratch, name), presets: defaultPresets });
+        sides[name].render({ source, size: twelveMegapixelSize, outDir: join(scratch, name), presets: imagePresets });
       const each = (work: (name: Name) => Promise<number>) => ({
         ours: () => work('ours'),
         'ours, isolated': () => work('ours, isolated'),
@@ -74,7 +74,7 @@ export default defineBenchmark({
         tables: [timesTable('one image', one, 1), timesTable(`${count} images in a row, per image`, row, count)],
         problems,
         notes: [
-          `Six outputs: ${defaultPresets.map(({ name, extension }) => `${name}.${extension}`).join(', ')}.`,
+          `Six outputs: ${imagePresets.map(({ name, extension }) => `${name}.${extension}`).join(', ')}.`,
           `sharp ran with the number of libvips threads that was faster here: ${loopThreads ?? 'its default'} in a loop, ${allThreads ?? 'its default'} all at once.`,
           'Our time includes identifying the file, a thumbhash and reading back every output; goals are judged in one process, as sharp runs. "isolated" is how the service runs it.',
         ],
@@ -99,7 +99,7 @@ async function fasterThreads(
 ): Promise<number | null> {
   const cores = availableParallelism();
   const [own, all] = [await openSharp(order, null), await openSharp(order, cores)];
-  const request = { source: picture, size: twelveMegapixelSize, outDir, presets: defaultPresets };
+  const request = { source: picture, size: twelveMegapixelSize, outDir, presets: imagePresets };
   const times = await alternate({ own: () => own.render(request), all: () => all.render(request) }, 3, (message) =>
     progress(`threads for ${order}: ${message}`),
   );
@@ -111,7 +111,7 @@ async function fasterThreads(
 async function compareOutputs(source: string, names: readonly string[], scratch: string): Promise<string[]> {
   const scorer = createScorer();
   const problems: string[] = [];
-  for (const preset of defaultPresets) {
+  for (const preset of imagePresets) {
     const scores = new Map<string, number>();
     for (const name of names) {
       const score = await scorer.score(source, preset, join(scratch, name));

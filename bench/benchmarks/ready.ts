@@ -5,8 +5,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defaultPresets } from '@mds/transcode';
 import { defineBenchmark } from '../benchmark.ts';
+import { imagePresets } from '../pictures/image-presets.ts';
 import { twelveMegapixelSize, twelveMegapixels } from '../pictures/twelve-megapixels.ts';
 import { alternate } from '../rounds.ts';
 import { builtService, type RunningService, startService } from '../service/start-service.ts';
@@ -38,7 +38,7 @@ export default defineBenchmark({
       const times = await alternate(
         {
           ready: () => uploadUntilReady(service, token, unlikeAnyOther(picture), problems),
-          rendering: () => engine.render({ source, size: twelveMegapixelSize, outDir, presets: defaultPresets }),
+          rendering: () => engine.render({ source, size: twelveMegapixelSize, outDir, presets: imagePresets }),
         },
         rounds,
         progress,
@@ -102,7 +102,7 @@ async function uploadUntilReady(
     if (status === 'ready') {
       const ms = performance.now() - start;
       const ready = renditions.filter(({ state }) => state === 'ready').length;
-      if (ready !== defaultPresets.length) problems.push(`${id} is ready with ${ready} renditions`);
+      if (ready !== imagePresets.length) problems.push(`${id} is ready with ${ready} renditions`);
       return ms;
     }
     if (status === 'failed')

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Preset } from '@mds/transcode';
 import sharp from 'sharp';
+import type { ImagePreset } from '../pictures/image-presets.ts';
 import { fileName, fitInside, type Size } from '../sides/renderer.ts';
 import { lumaOf, referenceLuma } from './luma.ts';
 import { type Luma, ssim } from './ssim.ts';
@@ -9,7 +9,7 @@ import { type Luma, ssim } from './ssim.ts';
 /** One output as it came out. */
 export interface Score {
   readonly file: string;
-  readonly container: Preset['container'];
+  readonly container: ImagePreset['container'];
   readonly bytes: number;
   readonly width: number;
   readonly height: number;
@@ -30,7 +30,7 @@ export function createScorer() {
      * @param background what transparent parts are laid over in formats that have none: each side's own choice, which is a
      * matter of taste and not of quality
      */
-    async score(source: string, preset: Preset, outDir: string, background = '#ffffff'): Promise<Score> {
+    async score(source: string, preset: ImagePreset, outDir: string, background = '#ffffff'): Promise<Score> {
       const file = fileName(preset);
       const path = join(outDir, file);
       const { width, height } = await sharp(path).metadata();
@@ -45,7 +45,7 @@ export function createScorer() {
 }
 
 /** What is wrong with an output of `source` that was to fit into the preset's box; empty where nothing is. */
-export function problemsOf(side: string, score: Score, source: Size, preset: Preset): string[] {
+export function problemsOf(side: string, score: Score, source: Size, preset: ImagePreset): string[] {
   const expected = fitInside(source, preset);
   const problems: string[] = [];
   if (Math.abs(score.width - expected.width) > 1 || Math.abs(score.height - expected.height) > 1) {

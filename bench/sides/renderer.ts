@@ -1,4 +1,4 @@
-import type { Preset } from '@mds/transcode';
+import type { ImagePreset } from '../pictures/image-presets.ts';
 
 export interface Size {
   readonly width: number;
@@ -11,7 +11,7 @@ export interface RenderRequest {
   /** The source's size as displayed. */
   readonly size: Size;
   readonly outDir: string;
-  readonly presets: readonly Preset[];
+  readonly presets: readonly ImagePreset[];
 }
 
 /** What the two ends of a renderer's process say to each other. */
@@ -21,12 +21,12 @@ export type RendererMessage = { ready: true } | { ms: number } | { error: string
 export type Render = (request: RenderRequest) => Promise<void>;
 
 /** Name of a preset's output. */
-export function fileName({ name, extension }: Preset): string {
+export function fileName({ name, extension }: ImagePreset): string {
   return `${name}.${extension}`;
 }
 
 /** The size that an output must have: within the preset's box, shape kept, never enlarged. */
-export function fitInside(size: Size, { width, height }: Preset): Size {
+export function fitInside(size: Size, { width, height }: ImagePreset): Size {
   const scale = Math.min(1, (width ?? size.width) / size.width, (height ?? size.height) / size.height);
   return { width: Math.max(1, Math.round(size.width * scale)), height: Math.max(1, Math.round(size.height * scale)) };
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Preset } from '@mds/transcode';
 import sharp, { type Sharp } from 'sharp';
+import type { ImagePreset } from '../pictures/image-presets.ts';
 import { fileName, fitInside, serveRenderer } from './renderer.ts';
 
 /**
@@ -18,7 +18,7 @@ const { values } = parseArgs({
 if (values.threads) sharp.concurrency(Number(values.threads));
 
 serveRenderer(async ({ source, size, outDir, presets }) => {
-  const make = (preset: Preset) => {
+  const make = (preset: ImagePreset) => {
     const { width, height } = fitInside(size, preset);
     // `fill` to the exact size: with `inside`, sharp scales both ways alike and drops the fraction of a pixel that is over.
     const resized = sharp(source).autoOrient().resize(width, height, { fit: 'fill' });
@@ -30,7 +30,7 @@ serveRenderer(async ({ source, size, outDir, presets }) => {
   else for (const preset of presets) await make(preset);
 });
 
-function withEqualSettings(picture: Sharp, preset: Preset): Sharp {
+function withEqualSettings(picture: Sharp, preset: ImagePreset): Sharp {
   switch (preset.container) {
     case 'webp':
       return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });

@@ -9,8 +9,12 @@ const light = ramp([
   [1, colour('#c03aa6')],
 ]);
 
-/** Northern lights over a snowy fell. Returns 8-bit sRGB, three bytes a pixel. */
-export function paintAurora({ width, height, seed = 5 }) {
+/**
+ * Northern lights over a snowy fell. Returns 8-bit sRGB, three bytes a pixel.
+ * @param {{ width: number, height: number, seed?: number, seconds?: number, grain?: number, exposure?: number }} options
+ *   `seconds`: the curtains drift as time goes on
+ */
+export function paintAurora({ width, height, seed = 5, seconds = 0, grain = 1.2, exposure = 1.15 }) {
   const canvas = createCanvas(width, height);
   const noise = createNoise(seed);
   const random = createRandom(seed);
@@ -26,22 +30,22 @@ export function paintAurora({ width, height, seed = 5 }) {
     shine(canvas, x, y, mix(colour('#ffe0c0'), colour('#cfe0ff'), random()), 0.05 + 1.4 * random() ** 10);
   }
   // Farther curtains hang lower, are smaller and fainter.
-  for (const [index, far] of [0.9, 0.55, 0.18].entries()) paintCurtain(canvas, noise, index, far);
+  for (const [index, far] of [0.9, 0.55, 0.18].entries()) paintCurtain(canvas, noise, { index, far, seconds });
   paintFells(canvas, noise);
-  return develop(canvas, { exposure: 1.15, grain: 1.2, vignette: 0.5, seed });
+  return develop(canvas, { exposure, grain, vignette: 0.5, seed });
 }
 
 /** One curtain: a folded line along the ground, seen from below; rays rise from it and fade. */
-function paintCurtain(canvas, noise, index, far) {
+function paintCurtain(canvas, noise, { index, far, seconds }) {
   const { width, height } = canvas;
   const folds = 2600;
   for (let i = 0; i < folds; i++) {
     const along = i / folds;
-    const drift = noise.fbm(along * 3.2 + index * 17, 4 + index, 4);
+    const drift = noise.fbm(along * 3.2 + index * 17, 4 + index + seconds * 0.05, 4);
     const x = (along * 1.5 - 0.25 + 0.085 * Math.sin(along * 9 + index * 2.1) + 0.1 * drift) * width;
     const foot = height * (0.4 + 0.3 * far + 0.12 * Math.sin(along * 6.5 + index * 1.9) + 0.16 * drift);
-    const streak = clamp(0.5 + 0.9 * noise.fbm(along * 110 + index * 31, 7, 5));
-    const patch = smoothstep(-0.3, 0.38, noise.fbm(along * 6 + index * 13, 11, 3));
+    const streak = clamp(0.5 + 0.9 * noise.fbm(along * 110 + index * 31 + seconds * 0.9, 7 + seconds * 0.12, 5));
+    const patch = smoothstep(-0.3, 0.38, noise.fbm(along * 6 + index * 13 - seconds * 0.16, 11 + seconds * 0.07, 3));
     const tall = height * (0.16 + 0.42 * streak * (1 - far * 0.4) + 0.2 * patch);
     const strength = (0.012 + 0.11 * patch * (0.25 + streak)) * (1.05 - 0.5 * far);
     const half = (width / 1600) * (2.2 + 2.2 * streak);

@@ -1,7 +1,8 @@
-// Paints the sample pictures that `npm run demo` ingests: node scripts/paint-samples/generate.mjs [NAME…]
+// Makes the samples that `npm run demo` ingests: node scripts/paint-samples/generate.mjs [NAME…]
 // Seeded, so that the same versions of the encoders write the same bytes. The results are committed; nobody needs to run
-// this but whoever changes a picture. `heif-enc` (libheif) is needed for the HEIC alone.
-import { execFile } from 'node:child_process';
+// this but whoever changes a sample. `heif-enc` (libheif) is needed for the HEIC, `ffmpeg` for the film and the sound.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { paintAurora } from './aurora.mjs';
+import { composeChimes } from './chimes.mjs';
 import { paintCity } from './city.mjs';
 import { drawBadge, drawLoaderFrame, drawPoster } from './drawings.mjs';
 import { paintDunes } from './dunes.mjs';
@@ -23,6 +25,29 @@ const at = (/** @type {string} */ name) => join(folder, name);
 /** Pixels as a sharp image. */
 function picture(paint, width, height) {
   return sharp(paint({ width, height }), { raw: { width, height, channels: 3 } });
+}
+
+/** Runs ffmpeg, feeding it pieces as fast as it takes them. */
+async function encode(args, pieces) {
+  const ffmpeg = spawn('ffmpeg', ['-hide_banner', '-loglevel', 'error', '-y', ...args], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  const ended = once(ffmpeg, 'exit');
+  for (const piece of pieces) if (!ffmpeg.stdin.write(piece)) await once(ffmpeg.stdin, 'drain');
+  ffmpeg.stdin.end();
+  const [code] = await ended;
+  if (code !== 0) throw new Error(`ffmpeg ended with ${code}.`);
+}
+
+const film = { width: 1280, height: 720, frameRate: 24, seconds: 8 };
+
+/** Northern lights that fade in out of the dark: a poster must not be taken from the beginning. */
+function* filmFrames({ width, height, frameRate, seconds }) {
+  for (let frame = 0; frame < frameRate * seconds; frame++) {
+    const at = frame / frameRate;
+    const exposure = 1.15 * Math.min(1, Math.max(0, at - 0.4)) ** 1.5;
+    yield paintAurora({ width, height, seconds: at, grain: 0, exposure });
+  }
 }
 
 const samples = {
@@ -61,6 +86,36 @@ const samples = {
       .toFile(file);
   },
   'badge.svg': (file) => writeFile(file, drawBadge()),
+  'northern-lights.mp4': async (file) => {
+    const scratch = await mkdtemp(join(tmpdir(), 'mds-samples-'));
+    try {
+      const { sampleRate, channels, seconds, pcm } = composeChimes({ seconds: film.seconds, seed: 3 });
+      const sound = join(scratch, 'sound.raw');
+      await writeFile(sound, pcm);
+      await encode(
+        [
+          ...['-f', 'rawvideo', '-pix_fmt', 'rgb24', '-s', `${film.width}x${film.height}`, '-r', `${film.frameRate}`],
+          ...['-i', 'pipe:0'],
+          ...['-f', 's16le', '-ar', `${sampleRate}`, '-ac', `${channels}`, '-i', sound, '-t', `${seconds}`],
+          ...['-c:v', 'libx264', '-preset', 'veryslow', '-crf', '25', '-pix_fmt', 'yuv420p', '-g', '96'],
+          ...['-c:a', 'aac', '-b:a', '96k', '-movflags', '+faststart', '-fflags', '+bitexact'],
+          file,
+        ],
+        filmFrames(film),
+      );
+    } finally {
+      await rm(scratch, { recursive: true });
+    }
+  },
+  'chimes.flac': (file) => {
+    const { sampleRate, channels, pcm } = composeChimes({ seconds: 12, seed: 7 });
+    const format = ['-f', 's16le', '-ar', `${sampleRate}`, '-ac', `${channels}`];
+    const tags = ['-metadata', 'title=Chimes', '-metadata', 'artist=Media Delivery Service'];
+    return encode(
+      [...format, '-i', 'pipe:0', '-compression_level', '12', ...tags, '-fflags', '+bitexact', file],
+      [pcm],
+    );
+  },
   'dunes.heic': async (file) => {
     const scratch = await mkdtemp(join(tmpdir(), 'mds-samples-'));
     try {

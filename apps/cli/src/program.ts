@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { registerApi } from './commands/api.ts';
 import { registerAssets } from './commands/assets.ts';
 import { registerDoctor } from './commands/doctor.ts';
+import { registerEvents } from './commands/events.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
 import { registerMedia } from './commands/media.ts';
@@ -29,6 +30,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   for (const register of [
     registerIngest,
     registerMedia,
+    registerEvents,
     registerAssets,
     registerRegions,
     registerStatus,
@@ -134,7 +136,7 @@ Exit codes:
   0 done   1 failed   2 wrong usage   3 not found   4 not authorised   130 interrupted
 
 Examples:
-  mds ingest --wait photos/ lake.jpg
+  mds ingest --wait photos/ lake.jpg clip.mp4
   mds media list --limit 100 | cut -f1
   mds media download med_01k0c4s6q8y2v4w6x8z0a2c4e6 thumb -o thumb.webp
 `;

@@ -2,7 +2,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { change, type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
@@ -173,4 +173,63 @@ it('draws how far it is on a terminal, within its width, and leaves nothing of i
     /^created {3}med_\w{26} +9\.0 MB {2}ready {3}big\.mp4\ncreated {3}med_\w{26} +1 B {2}ready {3}in\/a\.jpg\n$/,
   );
   expect(frames.at(-1)).toBe('2 files: 2 created\n');
+});
+
+it('--wait shows a bar for each file while it is processed, and one line for each at the end', async () => {
+  await using it = await setUp();
+  it.service.hasEvents = true;
+  await writeFile(join(it.folder, 'clip.mp4'), 'clip');
+  const running = it.ingest(['--wait', '--parallel', '2', 'clip.mp4', 'in/a.jpg'], { terminal: 80 });
+  await expect.poll(() => it.service.listeners.size).toBe(1);
+  await expect.poll(() => it.service.media.length).toBe(2);
+  for (const { id } of it.service.media) await change(it.service, id, 'processing', 0.1);
+  const [clip, picture] = ['clip.mp4', 'a.jpg'].map((name) =>
+    it.service.media.find(({ filename }) => filename === name),
+  );
+  if (!clip || !picture) throw new Error('Both should be there');
+  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.424 } });
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  await change(it.service, picture.id, 'ready');
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.87 } });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await change(it.service, clip.id, 'ready');
+  const { code, stdout, stderr } = await running;
+  expect(code).toBe(0);
+  const frames = plain(stderr).split('\x1b[J');
+  expect(frames.some((it) => /clip\.mp4 +━+─+ +42% {2}processing.*\n.*a\.jpg +━+─+ +10% {2}processing/.test(it))).toBe(
+    true,
+  );
+  expect(frames.some((it) => /clip\.mp4 +━+─+ +87% {2}processing/.test(it) && !it.includes('a.jpg'))).toBe(true);
+  expect(plain(stdout).split('\n')).toEqual([
+    expect.stringMatching(/^created {3}med_\w+ +1 B {2}ready {3}in\/a\.jpg$/),
+    expect.stringMatching(/^created {3}med_\w+ +4 B {2}ready {3}clip\.mp4$/),
+    '',
+  ]);
+  // Asked for when something happened, and not again and again: twice at the start, then at each of two changes.
+  const asked = it.service.requests.filter((line) => line === `GET /control/v1/media/${clip.id}`).length;
+  expect(asked).toBeLessThanOrEqual(4);
+});
+
+it('--wait without a terminal prints a line for each file and nothing of the way there', async () => {
+  await using it = await setUp();
+  it.service.hasEvents = true;
+  const running = it.ingest(['--wait', 'in/a.jpg']);
+  await expect.poll(() => it.service.listeners.size).toBe(1);
+  const [made] = it.service.media;
+  await change(it.service, made?.id ?? '', 'processing', 0.5);
+  await change(it.service, made?.id ?? '', 'ready');
+  expect(await running).toEqual({
+    code: 0,
+    stdout: `${made?.id}\tcreated\tready\tin/a.jpg\t\n`,
+    stderr: '1 file: 1 created\n',
+  });
+});
+
+it('--wait says on a terminal where to read on when processing failed', async () => {
+  await using it = await setUp();
+  await writeFile(join(it.folder, 'broken.jpg'), 'x');
+  const { code, stderr } = await it.ingest(['--wait', 'broken.jpg'], { terminal: 80 });
+  expect(code).toBe(1);
+  expect(plain(stderr)).toContain(`What was tried: mds media explain ${it.service.media[0]?.id}\n`);
 });

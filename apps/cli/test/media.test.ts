@@ -1,8 +1,12 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { MediaDetail, MediaRendition } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { medium, startService, TOKEN } from './scripted-service.ts';
+import { change, medium, sendJson, startService, TOKEN } from './scripted-service.ts';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
+const CURSOR_UP = /\x1b\[(\d+)F/g;
 
 async function setUp(count = 3) {
   const service = await startService();
@@ -123,7 +127,7 @@ it('get shows what is known, and every rendition', async () => {
   expect(text).toMatch(/^thumb\.webp +ready +3\.2 kB +320x240 +\/media\/.*\/thumb\.webp$/m);
   const lines = (await it.media(['get', id])).stdout.split('\n');
   expect(lines).toContain('bytes\t2400000');
-  expect(lines).toContain(`rendition\tthumb.webp\tready\t3200\t320x240\t/media/${id}/thumb.webp`);
+  expect(lines).toContain(`rendition\tthumb.webp\tready\t3200\t320x240\t/media/${id}/thumb.webp\t1`);
   expect(JSON.parse((await it.media(['get', id, '--json'])).stdout)).toEqual(it.service.media[0]);
 });
 
@@ -224,4 +228,134 @@ it('Ctrl-C at the question deletes nothing', async () => {
   expect(code).toBe(130);
   expect(plain(stderr)).toMatch(/\[y\/N\] .*error: Interrupted\.\n$/s);
   expect(it.service.media).toHaveLength(1);
+});
+
+it('retry --wait shows how far they are, and tells how each ended in the order they were named', async () => {
+  await using it = await setUp(3);
+  it.service.hasEvents = true;
+  for (const found of it.service.media.slice(0, 2)) Object.assign(found, { status: 'failed' });
+  const running = it.media(['retry', '--wait', id, medium(3).id, medium(2).id], { terminal: 80 });
+  await expect
+    .poll(() => it.service.requests.filter((line) => line.startsWith('GET /control/v1/media/')).length)
+    .toBe(4);
+  await change(it.service, id, 'processing', 0.33);
+  await change(it.service, medium(2).id, 'processing');
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  await change(it.service, id, 'ready');
+  await new Promise((resolve) => setTimeout(resolve, 250));
+  await change(it.service, medium(2).id, 'failed');
+  const { code, stdout, stderr } = await running;
+  expect(plain(stdout)).toBe(`${id}  ready\n`);
+  expect(plain(stderr)).toMatch(/…\w+ +━+─+ +33% {2}processing/);
+  expect(plain(stderr)).toContain(
+    `failed  ${medium(2).id}: ${medium(2).id} failed: corrupt_media: The file is damaged.`,
+  );
+  expect(plain(stderr)).toContain(`failed  ${medium(3).id}: ${medium(3).id} is ready. (state_conflict, request req-1)`);
+  expect(plain(stderr)).toContain('error: 2 of 3 failed.');
+  // Every line of progress that was drawn was taken away again: what stays are two failures and the error.
+  const up = [...stderr.matchAll(CURSOR_UP)].reduce((sum, [, rows]) => sum + Number(rows), 0);
+  expect(stderr.split('\n').length - 1 - up).toBe(3);
+  for (const frame of plain(stderr).split('\x1b[J').slice(1))
+    expect(frame).not.toMatch(/processing.*\n.*failed {2}med_/s);
+  expect(code).toBe(1);
+});
+
+it('retry --wait of a ready medium waits for its renditions that are made again', async () => {
+  await using it = await setUp(1);
+  it.service.hasEvents = true;
+  const [found] = it.service.media;
+  const [first] = found?.renditions ?? [];
+  if (!found || !first) throw new Error('There should be a medium with a rendition');
+  it.service.on('POST', (_, response) => {
+    first.state = 'pending';
+    sendJson(response, 202, found);
+  });
+  const running = it.media(['retry', '--wait', id]);
+  await expect.poll(() => it.service.requests.filter((line) => line === `GET /control/v1/media/${id}`).length).toBe(2);
+  first.state = 'ready';
+  await change(it.service, id, 'ready');
+  expect(await running).toEqual({ code: 0, stdout: `${id}\tready\n`, stderr: '' });
+});
+
+/** A video of 12.3 seconds with all that is made of one. */
+function video(change: Partial<MediaDetail> = {}): MediaDetail {
+  const rendition = (name: string, extension: string, content_type: string, rest: Partial<MediaRendition> = {}) => ({
+    ...{ name, extension, content_type, revision: '0a1b2c3d', state: 'ready' as const, reason: null },
+    ...{ bytes: 4_000, files: 1, width: 1280, height: 720 },
+    ...{ url: `/media/${id}/${name}.${extension}`, immutable_url: `/media/${id}/${name}.0a1b2c3d.${extension}` },
+    ...rest,
+  });
+  const hls = { url: `/media/${id}/hls/master.m3u8`, immutable_url: `/media/${id}/hls.0a1b2c3d/master.m3u8` };
+  return medium(1, {
+    ...{ kind: 'video', content_type: 'video/mp4', filename: 'clip.mp4', duration: 12.3, codecs: ['h264', 'aac'] },
+    renditions: [
+      rendition('hls', 'm3u8', 'application/vnd.apple.mpegurl', { ...hls, bytes: 12_300_000, files: 34 }),
+      rendition('mp4', 'mp4', 'video/mp4'),
+      rendition('poster', 'jpg', 'image/jpeg', { bytes: 800 }),
+    ],
+    ...change,
+  });
+}
+
+it('list and get show how long a video plays, how far its processing is, and of how many files its stream consists', async () => {
+  await using it = await setUp(0);
+  it.service.hasEvents = true;
+  it.service.media.push(video({ status: 'processing', progress: 0.429 }), medium(2));
+  const list = plain((await it.media(['list', '--detail'], { terminal: 120 })).stdout).split('\n');
+  expect(list[1]).toMatch(/^med_\w+ {2}processing 42% {2}video\/mp4 .* 0:12 {2}clip\.mp4$/);
+  expect(list[2]).toMatch(/^med_\w+ {2}ready {11}image\/jpeg .* - {2}photo-2\.jpg$/);
+  const lines = (await it.media(['list', '--detail'])).stdout.split('\n');
+  expect(lines[0]?.split('\t').slice(5)).toEqual([it.service.media[0]?.created_at, 'clip.mp4', '12.3', '0.429']);
+  expect(lines[1]?.split('\t').slice(6)).toEqual(['photo-2.jpg', '', '']);
+
+  const text = plain((await it.media(['get', id], { terminal: 100 })).stdout);
+  expect(text).toMatch(/^status +processing 42%$/m);
+  expect(text).toMatch(/^type +video\/mp4, 2\.4 MB, 4032x3024, 0:12$/m);
+  expect(text).toMatch(/^RENDITION +STATE +SIZE +PIXELS +FILES +ADDRESS OR REASON$/m);
+  expect(text).toMatch(/^hls\.m3u8 +ready +12\.3 MB +1280x720 +34 +\/media\/.*\/hls\/master\.m3u8$/m);
+  const facts = (await it.media(['get', id])).stdout.split('\n');
+  expect(facts).toContain('progress\t0.429');
+  expect(facts).toContain(`rendition\thls.m3u8\tready\t12300000\t1280x720\t/media/${id}/hls/master.m3u8\t34`);
+});
+
+it('shows media of a service that does not say how far it is', async () => {
+  await using it = await setUp(1);
+  it.service.on(`GET /control/v1/media/${id}`, (_, response) => {
+    const { progress: _p, renditions, ...older } = medium(1, { status: 'processing' });
+    sendJson(response, 200, { ...older, renditions: renditions.map(({ files: _f, ...rest }) => rest) });
+  });
+  expect(plain((await it.media(['get', id], { terminal: 100 })).stdout)).toMatch(/^status +processing$/m);
+});
+
+it('url of a stream is that of the playlist that a player opens', async () => {
+  await using it = await setUp(0);
+  const base = `${it.service.url}/media/${id}`;
+  expect((await it.media(['url', id, 'hls'])).stdout).toBe(`${base}/hls/master.m3u8\n`);
+  expect((await it.media(['url', id, 'hls', '--revision', '0a1b2c3d'])).stdout).toBe(
+    `${base}/hls.0a1b2c3d/master.m3u8\n`,
+  );
+  expect((await it.media(['url', id, 'mp4'])).stdout).toBe(`${base}/mp4.mp4\n`);
+});
+
+it('download of a stream says how to play it or to write it to a file, with its address', async () => {
+  await using it = await setUp(0);
+  it.service.media.push(video());
+  const { code, stdout, stderr } = await it.media(['download', id, 'hls']);
+  const url = `${it.service.url}/media/${id}/hls/master.m3u8`;
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr.split('\n')).toEqual([
+    'error: hls is a stream of many files, made to be played and not to be downloaded.',
+    `  Give its address to a player: ${url}`,
+    `  Or have ffmpeg write it to one file: ffmpeg -i ${url} -c copy ${id}.mp4`,
+    `  What can be downloaded: mds media download ${id} mp4`,
+    '',
+  ]);
+  expect((await it.media(['download', id])).stdout).toBe(`${id}-mp4.mp4\n`);
+  const [hls, , poster] = it.service.media[0]?.renditions ?? [];
+  if (!hls || !poster) throw new Error('There should be both');
+  it.service.media[0] = video({ kind: 'audio', renditions: [hls, { ...poster, name: 'waveform' }] });
+  expect((await it.media(['download', id])).stdout).toBe(`${id}-waveform.jpg\n`);
+  it.service.media[0] = video({ kind: 'audio', renditions: [hls] });
+  expect((await it.media(['download', id])).stderr).toContain('a stream of many files');
+  expect((await readdir(it.folder)).toSorted()).toEqual([`${id}-mp4.mp4`, `${id}-waveform.jpg`]);
 });

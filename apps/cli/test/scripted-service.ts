@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Manifest, MediaDetail, Problem, ProblemCode } from '@mds/client';
+import type { Event, Manifest, MediaDetail, MediaExplanation, Problem, ProblemCode } from '@mds/client';
 
 /** The operator's token of every scripted service. */
 export const TOKEN = 'operator-token-1';
@@ -21,6 +21,14 @@ export interface ScriptedService extends AsyncDisposable {
   on(prefix: string, handler: Handler): void;
   /** Polls that a new medium takes to become ready. */
   pollsUntilReady: number;
+  /** What is answered for `explain`, by the medium's id. */
+  explanations: Map<string, MediaExplanation>;
+  /** Whether it has events; an older service has none. */
+  hasEvents: boolean;
+  /** Those who listen to its events now. */
+  listeners: Set<ServerResponse>;
+  /** Tells an event to all of them. */
+  tell(event: Event): void;
   /** Bytes a second that an upload is read at; 0 for as fast as it comes. */
   bytesPerSecond: number;
 }
@@ -36,6 +44,7 @@ export function medium(n: number, change: Partial<MediaDetail> = {}): MediaDetai
     state: 'ready' as const,
     reason: null,
     bytes: edge * 10,
+    files: 1,
     width: edge,
     height: Math.round((edge * 3) / 4),
     url: `/media/${id}/${name}.webp`,
@@ -58,9 +67,28 @@ export function medium(n: number, change: Partial<MediaDetail> = {}): MediaDetai
     warnings: [],
     error: null,
     attempts: 1,
+    progress: null,
     renditions: [rendition('thumb', 320), rendition('large', 2048)],
     ...change,
   };
+}
+
+/** Moves a medium on, and tells those who listen. */
+export async function change(
+  service: ScriptedService,
+  id: string,
+  status: 'processing' | 'ready' | 'failed',
+  progress: number | null = null,
+): Promise<void> {
+  const found = service.media.find((it) => it.id === id);
+  if (!found) throw new Error(`There is no medium ${id}`);
+  const error =
+    status === 'failed' ? { code: 'corrupt_media', message: 'The file is damaged.', retryable: false } : null;
+  Object.assign(found, { status, progress, error });
+  const at = { id: String(Date.now()), created_at: '2026-01-31T08:15:00Z' };
+  service.tell({ ...at, type: `media.${status}`, data: { id, status, error } });
+  // Over the wire and back.
+  await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** Answers with JSON. */
@@ -106,6 +134,7 @@ export async function startService(): Promise<ScriptedService> {
     if (url.pathname.startsWith('/control/') && request.headers.authorization !== `Bearer ${TOKEN}`) {
       return sendProblem(response, 401, 'unauthorized', 'A valid token is needed.');
     }
+    if (url.pathname === '/control/v1/events') return listen(response);
     if (url.pathname === '/api/v1/media') return sendJson(response, 200, page(url, publicFields));
     if (url.pathname === '/control/v1/media' && request.method === 'GET')
       return sendJson(
@@ -129,11 +158,22 @@ export async function startService(): Promise<ScriptedService> {
       found.status = 'queued';
       return sendJson(response, 202, found);
     }
+    if (action === 'explain') return sendJson(response, 200, service.explanations.get(found.id));
     advance(found);
     return sendJson(response, 200, found);
   };
 
+  const listen = (response: ServerResponse) => {
+    if (!service.hasEvents) return sendProblem(response, 404, 'not_found', 'There is nothing at this path.');
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('retry: 50\n\n');
+    service.listeners.add(response);
+    response.on('close', () => service.listeners.delete(response));
+  };
+
   const advance = (found: MediaDetail) => {
+    // With events a medium moves on when the test says so, and not when it is asked for.
+    if (service.hasEvents) return;
     if (found.status !== 'queued' && found.status !== 'processing') return;
     const count = (polls.get(found.id) ?? 0) + 1;
     polls.set(found.id, count);
@@ -189,6 +229,13 @@ export async function startService(): Promise<ScriptedService> {
     requests: [],
     pollsUntilReady: 2,
     bytesPerSecond: 0,
+    explanations: new Map(),
+    hasEvents: false,
+    listeners: new Set(),
+    tell(event) {
+      const id = 'id' in event ? `id: ${event.id}\n` : '';
+      for (const it of service.listeners) it.write(`${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    },
     headers: () => latestHeaders,
     on: (prefix, handler) => {
       overrides.push([prefix, handler]);
@@ -218,7 +265,7 @@ function manifestOf({ id, kind, width, height, duration, thumbhash, renditions }
     thumbhash,
     poster: null,
     storyboard: null,
-    renditions: renditions.map(({ state: _, reason: __, revision: ___, bytes, ...rest }) => ({
+    renditions: renditions.map(({ state: _, reason: __, revision: ___, files: ____, bytes, ...rest }) => ({
       bytes: bytes ?? 0,
       ...rest,
     })),

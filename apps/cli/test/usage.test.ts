@@ -15,6 +15,8 @@ it.each([
   [['ingest', 'x', '--duplicate', 'perhaps'], 'Allowed choices are existing, allow'],
   [['ingest', 'x', '--parallel', '99'], 'from 1 to 16'],
   [['media', 'list', '--status', 'lost'], 'Allowed choices are queued, processing, ready, failed'],
+  [['events', '--after', 'yesterday'], 'the number of an event'],
+  [['events', '--type', 'media.lost'], 'Allowed choices are media.created'],
   [['status', '--url', 'localhost:8080'], 'http:// or https://'],
   [['status', '--url', 'ftp://x'], 'is from --url or MDS_URL'],
   [['media', 'url', '../../etc/passwd', 'thumb'], 'is not a delivery path'],
@@ -40,7 +42,7 @@ it.each([
 it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => {
   const { code, stdout, stderr } = await mdsHere(args);
   expect([code, stderr]).toEqual([0, '']);
-  for (const command of ['ingest', 'media', 'assets', 'regions', 'status', 'formats', 'renditions', 'api']) {
+  for (const command of ['ingest', 'media', 'events', 'assets', 'regions', 'status', 'formats', 'renditions', 'api']) {
     expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   }
 });

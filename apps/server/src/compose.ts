@@ -13,6 +13,7 @@ import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
 import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
+import { createEventStream } from './events/event-stream.ts';
 import { createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
@@ -66,6 +67,7 @@ async function layFoundation(config: Config, logger: Logger): Promise<Foundation
     const engine = createEngine({
       limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
       concurrency: config.workerConcurrency,
+      programs: { ffmpeg: config.ffmpegPath ?? undefined, ffprobe: config.ffprobePath ?? undefined },
       onChildExit: (exit) => {
         if (exit.reason !== 'recycled' && exit.reason !== 'stopped') {
           const { pid: childPid, ...how } = exit;
@@ -126,6 +128,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
   try {
     await recoverLeases(jobs);
+    const stranded = await jobs.adoptStranded();
+    if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
     const token = await dataDir.controlToken(config.controlToken);
     await repositories.projects.putToken({
       sha256: createHash('sha256').update(token).digest('hex'),
@@ -144,8 +148,14 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(async () => supervisor?.stop());
 
     const formats = createFormatCatalogue({ engine, proofs: repositories.formatProofs, logger });
-    await formats.start();
-    undo.push(() => formats.stop());
+    // Looking for ffmpeg takes a while; whoever asks for the formats before waits for it.
+    const formatsKnown = formats
+      .start()
+      .catch((error: unknown) => logger.error({ err: error }, 'the kept proofs of the formats could not be read'));
+    undo.push(async () => {
+      await formats.stop();
+      await formatsKnown;
+    });
 
     const requestLog = createRequestLog({ assets: repositories.assets, keep: KEPT_ASSETS, logger });
     requestLog.start();
@@ -188,6 +198,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     const regionMonitor = createRegionMonitor({
       regions: repositories.regions,
+      events: repositories.events,
       self: region,
       nodeId: `${hostname()}:${createHash('sha256').update(dataDir.root).digest('hex').slice(0, 16)}`,
       logger,
@@ -210,6 +221,9 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     await status.start();
     undo.push(() => status.stop());
+
+    const eventStream = createEventStream({ events: repositories.events, jobs, logger });
+    await eventStream.start();
 
     let stopping = false;
     const app = createApp({
@@ -242,6 +256,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       control: {
         projects: repositories.projects,
         media,
+        jobs,
+        presets,
+        hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
+        events: eventStream,
         ingest,
         removal,
         verifier,
@@ -253,6 +271,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
+    // Listeners would keep their connections for ever, and with them the server.
+    undo.push(() => eventStream.stop());
     undo.push(async () => {
       stopping = true;
     });

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, environmentOf, readConfig } from './config.ts';
 
@@ -13,6 +14,13 @@ describe('configuration', () => {
     });
     expect([...config.roles]).toEqual(['api', 'worker', 'edge']);
     expect(config.maxUploadBytes).toBe(10 * 1024 ** 3);
+  });
+
+  it('takes the programs for video from where it is told, from any folder that a run may have', () => {
+    const config = readConfig({ FFMPEG_PATH: 'tools/ffmpeg', FFPROBE_PATH: '/opt/ffprobe' });
+    expect([config.ffmpegPath, config.ffprobePath]).toEqual([resolve('tools/ffmpeg'), '/opt/ffprobe']);
+    expect(readConfig(environmentOf(config))).toMatchObject({ ffmpegPath: resolve('tools/ffmpeg') });
+    expect(readConfig({ FFMPEG_PATH: '' })).toMatchObject({ ffmpegPath: null, ffprobePath: null });
   });
 
   it('names every wrong setting at once, so that an operator fixes them in one go', () => {

@@ -67,6 +67,8 @@ const Environment = z.object({
   MDS_CACHE_BYTES: bytes.default(10 * GIB),
   MDS_MEMORY_CACHE_BYTES: bytes.default(256 * MIB),
   MDS_WORKER_CONCURRENCY: whole(1, 256).optional(),
+  FFMPEG_PATH: z.string().optional(),
+  FFPROBE_PATH: z.string().optional(),
   MDS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
 });
 
@@ -92,6 +94,9 @@ export interface Config {
   cacheBytes: number;
   memoryCacheBytes: number;
   workerConcurrency: number;
+  /** Absolute paths of the programs for video and audio; null: looked for. */
+  ffmpegPath: string | null;
+  ffprobePath: string | null;
   logLevel: string;
   /** `MDS_` variables that mean nothing here: typing errors, most likely, to be warned of. */
   unknownSettings: string[];
@@ -138,11 +143,18 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     cacheBytes: env.MDS_CACHE_BYTES,
     memoryCacheBytes: env.MDS_MEMORY_CACHE_BYTES,
     workerConcurrency: env.MDS_WORKER_CONCURRENCY ?? Math.max(1, availableParallelism() - 1),
+    ffmpegPath: programPath(env.FFMPEG_PATH),
+    ffprobePath: programPath(env.FFPROBE_PATH),
     logLevel: env.MDS_LOG_LEVEL,
     unknownSettings: Object.keys(set).filter(
       (name) => name.startsWith('MDS_') && !(name in Environment.shape) && !FOREIGN.has(name),
     ),
   };
+}
+
+/** Runs have working folders of their own, so that a path must hold anywhere. */
+function programPath(path: string | undefined): string | null {
+  return path === undefined ? null : resolve(path);
 }
 
 /** Names that the client and the command line read. */
@@ -168,6 +180,8 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_CACHE_BYTES: String(config.cacheBytes),
     MDS_MEMORY_CACHE_BYTES: String(config.memoryCacheBytes),
     MDS_WORKER_CONCURRENCY: String(config.workerConcurrency),
+    FFMPEG_PATH: config.ffmpegPath,
+    FFPROBE_PATH: config.ffprobePath,
     MDS_LOG_LEVEL: config.logLevel,
   };
   return Object.fromEntries(Object.entries(settings).filter((entry): entry is [string, string] => entry[1] !== null));

@@ -16,6 +16,7 @@ const HELP = `The Media Delivery Service. Settings come from the environment; th
   MDS_CONTROL_TOKEN      the operator's token (else made, and kept in the data folder)
   MDS_REGION             this node's point of presence (fra1)
   MDS_LOG_LEVEL          info
+  FFMPEG_PATH, FFPROBE_PATH   programs for video and audio (else looked for)
 
 All of them: docs/configuration.md. It prints one line of JSON when it listens, and stops on SIGTERM or Ctrl-C.
 `;

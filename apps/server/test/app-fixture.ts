@@ -9,6 +9,7 @@ import { hashToken } from '../src/control-api/authenticate.ts';
 import type { NewMedia } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { createEventStream } from '../src/events/event-stream.ts';
 import { AppError } from '../src/http/app-error.ts';
 import { createHttpServer } from '../src/http/http-server.ts';
 import { createMetrics } from '../src/http/metrics.ts';
@@ -59,7 +60,7 @@ export async function startApp(
   overrides: { delivery?: DeliveryPart; read?: Partial<NonNullable<AppParts['read']>> } = {},
 ): Promise<AppFixture> {
   const repositories = openSqliteRepositories(':memory:');
-  const { media, projects, assets, regions, jobs } = repositories;
+  const { media, projects, assets, regions, jobs, events } = repositories;
   await projects.put({ id: 'other', name: 'Other', hosts: ['other.test'] });
   const token = (text: string, scope: 'ingest' | 'operate', projectId = 'default') =>
     projects.putToken({ sha256: hashToken(text), name: text, projectId, scope });
@@ -99,6 +100,8 @@ export async function startApp(
   };
 
   const fixture = { woken: 0, notReady: null as string | null, ingested: [] as AppFixture['ingested'] };
+  const eventStream = createEventStream({ events, jobs, logger });
+  await eventStream.start();
   const app = createApp({
     logger,
     metrics: createMetrics({ deliveries: null, queue: () => jobs.counts(), workers: null, ingest: null }),
@@ -118,6 +121,10 @@ export async function startApp(
     },
     control: {
       media,
+      jobs,
+      presets: defaultPresets,
+      hidden: {},
+      events: eventStream,
       projects,
       removal: { remove: async (id) => (await media.delete(id)) !== null },
       verifier: {
@@ -168,6 +175,7 @@ export async function startApp(
         headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${text}` },
       }),
     async stop() {
+      await eventStream.stop();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
       await regionMonitor.stop();

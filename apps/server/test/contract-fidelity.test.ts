@@ -37,6 +37,26 @@ const RECORDS = [
     presenter: 'src/control-api/media-detail.ts',
   },
   { schema: 'control-api.ts MediaDetail', anchor: 'kind: MediaKind,', presenter: 'src/control-api/media-detail.ts' },
+  {
+    schema: 'media-explanation.ts ProgramRun',
+    anchor: 'argv: z.array(z.string()),',
+    presenter: 'src/control-api/media-explanation.ts',
+  },
+  {
+    schema: 'media-explanation.ts PlannedPreset',
+    anchor: 'revision: Revision,',
+    presenter: 'src/control-api/media-explanation.ts',
+  },
+  {
+    schema: 'media-explanation.ts ProcessingAttempt',
+    anchor: 'worker: z.string(),',
+    presenter: 'src/control-api/media-explanation.ts',
+  },
+  {
+    schema: 'media-explanation.ts MediaExplanation',
+    anchor: 'kind: MediaKind,',
+    presenter: 'src/control-api/media-explanation.ts',
+  },
 ] as const;
 
 /**

@@ -26,6 +26,9 @@ export async function startService(overrides: Record<string, string> = {}): Prom
     MDS_PORT: '0',
     MDS_CONTROL_TOKEN: token,
     MDS_LOG_LEVEL: 'silent',
+    // So that the same tests can be run with another ffmpeg.
+    FFMPEG_PATH: process.env['FFMPEG_PATH'],
+    FFPROBE_PATH: process.env['FFPROBE_PATH'],
     ...overrides,
   });
   const service = await composeService(config, createLogger(config.logLevel));

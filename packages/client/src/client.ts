@@ -35,7 +35,8 @@ export interface Client extends ReadClient {
   readonly control: ControlClient;
   /**
    * The address of a rendition: `client.url(media, 'thumb', { extension: 'webp' })`. Makes no request.
-   * Without an extension the service chooses the picture's format by the Accept field.
+   * Without an extension the service chooses the picture's format by the Accept field; `hls`, `mp4`, `storyboard` and `audio`
+   * have one of their own.
    */
   url(media: MediaReference, name: string, options?: UrlOptions): string;
   /**
@@ -65,7 +66,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     baseUrl,
     ...createReadClient(transport),
-    control: createControlClient(transport),
+    control: createControlClient(transport, settings.timeoutMs),
     url: (media, name, options) => deliveryUrl(baseUrl, media, name, options),
     srcset: (media, options) => srcset(baseUrl, media, options),
     manifest: async (media, { signal } = {}) => {

@@ -1,5 +1,7 @@
-import type { MediaDetail, MediaStatus, MediaVerification } from '@mds/contract';
+import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
 import { isNotFoundError } from './error-guards.ts';
+import { type EventOf, type EventsOptions, followEvents } from './events.ts';
+import { createMediaWatch } from './media-watch.ts';
 import { type PagePromise, pagePromise } from './page.ts';
 import type { ListOptions } from './read-client.ts';
 import { controlRoutes } from './routes.ts';
@@ -35,7 +37,14 @@ export interface Ingested {
 export interface VerifyOptions extends RequestOptions {
   /** Make damaged and missing renditions again; default false. */
   repair?: boolean | undefined;
+  /**
+   * Milliseconds that it may take; default 600,000, or the client's own limit where that is longer (0: for ever). It is one
+   * request in which every byte is read, so that gigabytes take minutes. Not repeated when it is over.
+   */
+  timeoutMs?: number | undefined;
 }
+
+const VERIFY_TIMEOUT_MS = 600_000;
 
 /** Which page of the operator's list. */
 export interface DetailListOptions extends ListOptions {
@@ -59,9 +68,11 @@ export interface ControlClient {
     list(options?: DetailListOptions): PagePromise<MediaDetail>;
     /** A medium in detail. */
     get(id: string, options?: RequestOptions): Promise<MediaDetail>;
+    /** Why a medium is as it is: what it was found to be, what was planned, every attempt, and what it waits for. */
+    explain(id: string, options?: RequestOptions): Promise<MediaExplanation>;
     /**
-     * Processes a failed medium again. Not repeated by the client.
-     * @throws ConflictError where it has not failed
+     * Processes a failed medium again, or those renditions of a ready one that failed. Not repeated by the client.
+     * @throws ConflictError where nothing has failed
      */
     retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
     /**
@@ -72,15 +83,27 @@ export interface ControlClient {
     /** Deletes a medium and its renditions. */
     delete(id: string, options?: RequestOptions): Promise<void>;
     /**
-     * Asks again and again, ever less often, until the medium is ready.
+     * Waits until the medium is ready: over the service's events, one connection for all that are waited for; where it has
+     * none, by asking ever less often.
      * @throws MediaFailedError with the failure where it fails; TimeoutError after `timeoutMs`
      */
     waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
   };
+  /**
+   * What happens, as it happens, until the loop is left or the signal aborted. Connections that break are made anew, and go
+   * on after the last event that came. `media.progress` is not kept by the service: what happened while nobody listened is lost.
+   * @throws ApiError where the service has no events or refuses them; ConnectionError where the first connection fails
+   */
+  events<T extends EventType = EventType>(options?: EventsOptions<T>): AsyncGenerator<EventOf<T>, void, undefined>;
 }
 
-/** Makes the {@link ControlClient} over a transport. */
-export function createControlClient(transport: Transport): ControlClient {
+/**
+ * Makes the {@link ControlClient} over a transport.
+ * @param timeoutMs the client's limit for one attempt, 0 for none
+ */
+export function createControlClient(transport: Transport, timeoutMs: number): ControlClient {
+  const verifyTimeoutMs = timeoutMs === 0 ? 0 : Math.max(VERIFY_TIMEOUT_MS, timeoutMs);
+  const watch = createMediaWatch((options) => followEvents(transport, options));
   const get = async (id: string, { signal }: RequestOptions = {}): Promise<MediaDetail> =>
     (await transport.call(controlRoutes.get, { params: { id } }, { signal, authorize: true })).body;
 
@@ -108,15 +131,17 @@ export function createControlClient(transport: Transport): ControlClient {
           return (await transport.call(controlRoutes.list, { query }, { signal, authorize: true })).body;
         }, cursor),
       get,
+      explain: async (id, { signal } = {}) =>
+        (await transport.call(controlRoutes.explain, { params: { id } }, { signal, authorize: true })).body,
       retry: async (id, { signal } = {}) =>
         (await transport.call(controlRoutes.retry, { params: { id } }, { signal, authorize: true })).body,
-      verify: async (id, { repair = false, signal } = {}) => {
+      verify: async (id, { repair = false, timeoutMs: limitMs = verifyTimeoutMs, signal } = {}) => {
         const query = { repair: repair ? ('true' as const) : ('false' as const) };
         return (
           await transport.call(
             controlRoutes.verify,
             { params: { id }, query },
-            { signal, authorize: true, repeatable: true },
+            { signal, authorize: true, repeatable: true, timeoutMs: limitMs },
           )
         ).body;
       },
@@ -129,8 +154,9 @@ export function createControlClient(transport: Transport): ControlClient {
           throw error;
         }
       },
-      waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), id, options),
+      waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
     },
+    events: (options) => followEvents(transport, options),
   };
 }
 

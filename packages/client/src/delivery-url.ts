@@ -1,5 +1,5 @@
 import type { Manifest, ManifestRendition, Media, MediaDetail, MediaRendition, Rendition } from '@mds/contract';
-import { buildDeliveryPath, parseDeliveryPath } from '@mds/contract/delivery-path';
+import { buildDeliveryPath, parseDeliveryPath, renditionPath } from '@mds/contract/delivery-path';
 import { ConfigurationError } from './errors.ts';
 
 /** A medium as the service describes it, or its id. */
@@ -7,7 +7,10 @@ export type MediaReference = string | Pick<Media, 'id'>;
 
 /** Which form of a rendition to point to. */
 export interface UrlOptions {
-  /** File name extension without its dot. Without one, the service chooses the format by Accept (pictures alone). */
+  /**
+   * File name extension without its dot. Without one, the service chooses the format by Accept (pictures alone); what is no
+   * picture has its own: `hls` is m3u8, `mp4` mp4, `storyboard` vtt, `audio` m4a.
+   */
   extension?: string | undefined;
   /** Eight hex digits: that very revision, cached for ever. Needs `extension`. */
   revision?: string | undefined;
@@ -29,6 +32,9 @@ export interface SrcsetOptions {
 /** A medium that a srcset can be made for; the more is known about it, the better. */
 export type SrcsetMedia = MediaReference | Media | MediaDetail | Manifest;
 
+/** What the service's own presets are where they are not a picture that could be negotiated. */
+const OWN_EXTENSIONS: Readonly<Record<string, string>> = { hls: 'm3u8', mp4: 'mp4', storyboard: 'vtt', audio: 'm4a' };
+
 /** The image presets of a deployment that sets none, each a box. */
 const DEFAULT_PRESETS: readonly SrcsetPreset[] = [
   preset('thumb', 'webp', 320),
@@ -44,13 +50,13 @@ function preset(name: string, extension: string, edge: number): SrcsetPreset {
 }
 
 /**
- * The address of a rendition. Makes no request: whether the rendition is there, is not known.
+ * The address of a rendition; of one that consists of several files, the file that a player opens. Makes no request: whether the rendition is there, is not known.
  * @param baseUrl without a slash at its end
  * @throws ConfigurationError where id, name, extension or revision cannot be part of a delivery path
  */
 export function deliveryUrl(baseUrl: string, media: MediaReference, name: string, options: UrlOptions = {}): string {
   const id = idOf(media);
-  const { extension, revision } = options;
+  const { extension = Object.hasOwn(OWN_EXTENSIONS, name) ? OWN_EXTENSIONS[name] : undefined, revision } = options;
   if (revision !== undefined && extension === undefined) {
     throw new ConfigurationError('a revision is of one format: give its extension too');
   }
@@ -59,7 +65,7 @@ export function deliveryUrl(baseUrl: string, media: MediaReference, name: string
     checkedPath(
       extension === undefined
         ? buildDeliveryPath({ kind: 'negotiated', id, name })
-        : buildDeliveryPath({ kind: 'rendition', id, name, extension, revision: revision ?? null }),
+        : buildDeliveryPath(renditionPath({ id, name, extension, revision: revision ?? null })),
     )
   );
 }

@@ -1,21 +1,27 @@
 export type {
   Asset,
   AssetList,
+  Event,
+  EventType,
   Format,
   FormatList,
   Manifest,
   ManifestRendition,
   Media,
   MediaDetail,
+  MediaExplanation,
   MediaFailure,
   MediaKind,
   MediaRendition,
   MediaStatus,
   MediaVerification,
   ObjectHealth,
+  PlannedPreset,
   Problem,
   ProblemCode,
   ProblemIssue,
+  ProcessingAttempt,
+  ProgramRun,
   Region,
   RegionList,
   Rendition,
@@ -56,9 +62,10 @@ export {
   TimeoutError,
   UnauthorizedError,
 } from './errors.ts';
+export type { EventOf, EventsOptions } from './events.ts';
 export type { ClientOptions, Fetch } from './options.ts';
 export type { Page, PagePromise } from './page.ts';
 export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';
 export type { RequestOptions } from './transport.ts';
 export type { UploadBody, UploadContent, UploadProgress } from './upload-source.ts';
-export type { WaitOptions } from './wait-until-ready.ts';
+export type { MediaProgress, WaitOptions } from './wait-until-ready.ts';

@@ -1,4 +1,4 @@
-import type { controlApi, readApi } from '@mds/contract';
+import type { controlApi, eventsApi, readApi } from '@mds/contract';
 import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
 
 declare const contractRoute: unique symbol;
@@ -43,7 +43,13 @@ export const controlRoutes: RoutesOf<typeof controlApi> = {
   ingest: { method: 'POST', path: '/control/v1/media' },
   list: { method: 'GET', path: '/control/v1/media' },
   get: { method: 'GET', path: '/control/v1/media/:id' },
+  explain: { method: 'GET', path: '/control/v1/media/:id/explain' },
   retry: { method: 'POST', path: '/control/v1/media/:id/retry' },
   verify: { method: 'POST', path: '/control/v1/media/:id/verify' },
   delete: { method: 'DELETE', path: '/control/v1/media/:id' },
+};
+
+/** The stream of events, which is part of the control API, and no answer that ends. */
+export const eventsRoutes: RoutesOf<typeof eventsApi> = {
+  stream: { method: 'GET', path: '/control/v1/events' },
 };

@@ -26,6 +26,8 @@ export interface SendOptions extends RequestOptions {
   authorize?: boolean;
   /** Whether it may be repeated after a failure. */
   repeatable?: boolean;
+  /** Instead of the client's own limit for one attempt. One that exceeds it is not repeated: it had all the time it needs. */
+  timeoutMs?: number | undefined;
   headers?: Record<string, string>;
   upload?: UploadSource;
 }
@@ -34,6 +36,8 @@ export interface SendOptions extends RequestOptions {
 export interface Transport {
   /** Sends a request of the contract; the types of what goes in and what comes out are the contract's. */
   call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<AnswerOf<R>>;
+  /** Sends a request of the contract whose answer has no end. The answer as it comes, its body unread. */
+  open<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<Response>;
   /** GETs any address. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
   get(url: string, options: SendOptions): Promise<Response>;
   /** GETs JSON from any address of which the caller knows the shape. */
@@ -48,23 +52,15 @@ interface Outgoing extends RequestLine {
 export function createTransport(settings: Settings): Transport {
   return {
     async call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options: SendOptions = {}) {
-      const { params, query, headers } = request as { params?: Parameters; query?: Parameters; headers?: Parameters };
-      const outgoing = {
-        method: route.method,
-        url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
-        options: {
-          // DELETE is idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
-          repeatable: route.method === 'GET' || route.method === 'DELETE',
-          ...options,
-          headers: { accept: 'application/json', ...definedOnly(headers), ...options.headers },
-        },
-      };
+      const outgoing = outgoingOf(settings, route, request, options);
       return send(settings, outgoing, async (response) => {
         const body = await jsonOf(outgoing, response);
         // The contract's promise about this route; nothing checks it here, see Route.
         return { status: response.status, body, headers: response.headers } as AnswerOf<R>;
       });
     },
+    open: (route, request, options = {}) =>
+      send(settings, outgoingOf(settings, route, request, options), (response) => Promise.resolve(response)),
     get: (url, options) =>
       send(settings, { method: 'GET', url, options: { repeatable: true, ...options } }, (response) =>
         Promise.resolve(response),
@@ -74,6 +70,25 @@ export function createTransport(settings: Settings): Transport {
       return send(settings, { ...line, options: { repeatable: true, ...options } }, (response) =>
         jsonOf(line, response),
       );
+    },
+  };
+}
+
+function outgoingOf<R extends AppRoute>(
+  settings: Settings,
+  route: Route<R>,
+  request: RequestOf<R>,
+  options: SendOptions,
+): Outgoing {
+  const { params, query, headers } = request as { params?: Parameters; query?: Parameters; headers?: Parameters };
+  return {
+    method: route.method,
+    url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
+    options: {
+      // DELETE is idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
+      repeatable: route.method === 'GET' || route.method === 'DELETE',
+      ...options,
+      headers: { accept: 'application/json', ...definedOnly(headers), ...options.headers },
     },
   };
 }
@@ -88,7 +103,8 @@ async function send<T>(settings: Settings, outgoing: Outgoing, read: (response: 
       return await attemptOnce(settings, outgoing, read);
     } catch (error) {
       if (error instanceof ApiError) error.attempts = attempt;
-      const delayMs = attempt < maxAttempts ? retryDelayMs(error, attempt) : null;
+      const hadItsTime = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
+      const delayMs = attempt < maxAttempts && !hadItsTime ? retryDelayMs(error, attempt) : null;
       if (delayMs === null) throw error;
       await sleep(delayMs, signal);
     }
@@ -104,7 +120,8 @@ async function attemptOnce<T>(
   const headers = headersOf(settings, options);
   options.signal?.throwIfAborted();
 
-  const clock = startClock(settings.timeoutMs, () => timeoutOf(outgoing, settings.timeoutMs));
+  const timeoutMs = options.timeoutMs ?? settings.timeoutMs;
+  const clock = startClock(timeoutMs, () => timeoutOf(outgoing, timeoutMs));
   const signal = options.signal ? AbortSignal.any([options.signal, clock.signal]) : clock.signal;
   let body: OpenBody | undefined;
   try {
@@ -165,12 +182,20 @@ function timeoutOf({ method, url, options }: Outgoing, timeoutMs: number): Timeo
   return new TimeoutError(`${method} ${url} ${what} within ${timeoutMs} ms`, timeoutMs);
 }
 
-function connectionErrorOf(line: RequestLine, error: unknown): ConnectionError {
+/** The time that Node's fetch gives a service to begin its answer, whatever the caller would give it. */
+const NODE_HEADERS_TIMEOUT_MS = 300_000;
+
+/** What a rejected fetch, or a body that broke off, stands for. */
+export function connectionErrorOf(line: RequestLine, error: unknown): ConnectionError | TimeoutError {
   // fetch says "fetch failed" and keeps the reason in `cause`, one for each address where a name has several.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const root = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
   const code =
     typeof root === 'object' && root !== null && 'code' in root && typeof root.code === 'string' ? root.code : null;
+  if (code === 'UND_ERR_HEADERS_TIMEOUT') {
+    const limit = `${NODE_HEADERS_TIMEOUT_MS} ms, the most that this runtime's fetch waits; give the client another as \`fetch\``;
+    return new TimeoutError(`${line.method} ${line.url} gave no answer within ${limit}`, NODE_HEADERS_TIMEOUT_MS);
+  }
   const reason = root instanceof Error && root.message ? root.message : String(root);
   return new ConnectionError({ method: line.method, url: line.url }, reason, code, error);
 }

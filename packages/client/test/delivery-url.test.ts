@@ -23,6 +23,24 @@ describe('url', () => {
   });
 
   it.each([
+    ['hls', {}, 'hls/master.m3u8'],
+    ['hls', { extension: 'm3u8' }, 'hls/master.m3u8'],
+    ['hls', { revision: '0a1b2c3d' }, 'hls.0a1b2c3d/master.m3u8'],
+    ['mp4', {}, 'mp4.mp4'],
+    ['mp4', { revision: '0a1b2c3d' }, 'mp4.0a1b2c3d.mp4'],
+    ['audio', {}, 'audio.m4a'],
+    ['poster', {}, 'poster'],
+    ['poster', { extension: 'jpg' }, 'poster.jpg'],
+    ['preview', {}, 'preview'],
+    ['storyboard', {}, 'storyboard.vtt'],
+    ['storyboard', { extension: 'jpg' }, 'storyboard.jpg'],
+    ['waveform', { extension: 'json' }, 'waveform.json'],
+    ['constructor', {}, 'constructor'],
+  ])('of %s %j is where a player or a page finds it: %s', (name, options, path) => {
+    expect(client.url(id, name, options)).toBe(`${base}/${path}`);
+  });
+
+  it.each([
     ['../../etc', 'thumb', {}],
     [id, '../thumb', {}],
     [id, 'thumb', { extension: 'webp?x=1' }],

@@ -1,13 +1,15 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
+import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Cursor, Media, MediaStatus } from './media.ts';
+import { MediaExplanation } from './media-explanation.ts';
+import { MediaFailure } from './media-failure.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Limit, listOf, MediaId, MediaKind, Revision } from './scalars.ts';
 
 const c = initContract();
 
-/** Path prefix of the control API. */
-export const CONTROL_API_PREFIX = '/control/v1';
+export { CONTROL_API_PREFIX };
 
 /** What a token may do: `ingest` adds media and reads what it added; `operate` does everything. */
 export const TokenScope = z.enum(['ingest', 'operate']);
@@ -26,7 +28,8 @@ export const MediaRendition = z
     revision: Revision,
     state: RenditionState,
     reason: z.string().nullable().meta({ description: 'Why it was skipped or failed' }),
-    bytes: z.int().nullable(),
+    bytes: z.int().nullable().meta({ description: 'Of all its files' }),
+    files: z.int().nullable().meta({ description: 'How many files it consists of; null until it is ready' }),
     width: z.int().nullable(),
     height: z.int().nullable(),
     url: z.string().meta({ description: 'The current revision, cached for minutes' }),
@@ -34,10 +37,6 @@ export const MediaRendition = z
   })
   .meta({ id: 'MediaRendition' });
 export type MediaRendition = z.infer<typeof MediaRendition>;
-
-/** Why a medium failed. */
-export const MediaFailure = z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() });
-export type MediaFailure = z.infer<typeof MediaFailure>;
 
 /** A medium as its operator sees it: the seven public fields and everything else that is known. */
 export const MediaDetail = Media.extend({
@@ -50,6 +49,9 @@ export const MediaDetail = Media.extend({
   warnings: z.array(z.string()),
   error: MediaFailure.nullable(),
   attempts: z.int().min(0),
+  progress: z.number().min(0).max(1).nullable().meta({
+    description: 'Share of the processing that is done, at most a second old; null unless `processing`',
+  }),
   renditions: z.array(MediaRendition),
 }).meta({ id: 'MediaDetail' });
 export type MediaDetail = z.infer<typeof MediaDetail>;
@@ -136,11 +138,23 @@ export const controlApi = c.router(
       responses: { ...controlProblems, 200: MediaDetail, 404: problemResponse },
       metadata: { scope: 'ingest' },
     },
+    explain: {
+      method: 'GET',
+      path: '/media/:id/explain',
+      pathParams: mediaPath,
+      summary: 'Why a medium is as it is',
+      description:
+        'What identification found, what was decided for each preset and why, every attempt with its programs, timings and last words, and what it is waiting for.',
+      responses: { ...controlProblems, 200: MediaExplanation, 404: problemResponse },
+      metadata: { scope: 'ingest' },
+    },
     retry: {
       method: 'POST',
       path: '/media/:id/retry',
       pathParams: mediaPath,
-      summary: 'Process a failed medium again',
+      summary: 'Process again what failed',
+      description:
+        'A medium that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
       body: c.noBody(),
       responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
       metadata: { scope: 'operate' },

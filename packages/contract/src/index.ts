@@ -4,7 +4,6 @@ export {
   controlApi,
   MediaDetail,
   MediaDetailList,
-  MediaFailure,
   MediaRendition,
   MediaVerification,
   ObjectHealth,
@@ -16,11 +15,16 @@ export {
   DELIVERY_CACHE_CONTROL,
   DELIVERY_PREFIX,
   type DeliveryPath,
+  isRenditionFile,
   parseDeliveryPath,
+  renditionPath,
 } from './delivery-path.ts';
+export { Event, type EventType, eventsApi } from './events.ts';
 export { Format, FormatList } from './formats.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
+export { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from './media-explanation.ts';
+export { MediaFailure } from './media-failure.ts';
 export { openApiDocument } from './openapi.ts';
 export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';
 export { READ_API_PREFIX, readApi } from './read-api.ts';

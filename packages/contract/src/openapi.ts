@@ -2,6 +2,7 @@ import type { AppRoute } from '@ts-rest/core';
 import { generateOpenApi } from '@ts-rest/open-api';
 import { z } from 'zod';
 import { controlApi } from './control-api.ts';
+import { eventsApi } from './events.ts';
 import { readApi } from './read-api.ts';
 
 type Json = { [key: string]: unknown };
@@ -40,7 +41,7 @@ export function openApiDocument(serverUrl: string) {
   };
 
   const document = generateOpenApi(
-    { read: readApi, control: controlApi },
+    { read: readApi, control: controlApi, events: eventsApi },
     {
       info: {
         title: 'Media Delivery Service',

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
+import { clipMaker, h264, picture, tone } from '../test/generated-media.ts';
 import { flatPng, quarters, seededRandom, solidGif } from '../test/pictures.ts';
 import { scratch } from '../test/scratch.ts';
 import { createEngine, type EngineOptions } from './engine.ts';
 import { MediaRejectedError, RenderError } from './errors.ts';
 import { formats } from './formats.ts';
 import { planRenditions } from './plan.ts';
-import { defaultPresets, parsePresets } from './presets.ts';
+import { defaultPresets, parsePresets } from './presets/presets.ts';
 import { samplePath } from './prove.ts';
 
 const { file, outDir } = scratch();
@@ -39,7 +40,8 @@ async function outcomeOf(path: string): Promise<string> {
 test('an engine costs nothing until it is used, and names what it is made of', async () => {
   const idle = engineWith();
   expect(idle.stats.identify.pids).toEqual([]);
-  expect(idle.versions).toMatchObject({
+  expect(await idle.versions()).toMatchObject({
+    ffmpeg: expect.stringMatching(/^\w/),
     sharp: expect.stringMatching(/^\d/),
     'libheif-js': expect.stringMatching(/^\d/),
   });
@@ -62,10 +64,36 @@ test('from bytes to renditions, with progress', async () => {
   );
   expect(progress).toEqual([1, 2, 3, 4, 5, 6]);
   expect(result.renditions.map(({ name, extension, state }) => `${name}.${extension} ${state}`)).toEqual(
-    plan.map(({ name, extension }) => `${name}.${extension} ready`),
+    plan.flatMap(({ name, extension, state }) => (state === 'make' ? `${name}.${extension} ready` : [])),
   );
   for (const rendition of result.renditions)
     expect(rendition.state === 'ready' && existsSync(rendition.path)).toBe(true);
+});
+
+test('a video and a sound go the same way, and say which programs were run', async () => {
+  const { clip } = clipMaker(outDir());
+  const film = clip('film.mp4', [...picture('s=160x90:r=10:d=1'), ...tone(1), ...h264, '-c:a', 'aac']);
+  const song = clip('song.mp3', [...tone(1), '-c:a', 'libmp3lame']);
+  for (const [path, wanted] of [
+    [film, ['poster.webp', 'mp4.mp4']],
+    [song, ['audio.m4a']],
+  ] as const) {
+    const source = await engine.identify(path);
+    const all = planRenditions(source, [...defaultPresets]);
+    const plan = all.filter(({ name, extension }) => (wanted as readonly string[]).includes(`${name}.${extension}`));
+    const fractions: number[] = [];
+    const result = await engine.render(
+      { path, source, plan, outDir: outDir() },
+      { onProgress: ({ fraction }) => fractions.push(fraction) },
+    );
+    expect(result.renditions.map(({ name, extension, state }) => `${name}.${extension} ${state}`).sort()).toEqual(
+      wanted.map((name) => `${name} ready`).sort(),
+    );
+    expect(fractions.at(-1)).toBe(1);
+    expect(fractions).toEqual([...fractions].sort((a, b) => a - b));
+    expect(result.runs.map(({ outcome }) => outcome)).toContain('ok');
+    expect(JSON.stringify(result.runs)).not.toContain(path);
+  }
 });
 
 test('the same bytes and presets give the same files, so that a job may run twice', async () => {
@@ -141,7 +169,8 @@ test('fault 14 (engine): a render past its time or its memory ends with that rea
   await expect(engine.render(job(), { signal: controller.signal })).rejects.toMatchObject({ code: 'aborted' });
 });
 
-const samples = formats.map((format) => ({ id: format.id, bytes: readFileSync(samplePath(format)) }));
+const pictures = formats.filter(({ kind }) => kind === 'image');
+const samples = pictures.map((format) => ({ id: format.id, bytes: readFileSync(samplePath(format)) }));
 
 test('fault 22: cut off at any point, every format ends ready with a warning or with a reason', async () => {
   const outcomes: Record<string, string[]> = {};

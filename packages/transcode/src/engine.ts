@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from './errors.ts';
+import { findPrograms, type Programs } from './ffmpeg/programs.ts';
 import { formats } from './formats.ts';
 import { type IdentifiedFile, parseIdentified } from './identified.ts';
 import {
@@ -48,8 +49,11 @@ export interface Engine {
   selfTest(): Promise<{ ok: boolean; detail: string }>;
   /** Starts a process ahead of the first file, which then is not slower than the next: half a second, the codecs' loading. */
   warmUp(part: 'identify' | 'render'): void;
-  /** Versions of the decoders and encoders: the key under which proofs are kept. */
-  readonly versions: Readonly<Record<string, string>>;
+  /**
+   * Versions of the decoders and encoders: the key under which proofs are kept. Of ffmpeg and ffprobe, `none` where there are
+   * none. Looks for them at the first call.
+   */
+  versions(): Promise<Readonly<Record<string, string>>>;
   readonly stats: { readonly identify: IsolateStats; readonly render: IsolateStats };
   /** Kills the children; what runs or waits fails as `aborted`. */
   stop(): Promise<void>;
@@ -59,6 +63,8 @@ export interface EngineOptions {
   limits?: Partial<EngineLimits> | undefined;
   /** Renders at once; default: one less than the cores, at least 1. */
   concurrency?: number | undefined;
+  /** Paths of ffmpeg and ffprobe; what is not given is looked for: on PATH, then in the bundled packages. */
+  programs?: { ffmpeg?: string | undefined; ffprobe?: string | undefined } | undefined;
   /** Told of every child that ended, and why. For logs and metrics. */
   onChildExit?: ((exit: ChildExit & { pool: 'identify' | 'render' }) => void) | undefined;
 }
@@ -93,11 +99,20 @@ export function createEngine(options: EngineOptions = {}): Engine {
     niceness: 10,
     onChildExit: (exit) => options.onChildExit?.({ ...exit, pool: 'render' }),
   });
-  let versions: Record<string, string> | undefined;
+  let looking: Promise<FoundPrograms> | undefined;
+  /** Looked for once, and not before somebody needs them. */
+  const lookForPrograms = (): Promise<FoundPrograms> => {
+    looking ??= findPrograms(options.programs ?? {}).then(
+      (programs) => ({ programs, missing: null }),
+      (error: unknown) => ({ programs: null, missing: asError(error).message }),
+    );
+    return looking;
+  };
 
   return {
     async identify(path, { signal } = {}) {
-      const input: IdentifyInput = { path: resolve(path), limits };
+      const { programs } = await lookForPrograms();
+      const input: IdentifyInput = { path: resolve(path), limits, programs };
       try {
         return parseIdentified(
           await identifying.run('identify', input, { timeoutMs: limits.identifyTimeoutMs, signal }),
@@ -110,11 +125,12 @@ export function createEngine(options: EngineOptions = {}): Engine {
     async render(job, { signal, onProgress } = {}) {
       const outDir = resolve(job.outDir);
       const plan = job.plan.filter(({ state }) => state === 'make');
-      const input: RenderInput = { path: resolve(job.path), plan, outDir, limits };
+      const { programs } = await lookForPrograms();
+      const input: RenderInput = { path: resolve(job.path), source: job.source, plan, outDir, limits, programs };
       try {
         await mkdir(outDir, { recursive: true });
         const result = await rendering.run('render', input, {
-          timeoutMs: limits.renderTimeoutMs,
+          timeoutMs: renderTimeoutMs(job.source, limits),
           signal,
           onProgress: onProgress && ((progress) => onProgress(progress as RenderProgress)),
         });
@@ -126,9 +142,14 @@ export function createEngine(options: EngineOptions = {}): Engine {
 
     async proveFormats() {
       const proven: ProvenFormat[] = [];
+      const { programs, missing } = await lookForPrograms();
       // One task each: a sample that kills the process proves nothing against the others.
-      for (const { id } of formats) {
-        const input: ProveInput = { id, limits };
+      for (const { id, kind } of formats) {
+        if (kind !== 'image' && missing !== null) {
+          proven.push({ id, ok: false, reason: missing });
+          continue;
+        }
+        const input: ProveInput = { id, limits, programs };
         const outcome = rendering.run('prove', input, { timeoutMs: proofTimeoutMs }) as Promise<ProvenFormat>;
         proven.push(await outcome.catch((error: unknown) => ({ id, ok: false, reason: asError(error).message })));
       }
@@ -144,12 +165,13 @@ export function createEngine(options: EngineOptions = {}): Engine {
     },
 
     warmUp(part) {
+      void lookForPrograms();
       (part === 'identify' ? identifying : rendering).warmUp();
     },
 
-    get versions() {
-      versions ??= engineVersions();
-      return versions;
+    async versions() {
+      const { programs } = await lookForPrograms();
+      return engineVersions(programs);
     },
 
     get stats() {
@@ -160,6 +182,19 @@ export function createEngine(options: EngineOptions = {}): Engine {
       await Promise.all([identifying.stop(), rendering.stop()]);
     },
   };
+}
+
+type FoundPrograms = { programs: Programs; missing: null } | { programs: null; missing: string };
+
+/** A film takes longer than a picture: so much for each of its seconds, though what no longer gets on is ended before. */
+const renderMsPerSecondOfMedia = 120_000;
+/** Node's timers go no further. */
+const longestTimeoutMs = 2 ** 31 - 1;
+
+function renderTimeoutMs({ kind, durationMs }: IdentifiedFile, limits: EngineLimits): number {
+  if (kind === 'image') return limits.renderTimeoutMs;
+  const mediaMs = ((durationMs ?? 0) / 1_000) * renderMsPerSecondOfMedia;
+  return Math.min(longestTimeoutMs, limits.renderTimeoutMs + Math.ceil(mediaMs));
 }
 
 function identifyError(error: unknown): Error {

@@ -1,3 +1,4 @@
+import { type AvFormatId, avFormats } from './formats-av.ts';
 import type { MediaKind } from './media-kind.ts';
 
 /** One accepted source format. `id` is stable; the first extension and content type are the canonical ones. */
@@ -43,11 +44,10 @@ const imageFormats: Record<ImageFormatId, Omit<Format, 'id' | 'kind'>> = {
 };
 
 /** The registry of accepted formats. `Engine.proveFormats` says which of them this machine can really decode. */
-export const formats: readonly Format[] = Object.entries(imageFormats).map(([id, format]) => ({
-  id,
-  kind: 'image',
-  ...format,
-}));
+export const formats: readonly Format[] = [
+  ...Object.entries(imageFormats).map(([id, format]): Format => ({ id, kind: 'image', ...format })),
+  ...Object.entries(avFormats).map(([id, { names: _, ...format }]): Format => ({ id, ...format })),
+];
 
 const byId = new Map(formats.map((format) => [format.id, format]));
 
@@ -60,8 +60,10 @@ export function formatById(id: string): Format {
 
 /** How people write a format's name. */
 export function formatName(id: string): string {
+  if (id in avFormats) return avFormats[id as AvFormatId].names;
   return id === 'webp' ? 'WebP' : id.toUpperCase();
 }
 
 /** The accepted formats in a sentence's words, for the messages of rejections. */
-export const acceptedFormatsText = 'JPEG, PNG, WebP, AVIF, GIF, TIFF, HEIC and SVG';
+export const acceptedFormatsText =
+  'pictures as JPEG, PNG, WebP, AVIF, GIF, TIFF, HEIC and SVG; videos as MP4, MOV, WebM, Matroska, MPEG-TS and AVI; sounds as MP3, M4A, AAC, WAV, FLAC, Ogg and Opus';

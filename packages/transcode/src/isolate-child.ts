@@ -11,10 +11,11 @@ const tiredShareOfCap = 0.5;
 
 const config = JSON.parse(process.argv[2] ?? '{}') as ChildConfig;
 
-// The parent is gone, perhaps by kill -9: nobody waits for an answer any more.
+// The parent is gone, perhaps by kill -9: nobody waits for an answer any more, ours or that of a program that we run. We are
+// the leader of a process group of our own (`detached`).
 process.on('disconnect', () => {
   rmSync(process.cwd(), { recursive: true, force: true });
-  process.kill(process.pid, 'SIGKILL');
+  process.kill(-process.pid, 'SIGKILL');
 });
 
 setPriority(config.niceness);

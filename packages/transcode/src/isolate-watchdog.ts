@@ -16,7 +16,8 @@ const source = `
     if (process.memoryUsage.rss() > maxMemoryBytes) process.kill(process.pid, signal);
     if (process.ppid !== parentPid) {
       require('node:fs').rmSync(home, { recursive: true, force: true });
-      process.kill(process.pid, 'SIGKILL');
+      // The whole group: a program that we run for a task must not go on for nobody.
+      process.kill(-process.pid, 'SIGKILL');
     }
   }, intervalMs);
 `;

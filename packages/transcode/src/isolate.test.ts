@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { getPriority } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { findPrograms } from './ffmpeg/programs.ts';
 import { type ChildExit, createIsolate, type Isolate, type IsolateOptions } from './isolate.ts';
 
 const isolates: Isolate[] = [];
@@ -174,19 +176,36 @@ test('stopping fails what runs and what waits, and leaves no process', async () 
   await expect(isolate.run('echo', {}, limit)).rejects.toMatchObject({ failure: 'stopped' });
 });
 
-test('kill -9 of the parent leaves no child behind, neither an idle one nor one that holds its main thread', async () => {
+test('kill -9 of the parent leaves nothing behind: neither children, nor the programs that they run, nor their folders', async () => {
   const program = fileURLToPath(new URL('../test/orphan-parent.ts', import.meta.url));
   const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
   const parent = spawn(process.execPath, ['--conditions=@mds/source', '--import', loader, program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const pids = await new Promise<number[]>((resolve) => {
-    parent.stdout.once('data', (line: Buffer) => resolve(JSON.parse(String(line)) as number[]));
+  // One child holds its main thread, the other does not; each runs an ffmpeg that never ends.
+  const { children, programs } = await new Promise<{ children: number[]; programs: number[] }>((resolve) => {
+    parent.stdout.once('data', (line: Buffer) => resolve(JSON.parse(String(line)) as never));
   });
-  expect(pids).toHaveLength(2);
+  const pids = [...children, ...programs];
+  expect(pids).toHaveLength(4);
   expect(pids.every(alive)).toBe(true);
-  const homes = pids.map((pid) => readlinkSync(`/proc/${pid}/cwd`));
+  // The one that is told to hold its main thread does so from now on.
+  await delay(300);
+  const homes = children.map((pid) => readlinkSync(`/proc/${pid}/cwd`));
   parent.kill('SIGKILL');
   await gone(pids);
   expect(homes.filter((home) => existsSync(home))).toEqual([]);
+});
+
+test('fault 4: a task past its time takes the program along that it runs', async () => {
+  const { ffmpeg } = await findPrograms({});
+  const isolate = hostile();
+  let pid = 0;
+  const onProgress = (progress: unknown) => {
+    pid = Number(progress);
+  };
+  const run = isolate.run('encode', { ffmpeg: ffmpeg.path, spin: true }, { timeoutMs: 2_000, onProgress });
+  await expect(run).rejects.toMatchObject({ failure: 'timeout' });
+  expect(pid).toBeGreaterThan(1);
+  await gone([pid]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type IdentifiedFile, parseIdentified } from './identified.ts';
-import { fitInside, planRenditions } from './plan.ts';
-import { defaultPresets } from './presets.ts';
+import { type AudioTrack, type IdentifiedFile, parseIdentified, type VideoTrack } from './identified.ts';
+import { fitInside, fitVideo, type PlannedVideo, planRenditions } from './plan.ts';
+import { defaultPresets } from './presets/presets.ts';
 
 function source(changes: Partial<Record<keyof IdentifiedFile, unknown>> = {}): IdentifiedFile {
   return parseIdentified({
@@ -20,18 +20,17 @@ function source(changes: Partial<Record<keyof IdentifiedFile, unknown>> = {}): I
     colorSpace: 'srgb',
     bitDepth: 8,
     icc: false,
+    tracks: null,
     warnings: [],
     ...changes,
   });
 }
 
 test('a large picture fits the box of each preset and keeps its shape', () => {
-  const sizes = planRenditions(source(), [...defaultPresets]).map(({ name, extension, width, height, state }) => [
-    `${name}.${extension}`,
-    width,
-    height,
-    state,
-  ]);
+  const plan = planRenditions(source(), [...defaultPresets]);
+  const sizes = plan
+    .filter(({ state }) => state !== 'not_applicable')
+    .map(({ name, extension, width, height, state }) => [`${name}.${extension}`, width, height, state]);
   expect(sizes).toEqual([
     ['thumb.webp', 320, 240, 'make'],
     ['small.webp', 640, 480, 'make'],
@@ -43,7 +42,8 @@ test('a large picture fits the box of each preset and keeps its shape', () => {
 });
 
 test('a small picture is made at its own size, never enlarged', () => {
-  for (const planned of planRenditions(source({ width: 24, height: 24 }), [...defaultPresets])) {
+  const pictures = defaultPresets.filter(({ source_kinds: kinds }) => kinds.includes('image'));
+  for (const planned of planRenditions(source({ width: 24, height: 24 }), pictures)) {
     expect(planned).toMatchObject({ state: 'make', width: 24, height: 24 });
   }
 });
@@ -60,9 +60,9 @@ test('an animation moves in WebP, stands still in JPEG, and is not frozen into A
   expect(plan.find(({ extension }) => extension === 'jpg')?.reason).toMatch(/First frame/);
 });
 
-test('what a preset is not for is skipped with a reason', () => {
-  const [planned] = planRenditions(source({ kind: 'audio', width: 0, height: 0 }), [...defaultPresets]);
-  expect(planned).toMatchObject({ state: 'skip', reason: expect.stringMatching(/audio/) });
+test('what a preset is not for does not apply, and says what it is for', () => {
+  const [planned] = planRenditions(sound(), [...defaultPresets]);
+  expect(planned).toMatchObject({ state: 'not_applicable', reason: expect.stringMatching(/this is audio/) });
 });
 
 test('facts about a file survive being kept as JSON, and made-up ones are refused', () => {
@@ -70,4 +70,107 @@ test('facts about a file survive being kept as JSON, and made-up ones are refuse
   expect(parseIdentified(JSON.parse(JSON.stringify(identified)))).toEqual(identified);
   expect(() => parseIdentified({ ...identified, frames: 0 })).toThrow();
   expect(() => parseIdentified({ ...identified, codecs: { picture: 'x' } })).toThrow();
+});
+
+const videoTrack: VideoTrack = {
+  ...{ startMs: 0, durationMs: 10_000, index: 0, codec: 'h264', profile: 'High', level: 40, pixelFormat: 'yuv420p' },
+  ...{ codedWidth: 1920, codedHeight: 1080, sampleAspect: { num: 1, den: 1 }, rotation: 0 },
+  ...{ frameRate: { num: 30, den: 1 }, variableFrameRate: false, frames: 300, bitrate: 5_000_000 },
+  ...{ interlaced: false, hasAlpha: false, hdr: null },
+};
+
+const audioTrack: AudioTrack = {
+  ...{ startMs: 0, durationMs: 10_000, index: 1, codec: 'aac', profile: 'LC', channels: 2, sampleRate: 48_000 },
+  ...{ bitrate: 128_000, language: null, isDefault: true },
+};
+
+function video(changes: Partial<VideoTrack> = {}, audio: readonly AudioTrack[] = [audioTrack]): IdentifiedFile {
+  const track = { ...videoTrack, ...changes };
+  const turned = track.rotation % 180 === 90;
+  const tracks = { video: track, audio: [...audio], coverArt: false, bitrate: 6_000_000 };
+  return source({
+    ...{ kind: 'video', format: 'mp4', durationMs: 10_000, tracks },
+    width: turned ? track.codedHeight : track.codedWidth,
+    height: turned ? track.codedWidth : track.codedHeight,
+  });
+}
+
+function sound(): IdentifiedFile {
+  const tracks = { video: null, audio: [audioTrack], coverArt: true, bitrate: 128_000 };
+  return source({ kind: 'audio', format: 'm4a', width: 0, height: 0, tracks });
+}
+
+/** What the default ladder, or the MP4, makes of a source. */
+function planned(identified: IdentifiedFile, name: 'hls' | 'mp4' = 'hls'): PlannedVideo {
+  const found = planRenditions(identified, [...defaultPresets]).find((each) => each.name === name);
+  if (!found?.video) throw new Error(`${name} is not made: ${found?.reason}`);
+  return found.video;
+}
+
+const sizes = ({ rungs }: PlannedVideo) => rungs.map(({ name, width, height }) => `${name} ${width}x${height}`);
+
+test('a ladder has the rungs that are no larger than the source, largest first', () => {
+  expect(sizes(planned(video()))).toEqual(['1080p 1920x1080', '720p 1280x720', '480p 854x480', '360p 640x360']);
+  expect(sizes(planned(video({ codedWidth: 1280, codedHeight: 720 })))).toEqual([
+    '720p 1280x720',
+    '480p 854x480',
+    '360p 640x360',
+  ]);
+  expect(sizes(planned(video({ codedWidth: 320, codedHeight: 180 })))).toEqual(['360p 320x180']);
+});
+
+test('upright video has upright rungs', () => {
+  const upright = video({ rotation: 90 });
+  expect(sizes(planned(upright))).toEqual(['1080p 1080x1920', '720p 720x1280', '480p 480x854', '360p 360x640']);
+  expect(sizes(planned(upright, 'mp4'))).toEqual(['mp4 720x1280']);
+});
+
+test('sizes of video are even and never larger than the source', () => {
+  expect(fitVideo({ width: 321, height: 181 }, { width: 1920, height: 1080 })).toEqual({ width: 320, height: 180 });
+  expect(fitVideo({ width: 1, height: 1 }, { width: 1920, height: 1080 })).toEqual({ width: 2, height: 2 });
+  for (let width = 2; width < 2_000; width += 37) {
+    const size = fitVideo({ width, height: 701 }, { width: 640, height: 360 });
+    expect(size.width % 2 || size.height % 2, `${width}`).toBe(0);
+    expect(size.width).toBeLessThanOrEqual(width);
+  }
+});
+
+test('what already fits may be copied: only the rung of its size, and only what plays everywhere', () => {
+  const copies = (changes: Partial<VideoTrack>) => planned(video(changes)).rungs.map(({ mayCopy }) => mayCopy);
+  expect(copies({})).toEqual([true, false, false, false]);
+  const unfit: Array<Partial<VideoTrack>> = [
+    { codec: 'hevc' },
+    { bitrate: 9_000_000 },
+    { bitrate: null },
+    { pixelFormat: 'yuv422p' },
+    { profile: 'High 4:4:4 Predictive' },
+    { level: 51 },
+    { interlaced: true },
+    { variableFrameRate: true },
+    { hdr: 'pq' },
+    { sampleAspect: { num: 2, den: 1 } },
+    { rotation: 180 },
+  ];
+  for (const changes of unfit) expect(copies(changes), JSON.stringify(changes)).toEqual([false, false, false, false]);
+});
+
+test('a frame rate is kept up to 60', () => {
+  expect(planned(video({ frameRate: { num: 30_000, den: 1_001 } })).frameRate).toEqual({ num: 30_000, den: 1_001 });
+  expect(planned(video({ frameRate: { num: 120, den: 1 } })).frameRate).toEqual({ num: 60, den: 1 });
+});
+
+test('the default audio track is the one that is played: copied where it is plain AAC', () => {
+  expect(planned(video()).audio).toBe('copy');
+  expect(planned(video({}, [])).audio).toBe('none');
+  expect(planned(video({}, [{ ...audioTrack, profile: 'HE-AAC' }])).audio).toBe('encode');
+  const surround = { ...audioTrack, codec: 'ac3', channels: 6, isDefault: false };
+  expect(planned(video({}, [surround, audioTrack])).audio).toBe('copy');
+  expect(planned(video({}, [surround, { ...audioTrack, isDefault: false }])).audio).toBe('encode');
+});
+
+test('a sound has a ladder of its audio alone, and no MP4', () => {
+  expect(planned(sound())).toEqual({ rungs: [], frameRate: null, audio: 'copy' });
+  const states = planRenditions(sound(), [...defaultPresets]).map(({ name, state }) => `${name} ${state}`);
+  expect(states).toContain('mp4 not_applicable');
+  expect(states).toContain('audio make');
 });

@@ -1,5 +1,36 @@
-import type { IdentifiedFile } from './identified.ts';
-import { type Preset, presetRevision } from './presets.ts';
+import type { IdentifiedFile, Ratio, VideoTrack } from './identified.ts';
+import type { MediaKind } from './media-kind.ts';
+import type { PicturePreset } from './presets/picture.ts';
+import { type Preset, presetRevision } from './presets/presets.ts';
+import type { HlsPreset, Mp4Preset } from './presets/video.ts';
+
+/** A size in pixels. */
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** One step of a ladder, at the size that it will have. */
+export interface PlannedRung extends Size {
+  readonly name: string;
+  /** Bits per second that a stretch of one second must not exceed. */
+  readonly bitrate: number;
+  /**
+   * The source's video is what this rung would be: it is copied where its keyframes allow segments of about equal length,
+   * which only reading the file tells.
+   */
+  readonly mayCopy: boolean;
+}
+
+/** How the video and audio of a source become those of an MP4 file or a ladder. */
+export interface PlannedVideo {
+  /** Largest first; for MP4, one. Empty for a source without video. */
+  readonly rungs: readonly PlannedRung[];
+  /** Frames a second of everything that is encoded: the source's, constant, at most 60. Null without video. */
+  readonly frameRate: Ratio | null;
+  /** What becomes of the audio track that is played: `none` where the source has none. */
+  readonly audio: 'copy' | 'encode' | 'none';
+}
 
 /** One preset applied to one source: what it will be, or why it will not. */
 export interface PlannedRendition {
@@ -8,76 +39,213 @@ export interface PlannedRendition {
   readonly name: string;
   readonly extension: string;
   readonly contentType: string;
-  readonly state: 'make' | 'skip';
+  /** `not_applicable`: the preset is for other kinds of media. */
+  readonly state: 'make' | 'skip' | 'not_applicable';
   /** A sentence: why it is skipped, or what of the source will show in it. */
   readonly reason: string;
-  /** Size that the rendition has or would have, in pixels. */
+  /** Size that the rendition has or would have, in pixels: of a ladder, its largest rung; 0 for what has none. */
   readonly width: number;
   readonly height: number;
+  /** For `hls` and `mp4` that are made; null for everything else. */
+  readonly video: PlannedVideo | null;
 }
+
+/** A rendition of a picture preset. */
+export type PlannedPicture = PlannedRendition & { readonly preset: PicturePreset };
+
+export function isPicture(planned: PlannedRendition): planned is PlannedPicture {
+  return planned.preset.type === 'picture';
+}
+
+type Decision = Pick<PlannedRendition, 'state' | 'reason'> & Partial<PlannedRendition>;
 
 /**
  * Decides what each preset makes of the source. Pure: the same source and presets always give the same plan, so a plan
  * can be explained and compared without rendering anything.
  */
 export function planRenditions(source: IdentifiedFile, presets: readonly Preset[]): PlannedRendition[] {
-  return presets.map((preset) => {
-    const size = fitInside(source, preset);
-    return {
-      preset,
-      revision: presetRevision(preset),
-      name: preset.name,
-      extension: preset.extension,
-      contentType: preset.content_type,
-      ...decide(source, preset, size),
-      ...size,
-    };
-  });
+  return presets.map((preset) => ({
+    preset,
+    revision: presetRevision(preset),
+    name: preset.name,
+    extension: preset.extension,
+    contentType: preset.content_type,
+    ...{ width: 0, height: 0, video: null },
+    ...decide(source, preset),
+  }));
 }
 
 /**
  * The largest size within the preset's box that keeps the source's shape and does not enlarge it; at least 1 x 1.
  * A box edge of null does not bound.
  */
-export function fitInside(
-  source: { width: number; height: number },
-  box: { width: number | null; height: number | null },
-): { width: number; height: number } {
+export function fitInside(source: Size, box: { width: number | null; height: number | null }): Size {
   const { width, height } = source;
   if (width < 1 || height < 1) return { width: 0, height: 0 };
   const scale = Math.min(1, (box.width ?? width) / width, (box.height ?? height) / height);
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
 }
 
-function decide(
-  source: IdentifiedFile,
-  preset: Preset,
-  size: { width: number; height: number },
-): Pick<PlannedRendition, 'state' | 'reason'> {
-  if (!preset.source_kinds.includes(source.kind)) {
-    return { state: 'skip', reason: `The preset is for ${preset.source_kinds.join(' and ')}; this is ${source.kind}.` };
+/**
+ * As {@link fitInside} for video: the box is turned for upright sources, and both edges are even, as 4:2:0 needs. Never
+ * larger than the source, so that one of odd size loses a row or column; at least 2 x 2.
+ */
+export function fitVideo(source: Size, box: { width: number | null; height: number | null }): Size {
+  const size = fitInside(source, turned(source, box));
+  const even = (edge: number, most: number) =>
+    Math.max(2, Math.min(2 * Math.round(edge / 2), 2 * Math.floor(most / 2)));
+  return { width: even(size.width, source.width), height: even(size.height, source.height) };
+}
+
+/** A box for wide pictures, laid the way that the source is. */
+function turned<B extends { width: number | null; height: number | null }>(source: Size, box: B): B {
+  const upright = source.height > source.width;
+  const wide = (box.width ?? Infinity) > (box.height ?? Infinity);
+  return upright && wide ? { ...box, width: box.height, height: box.width } : box;
+}
+
+function decide(source: IdentifiedFile, preset: Preset): Decision {
+  const kinds: readonly MediaKind[] = preset.source_kinds;
+  if (!kinds.includes(source.kind)) {
+    return { state: 'not_applicable', reason: `The preset is for ${kinds.join(' and ')}; this is ${source.kind}.` };
   }
-  if (source.kind !== 'image') {
-    return { state: 'skip', reason: `This engine makes no images of ${source.kind} yet.` };
+  switch (preset.type) {
+    case 'picture':
+      return decidePicture(source, preset);
+    case 'hls':
+    case 'mp4':
+      return decideVideo(source, preset);
+    case 'preview':
+    case 'storyboard':
+      if (!source.tracks?.video) return noTrack(source, 'video');
+      return { state: 'make', reason: 'From frames of the video.', ...fitVideo(source, preset) };
+    case 'audio':
+    case 'waveform':
+      if (!source.tracks?.audio.length) return noTrack(source, 'audio');
+      return { state: 'make', reason: 'From the audio.', width: preset.width ?? 0, height: preset.height ?? 0 };
   }
+}
+
+function noTrack(source: IdentifiedFile, kind: 'video' | 'audio'): Decision {
+  return { state: 'skip', reason: `This ${source.kind} has no ${kind} to make it of.` };
+}
+
+function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision {
+  if (source.kind === 'audio') return { state: 'skip', reason: 'A sound has no picture; a waveform shows it.' };
+  const size = fitInside(source, preset);
   const largest = maxEncodedEdge[preset.container];
-  if (largest !== undefined && Math.max(size.width, size.height) > largest) {
-    return { state: 'skip', reason: `${preset.container} holds at most ${largest} pixels a side.` };
+  if (Math.max(size.width, size.height) > largest) {
+    return { state: 'skip', reason: `${preset.container} holds at most ${largest} pixels a side.`, ...size };
   }
-  const moves = source.frames > 1;
+  const moves = source.kind === 'image' && source.frames > 1;
   // Where an AVIF and a WebP share a name, clients that take both are given the AVIF: a still one would freeze the
   // animation for nearly everybody. A JPEG is only ever given to clients that take neither, so its first frame is kept.
   if (moves && preset.container === 'avif') {
     return {
       state: 'skip',
       reason: 'The source is an animation, and AVIF renditions are stills; WebP keeps it moving.',
+      ...size,
     };
   }
   const shrunk = size.width < source.width || size.height < source.height;
   const how = shrunk ? `Fitted into the preset's box.` : `Kept at the source's size: renditions are never enlarged.`;
-  if (moves && preset.container !== 'webp') return { state: 'make', reason: `First frame of the animation. ${how}` };
-  return { state: 'make', reason: moves ? `All ${source.frames} frames. ${how}` : how };
+  const what =
+    source.kind === 'video'
+      ? 'A frame of the video that is not black. '
+      : moves && preset.container !== 'webp'
+        ? 'First frame of the animation. '
+        : moves
+          ? `All ${source.frames} frames. `
+          : '';
+  return { state: 'make', reason: what + how, ...size };
 }
 
 /** Pixels a side that a container can hold: VP8 has 14 bits for each, JPEG 16. AV1's limit is libaom's. */
-const maxEncodedEdge: Record<Preset['container'], number> = { webp: 16_383, jpeg: 65_535, avif: 16_384, png: 65_535 };
+const maxEncodedEdge: Record<PicturePreset['container'], number> = {
+  webp: 16_383,
+  jpeg: 65_535,
+  avif: 16_384,
+  png: 65_535,
+};
+
+/** Frames a second that are kept: more costs bytes and processor time that hardly anybody can see. */
+const maxFrameRate = 60;
+
+function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Decision {
+  const { tracks } = source;
+  if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video');
+  const audioTrack = playedAudio(tracks.audio);
+  const audio = audioTrack === null ? 'none' : isPlainAac(audioTrack) ? 'copy' : 'encode';
+  const { video } = tracks;
+  if (video === null) {
+    const reason = 'The audio alone: the source has no video.';
+    return { state: 'make', reason, video: { rungs: [], frameRate: null, audio } };
+  }
+  const rungs = preset.type === 'hls' ? ladderFor(source, video, preset) : [onlyRung(source, video, preset)];
+  const names = rungs.map(({ name, width, height }) => `${name} (${width} x ${height})`).join(', ');
+  const largest = rungs[0] ?? { width: 0, height: 0 };
+  return {
+    state: 'make',
+    reason:
+      preset.type === 'hls' ? `At or below the source's size: ${names}.` : `At ${largest.width} x ${largest.height}.`,
+    width: largest.width,
+    height: largest.height,
+    video: { rungs, frameRate: constantRate(video), audio },
+  };
+}
+
+function ladderFor(source: IdentifiedFile, video: VideoTrack, preset: HlsPreset): PlannedRung[] {
+  const largestFirst = [...preset.rungs].sort((a, b) => b.width * b.height - a.width * a.height);
+  const fitting = largestFirst.filter((rung) => {
+    const box = turned(source, rung);
+    return Math.min(box.width / source.width, box.height / source.height) <= 1;
+  });
+  // Smaller than the smallest: that one, at the source's size.
+  const chosen = fitting.length > 0 ? fitting : largestFirst.slice(-1);
+  return chosen.map(({ name, bitrate, ...box }) => planRung(source, video, { name, bitrate }, fitVideo(source, box)));
+}
+
+function onlyRung(source: IdentifiedFile, video: VideoTrack, preset: Mp4Preset): PlannedRung {
+  return planRung(source, video, preset, fitVideo(source, preset));
+}
+
+function planRung(
+  source: IdentifiedFile,
+  video: VideoTrack,
+  { name, bitrate }: { name: string; bitrate: number },
+  size: Size,
+): PlannedRung {
+  const sameSize = size.width === source.width && size.height === source.height;
+  const modest = video.bitrate !== null && video.bitrate <= bitrate;
+  return { name, bitrate, ...size, mayCopy: sameSize && modest && playsEverywhere(video) };
+}
+
+/** H.264 as every browser and phone decodes it, upright and with square samples. */
+function playsEverywhere(video: VideoTrack): boolean {
+  const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
+  const plain = codec === 'h264' && (pixelFormat === 'yuv420p' || pixelFormat === 'yuvj420p');
+  const known = /^(constrained baseline|baseline|main|high)$/i.test(profile ?? '') && level !== null && level <= 42;
+  const upright = rotation === 0 && sampleAspect.num === sampleAspect.den;
+  return plain && known && upright && !interlaced && !variableFrameRate && hdr === null;
+}
+
+/** The track that is played where nobody chose another: the default one, else the first. */
+export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T[]): T | null {
+  return tracks.find(({ isDefault }) => isDefault) ?? tracks[0] ?? null;
+}
+
+function isPlainAac({
+  codec,
+  profile,
+  channels,
+  sampleRate,
+  bitrate,
+}: NonNullable<IdentifiedFile['tracks']>['audio'][number]) {
+  const plain = codec === 'aac' && (profile === null || profile === 'LC') && channels <= 2;
+  return plain && sampleRate <= 48_000 && bitrate !== null && bitrate <= 192_000;
+}
+
+function constantRate({ frameRate }: VideoTrack): Ratio {
+  const fps = frameRate.num / frameRate.den;
+  return fps > maxFrameRate ? { num: maxFrameRate, den: 1 } : frameRate;
+}

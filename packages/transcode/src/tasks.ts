@@ -1,10 +1,13 @@
+import { RenderError } from './errors.ts';
+import type { Programs } from './ffmpeg/programs.ts';
 import { heicDecoderVersion } from './heic.ts';
-import type { IdentifiedFields } from './identified.ts';
+import type { IdentifiedFields, IdentifiedFile } from './identified.ts';
 import { identifyFile } from './identify/identify.ts';
 import type { Tasks } from './isolate-child.ts';
 import type { EngineLimits } from './limits.ts';
 import type { PlannedRendition } from './plan.ts';
 import { type ProvenFormat, proveFormat } from './prove.ts';
+import { renderAv } from './render/av/render-av.ts';
 import { renderImage } from './render/image.ts';
 import type { RenderProgress, RenderResult } from './render/result.ts';
 import { sharp } from './vips.ts';
@@ -12,30 +15,41 @@ import { sharp } from './vips.ts';
 export interface IdentifyInput {
   path: string;
   limits: EngineLimits;
+  /** Null where there are none: then videos and sounds are refused. */
+  programs: Programs | null;
 }
 
 export interface RenderInput {
   path: string;
+  source: IdentifiedFile;
   plan: PlannedRendition[];
   outDir: string;
   limits: EngineLimits;
+  programs: Programs | null;
 }
 
 export interface ProveInput {
   id: string;
   limits: EngineLimits;
+  programs: Programs | null;
 }
 
 /** What the isolated process can be asked to do. All input and output is JSON. */
 export const tasks = {
-  identify: ({ path, limits }: IdentifyInput): Promise<IdentifiedFields> => identifyFile(path, limits),
+  identify: ({ path, limits, programs }: IdentifyInput): Promise<IdentifiedFields> =>
+    identifyFile(path, limits, programs),
 
-  render: (
-    { path, plan, outDir, limits }: RenderInput,
+  render: async (
+    { path, source, plan, outDir, limits, programs }: RenderInput,
     report: (progress: RenderProgress) => void,
-  ): Promise<RenderResult> => renderImage(path, plan, outDir, { limits, onProgress: report }),
+  ): Promise<RenderResult> => {
+    const options = { limits, onProgress: report };
+    if (source.kind === 'image') return renderImage(path, plan, outDir, options);
+    if (programs === null) throw new RenderError('unsupported_codec', 'There is no ffmpeg to render it with.');
+    return renderAv(path, source, plan, outDir, { ...options, programs });
+  },
 
-  prove: ({ id, limits }: ProveInput): Promise<ProvenFormat> => proveFormat(id, limits),
+  prove: ({ id, limits, programs }: ProveInput): Promise<ProvenFormat> => proveFormat(id, limits, programs),
 
   selfTest: async (): Promise<string> => {
     const pixels = await sharp({ create: { width: 16, height: 16, channels: 3, background: '#336699' } })

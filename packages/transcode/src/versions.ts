@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { imageRecipe } from './presets.ts';
+import type { Programs } from './ffmpeg/programs.ts';
+import { recipes } from './presets/presets.ts';
 
 /**
  * Versions of everything that decides what can be decoded and what renditions look like: the key under which proofs of
  * formats are kept. Read from package files; libvips itself is not loaded.
  */
-export function engineVersions(): Record<string, string> {
+export function engineVersions(programs: Programs | null): Record<string, string> {
   const require = createRequire(import.meta.url);
   const sharp = packageOf(require.resolve('sharp'), 'sharp');
   const libvips = Object.entries(sharp.optionalDependencies ?? {}).find(([name]) =>
@@ -17,7 +18,9 @@ export function engineVersions(): Record<string, string> {
     sharp: sharp.version,
     'sharp-libvips': libvips?.[1] ?? 'unknown',
     'libheif-js': packageOf(require.resolve('libheif-js'), 'libheif-js').version,
-    recipe: String(imageRecipe),
+    ffmpeg: programs?.ffmpeg.version ?? 'none',
+    ffprobe: programs?.ffprobe.version ?? 'none',
+    recipe: Object.values(recipes).join('.'),
   };
 }
 

@@ -1,4 +1,5 @@
-/** A program that gives a child a task that never ends, and waits to be killed. */
+/** A program that gives its children tasks that never end, of which ffmpeg is a part, and waits to be killed. */
+import { findPrograms } from '../src/ffmpeg/programs.ts';
 import { createIsolate } from '../src/isolate.ts';
 
 const isolate = createIsolate({
@@ -12,5 +13,10 @@ await Promise.all([
   isolate.run('echo', {}, { timeoutMs: 60_000 }),
   isolate.run('wait', { ms: 300 }, { timeoutMs: 60_000 }),
 ]);
-void isolate.run('spin', {}, { timeoutMs: 60_000 });
-console.log(JSON.stringify(isolate.stats.pids));
+const { ffmpeg } = await findPrograms({});
+const encode = (spin: boolean) =>
+  new Promise<unknown>((resolve) => {
+    void isolate.run('encode', { ffmpeg: ffmpeg.path, spin }, { timeoutMs: 60_000, onProgress: resolve });
+  });
+const programs = await Promise.all([encode(true), encode(false)]);
+console.log(JSON.stringify({ children: isolate.stats.pids, programs }));

@@ -8,7 +8,7 @@ import { positiveCount } from './arguments.ts';
 
 /** `mds media`: what was ingested. */
 export function registerMedia(program: Command, context: () => Context): void {
-  const media = program.command('media').description('media: list, inspect, download, retry, delete');
+  const media = program.command('media').description('media: list, inspect, explain, download, retry, delete');
 
   media
     .command('list')
@@ -36,12 +36,23 @@ export function registerMedia(program: Command, context: () => Context): void {
     });
 
   media
+    .command('explain')
+    .description('tell why a medium is as it is: what it is, what was planned, every attempt (needs a token)')
+    .argument('<id>', 'med_…')
+    .option('--all', 'every attempt with the command line of every program')
+    .addHelpText('after', EXPLAIN_HELP)
+    .action(async (id: string, options: { all?: boolean }) => {
+      const { explainMedia } = await import('../explain/explain-media.ts');
+      return explainMedia(context(), id, options.all === true);
+    });
+
+  media
     .command('url')
     .description('print the address of a rendition, or those of all')
     .argument('<id>', 'med_…')
-    .argument('[name]', 'a rendition: thumb, medium, large… Without it, all that are there')
+    .argument('[name]', 'a rendition: thumb, medium, poster, mp4, hls… Without it, all that are there')
     .option('--ext <extension>', 'format; without it the service chooses by Accept')
-    .option('--revision <revision>', 'that very revision, cached for ever (needs --ext)')
+    .option('--revision <revision>', 'that very revision, cached for ever (of pictures needs --ext)')
     .option('--srcset', 'print the value of an <img srcset>')
     .addHelpText(
       'after',
@@ -67,11 +78,12 @@ export function registerMedia(program: Command, context: () => Context): void {
 
   media
     .command('retry')
-    .description('process failed media again (needs a token)')
+    .description('process again what failed (needs a token)')
     .argument('<id...>', 'med_…')
-    .action(async (ids: string[]) => {
+    .option('--wait', 'go on until they are processed; what fails then, fails here')
+    .action(async (ids: string[], options: { wait?: boolean }) => {
       const { retryMedia } = await import('../media/retry-media.ts');
-      return retryMedia(context(), ids);
+      return retryMedia(context(), ids, options.wait === true);
     });
 
   media
@@ -90,6 +102,13 @@ const STATES = ['queued', 'processing', 'ready', 'failed'] as const satisfies re
 
 const LIST_HELP = `
 Elsewhere than on a terminal: id, status, type, bytes, WIDTHxHEIGHT, created_at, and
-with --detail the file name, tab-separated. With --json the API's envelope; more than
+with --detail the file name, the duration in seconds and the progress from 0 to 1,
+tab-separated. With --json the API's envelope; more than
 one page comes as one, with the next_cursor of the last.
+`;
+
+const EXPLAIN_HELP = `
+On a terminal the latest attempt is told with its steps, and where it failed with the command
+line of what did; those before it in a few lines. Commands are quoted for a shell, with names in place
+of paths. Elsewhere one fact a line, its name first, tab-separated; with --json the API's document.
 `;

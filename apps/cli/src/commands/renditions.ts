@@ -1,6 +1,7 @@
 import type { Rendition } from '@mds/client';
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
+import { humanBitrate } from '../output/quantities.ts';
 
 /** `mds renditions`: the presets. */
 export function registerRenditions(program: Command, context: () => Context): void {
@@ -24,7 +25,7 @@ async function listRenditions(context: Context): Promise<void> {
       { title: 'QUALITY', text: ({ quality }) => text(quality), align: 'right', expendable: 2 },
       {
         title: 'BITRATE',
-        text: ({ bitrate }) => (bitrate === null ? '-' : `${Math.round(bitrate / 1000)} kb/s`),
+        text: ({ bitrate }) => (bitrate === null ? '-' : humanBitrate(bitrate)),
         plain: ({ bitrate }) => text(bitrate),
         align: 'right',
         expendable: 3,

@@ -75,7 +75,9 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
         signal,
         onUpdate(update) {
           media = update;
-          enterState(transfer, update.status);
+        },
+        onProgress({ status, progress }) {
+          enterState(transfer, status, progress);
         },
       });
     }

@@ -60,3 +60,9 @@ export function printSummary(context: Context, outcomes: readonly IngestOutcome[
   if (context.interactive && outcomes.length < REPEAT_FAILURES_FROM) return;
   for (const failure of failures) context.note(failureLine(failure, context.errorColours));
 }
+
+/** Where to read on, for files that were taken in and failed after that. */
+export function printWhereToReadOn(context: Context, outcomes: readonly IngestOutcome[]): void {
+  const [first] = outcomes.filter(({ outcome, media }) => outcome === 'failed' && media?.status === 'failed');
+  if (first?.media) context.note(context.errorColours.dim(`What was tried: mds media explain ${first.media.id}`));
+}

@@ -7,7 +7,7 @@ import { type Transfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
 import { collectFiles, type IngestFile } from './collect-files.ts';
 import { type IngestOutcome, ingestFiles } from './ingest-files.ts';
-import { printOutcome, printSummary } from './outcomes.ts';
+import { printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
 
 /** The options of `mds ingest`, parsed. */
 export interface IngestArguments {
@@ -56,6 +56,7 @@ export async function runIngest(context: Context, paths: string[], options: Inge
   }
 
   printSummary(context, outcomes, files.length);
+  if (context.interactive) printWhereToReadOn(context, outcomes);
   if (stopped !== null) throw stopped;
   const failed = outcomes.filter(({ outcome }) => outcome === 'failed').length;
   if (failed > 0) throw new ReportedError(`${counted(failed, 'file')} of ${files.length} could not be ingested.`);

@@ -1,13 +1,14 @@
 import { createWriteStream } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { Manifest, ManifestRendition } from '@mds/client';
+import type { Client, Manifest, ManifestRendition } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
 import { systemSentence } from '../explain-error.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { startTransfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
+import { shellCommand } from '../output/shell-quote.ts';
 import { isBinary, writeAll } from '../output/stream-out.ts';
 
 /** The options of `mds media download`, parsed. */
@@ -36,7 +37,9 @@ export async function downloadMedia(
 ): Promise<void> {
   const { io } = context;
   const client = await context.client();
-  const rendition = choose(await client.manifest(id, { signal: io.signal }), name, options.ext);
+  const manifest = await client.manifest(id, { signal: io.signal });
+  const rendition = choose(manifest, name, options.ext);
+  if (isStream(rendition)) throw notOneFile(client, manifest, rendition);
   const url = rendition.url;
 
   if (options.output === '-') {
@@ -97,7 +100,7 @@ function choose(manifest: Manifest, name: string | undefined, extension: string 
     const found = fitting.find((it) => it.name === wanted);
     if (found) return found;
   }
-  const [first] = fitting;
+  const first = fitting.find((it) => !isStream(it)) ?? fitting[0];
   if (name === undefined && first) return first;
   const offered = manifest.renditions.map((it) => `${it.name}.${it.extension}`);
   const asked = [name ?? 'rendition', extension].filter((part) => part !== undefined).join('.');
@@ -105,6 +108,24 @@ function choose(manifest: Manifest, name: string | undefined, extension: string 
     exitCode: EXIT.notFound,
     hints: [
       offered.length > 0 ? `There are ${offered.join(', ')}.` : 'Nothing has been rendered yet; see mds media get.',
+    ],
+  });
+}
+
+/** Whether a rendition consists of many files, of which the address names the list alone. */
+function isStream({ extension }: ManifestRendition): boolean {
+  return extension === 'm3u8';
+}
+
+function notOneFile(client: Client, { id, renditions }: Manifest, { name }: ManifestRendition): CliError {
+  const url = client.url(id, name, { extension: 'm3u8' });
+  const file = renditions.find(({ extension }) => extension === 'mp4' || extension === 'm4a');
+  return new CliError(`${name} is a stream of many files, made to be played and not to be downloaded.`, {
+    exitCode: EXIT.usage,
+    hints: [
+      `Give its address to a player: ${url}`,
+      `Or have ffmpeg write it to one file: ${shellCommand(['ffmpeg', '-i', url, '-c', 'copy', `${id}.mp4`])}`,
+      ...(file ? [`What can be downloaded: mds media download ${id} ${file.name}`] : []),
     ],
   });
 }

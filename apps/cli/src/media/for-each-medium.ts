@@ -13,23 +13,28 @@ export interface MediumResult {
 /**
  * Does something with each of some media, one after the other, and prints each result; with `--json` one object a line, but a
  * single one as it is. One that fails does not keep the others.
+ * @param write what is printed goes through here, where something else has to be taken away before
  * @throws what the only one failed with; of several, a CliError that counts, its exit code that of the first failure
  */
 export async function forEachMedium(
   context: Context,
   ids: readonly string[],
   act: (id: string) => Promise<MediumResult>,
+  write: (print: () => void) => void = (print) => print(),
 ): Promise<void> {
   const failures: number[] = [];
   for (const id of ids) {
     try {
       const { line, json } = await act(id);
-      if (!context.json) context.print(context.interactive ? line.replace('\t', '  ') : line);
-      else context.io.stdout.write(`${jsonText(json, ids.length > 1 ? 0 : 2)}\n`);
+      write(() => {
+        if (!context.json) context.print(context.interactive ? line.replace('\t', '  ') : line);
+        else context.io.stdout.write(`${jsonText(json, ids.length > 1 ? 0 : 2)}\n`);
+      });
     } catch (error) {
       if (ids.length === 1 || context.io.signal.aborted) throw error;
       const { message, exitCode } = await explainError(error, context);
-      context.io.stderr.write(`${context.errorColours.red('failed')}  ${printable(`${id}: ${message}`)}\n`);
+      const line = `${context.errorColours.red('failed')}  ${printable(`${id}: ${message}`)}\n`;
+      write(() => context.io.stderr.write(line));
       failures.push(exitCode);
     }
   }

@@ -1,8 +1,9 @@
 import type { Media, MediaDetail, MediaStatus, Page } from '@mds/client';
 import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
-import { humanAge, humanBytes } from '../output/quantities.ts';
+import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tabSeparated } from '../output/table.ts';
+import { stateOf } from './media-state.ts';
 
 /** The options of `mds media list`, parsed. */
 export interface ListArguments {
@@ -18,16 +19,15 @@ const LARGEST_PAGE = 100;
 /** Lists media, newest first; as many pages as the limit takes. */
 export async function listMedia(context: Context, options: ListArguments): Promise<void> {
   const { signal } = context.io;
-  const columns = mediaColumns(context);
   if (options.detail || options.status !== undefined) {
     const client = await context.operator();
     // What the states are, the service knows; a newer one has more.
     const status = options.status as MediaStatus | undefined;
     const fetchPage = (page: PageRequest) => client.control.media.list({ ...page, status, signal });
-    return show(context, options, fetchPage, [...columns, FILENAME]);
+    return show(context, options, fetchPage, detailColumns(context));
   }
   const client = await context.client();
-  return show(context, options, (page) => client.media.list({ ...page, signal }), columns);
+  return show(context, options, (page) => client.media.list({ ...page, signal }), mediaColumns(context));
 }
 
 interface PageRequest {
@@ -74,11 +74,39 @@ const FILENAME: Column<MediaDetail> = {
   keep: 'end',
 };
 
-function mediaColumns({ colours }: Context): Column<Media>[] {
+const DURATION: Column<MediaDetail> = {
+  title: 'TIME',
+  text: ({ duration }) => (duration === null ? '-' : playingTime(duration)),
+  plain: ({ duration }) => (duration === null ? '' : String(duration)),
+  align: 'right',
+  expendable: 2,
+};
+
+const PROGRESS: Column<MediaDetail> = {
+  title: 'PROGRESS',
+  text: ({ progress }) => String(progress ?? ''),
+};
+
+function detailColumns(context: Context): Column<MediaDetail>[] {
+  // Elsewhere than on a terminal what was added later stands last: scripts count fields.
+  if (!context.interactive) return [...mediaColumns(context), FILENAME, DURATION, PROGRESS];
+  return [...mediaColumns<MediaDetail>(context, stateOf), DURATION, FILENAME];
+}
+
+/** @param status the state as people see it */
+function mediaColumns<T extends Media>(
+  { colours }: Context,
+  status: (media: T) => string = (media) => media.status,
+): Column<T>[] {
   const now = Date.now();
   return [
     { title: 'ID', text: ({ id }) => id },
-    { title: 'STATUS', text: ({ status }) => status, colour: (text) => colourState(colours, text) },
+    {
+      title: 'STATUS',
+      text: status,
+      plain: (media) => media.status,
+      colour: (text, media) => colourState(colours, media.status, text),
+    },
     { title: 'TYPE', text: (media) => media.content_type, shrinkTo: 9, expendable: 2 },
     {
       title: 'SIZE',

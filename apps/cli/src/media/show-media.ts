@@ -4,6 +4,7 @@ import { colourState } from '../output/colours.ts';
 import { printable } from '../output/printable.ts';
 import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tableLines, tabSeparated } from '../output/table.ts';
+import { stateOf } from './media-state.ts';
 
 /** Shows one medium: what is known about it, then its renditions. */
 export async function showMedia(context: Context, id: string): Promise<void> {
@@ -12,14 +13,20 @@ export async function showMedia(context: Context, id: string): Promise<void> {
   if (context.json) return context.printJson(media);
   if (!context.interactive) {
     for (const [name, value] of plainFacts(media)) context.print(`${name}\t${printable(value)}`);
-    for (const line of tabSeparated(renditionColumns(context), media.renditions)) context.print(`rendition\t${line}`);
+    for (const line of tabSeparated(renditionColumns(context, media.renditions), media.renditions))
+      context.print(`rendition\t${line}`);
     return;
   }
   const { colours } = context;
   for (const [name, value] of humanFacts(context, media)) context.print(`${colours.bold(name.padEnd(9))}  ${value}`);
   if (media.renditions.length === 0) return;
   context.print('');
-  for (const line of tableLines(renditionColumns(context), media.renditions, context.width, colours.bold))
+  for (const line of tableLines(
+    renditionColumns(context, media.renditions),
+    media.renditions,
+    context.width,
+    colours.bold,
+  ))
     context.print(line);
 }
 
@@ -41,9 +48,10 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   const facts: [string, string][] = [['id', printable(media.id)]];
   if (media.filename !== null) facts.push(['file', printable(media.filename)]);
   const attempts = media.attempts > 1 ? colours.dim(` after ${media.attempts} attempts`) : '';
-  facts.push(['status', colourState(colours, printable(media.status)) + attempts]);
+  facts.push(['status', colourState(colours, media.status, printable(stateOf(media))) + attempts]);
   if (media.error) {
     facts.push(['error', colours.red(printable(`${media.error.message} (${media.error.code})`))]);
+    facts.push(['', colours.dim(printable(`what was tried: mds media explain ${media.id}`))]);
     if (media.error.retryable) facts.push(['', colours.dim(printable(`try again: mds media retry ${media.id}`))]);
   }
   for (const warning of media.warnings) facts.push(['warning', colours.yellow(printable(warning))]);
@@ -57,8 +65,18 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   return facts;
 }
 
-function renditionColumns({ colours }: Context): Column<MediaRendition>[] {
-  return [
+function renditionColumns(
+  { colours, interactive }: Context,
+  renditions: readonly MediaRendition[],
+): Column<MediaRendition>[] {
+  const files: Column<MediaRendition> = {
+    title: 'FILES',
+    text: (rendition) => String(rendition.files ?? '-'),
+    plain: (rendition) => plainValue(rendition.files),
+    align: 'right',
+    expendable: 2,
+  };
+  const columns: Column<MediaRendition>[] = [
     { title: 'RENDITION', text: ({ name, extension }) => `${name}.${extension}` },
     { title: 'STATE', text: ({ state }) => state, colour: (text) => colourState(colours, text) },
     {
@@ -69,16 +87,19 @@ function renditionColumns({ colours }: Context): Column<MediaRendition>[] {
     },
     {
       title: 'PIXELS',
-      text: ({ width, height }) => (width === null || height === null ? '-' : `${width}x${height}`),
+      text: ({ width, height }) => (width && height ? `${width}x${height}` : '-'),
       plain: ({ width, height }) => (width === null || height === null ? '' : `${width}x${height}`),
       align: 'right',
       expendable: 1,
     },
-    {
-      title: 'ADDRESS OR REASON',
-      text: ({ reason, url }) => reason ?? url,
-      shrinkTo: 20,
-      keep: 'end',
-    },
   ];
+  const where: Column<MediaRendition> = {
+    title: 'ADDRESS OR REASON',
+    text: ({ reason, url }) => reason ?? url,
+    shrinkTo: 20,
+    keep: 'end',
+  };
+  // Elsewhere than on a terminal what was added later stands last: scripts count fields.
+  if (!interactive) return [...columns, where, files];
+  return renditions.some((rendition) => (rendition.files ?? 0) > 1) ? [...columns, files, where] : [...columns, where];
 }

@@ -20,30 +20,33 @@ export function coloursFor(stream: OutputStream, env: Io['env']): Colours {
   return picocolors.createColors(hasColours(stream, env));
 }
 
-/** Colours a state of a medium, a rendition, a region, the service or a cache. One that is not known stays plain. */
-export function colourState(colours: Colours, state: string): string {
+/**
+ * Colours a state of a medium, a rendition, a region, the service or a cache. One that is not known stays plain.
+ * @param text what is shown of it; the state itself unless said
+ */
+export function colourState(colours: Colours, state: string, text = state): string {
   switch (state) {
     case 'ready':
     case 'operational':
     case 'HIT':
     case 'created':
-      return colours.green(state);
+      return colours.green(text);
     case 'processing':
     case 'under_maintenance':
     case 'existing':
-      return colours.cyan(state);
+      return colours.cyan(text);
     case 'degraded_performance':
     case 'partial_outage':
     case 'MISS':
-      return colours.yellow(state);
+      return colours.yellow(text);
     case 'failed':
     case 'major_outage':
-      return colours.red(state);
+      return colours.red(text);
     case 'queued':
     case 'pending':
     case 'skipped':
-      return colours.dim(state);
+      return colours.dim(text);
     default:
-      return state;
+      return text;
   }
 }

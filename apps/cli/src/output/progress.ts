@@ -1,7 +1,7 @@
 import type { Colours } from './colours.ts';
 import { displayWidth, pad, truncate } from './display-width.ts';
 import { printable } from './printable.ts';
-import { humanBytes, humanDuration } from './quantities.ts';
+import { humanBytes, humanDuration, percent } from './quantities.ts';
 
 /** How far one file is, on its way up or down. */
 export interface Transfer {
@@ -11,17 +11,20 @@ export interface Transfer {
   totalBytes: number | null;
   /** What the service does with it once it is there; null while bytes move. */
   state: string | null;
+  /** How far the service is with that, from 0 to 1; null where it does not say. */
+  progress: number | null;
   /** When bytes began to move, or when the state began; milliseconds since the epoch. */
   sinceMs: number;
 }
 
 /** Begins a transfer. */
 export function startTransfer(label: string, totalBytes: number | null): Transfer {
-  return { label, sentBytes: 0, totalBytes, state: null, sinceMs: Date.now() };
+  return { label, sentBytes: 0, totalBytes, state: null, progress: null, sinceMs: Date.now() };
 }
 
-/** Moves a transfer on to a state of the service. */
-export function enterState(transfer: Transfer, state: string): void {
+/** Moves a transfer on to a state of the service, or on within it. */
+export function enterState(transfer: Transfer, state: string, progress: number | null = null): void {
+  transfer.progress = progress;
   if (transfer.state === state) return;
   transfer.state = state;
   transfer.sinceMs = Date.now();
@@ -29,21 +32,38 @@ export function enterState(transfer: Transfer, state: string): void {
 
 const AMOUNT_WIDTH = 15;
 const RATE_WIDTH = 9;
+const MAX_BAR = 32;
 
 /**
- * One line that shows how far a transfer is, at most `width` columns: name, bar, per cent, bytes, bytes a second; what
- * finds no room is left out, the bar last.
+ * One line that shows how far a transfer is, at most `width` columns: name, bar, per cent, bytes, bytes a second; then bar,
+ * per cent, state and time. What finds no room is left out, the bar last.
  */
 export function transferLine(transfer: Transfer, width: number, nowMs: number, colours: Colours): string {
   const labelWidth = Math.max(8, Math.min(40, Math.floor(width * 0.32)));
   const label = pad(truncate(printable(transfer.label), labelWidth, 'end'), labelWidth);
   const room = width - labelWidth - 2;
-  return `${label}  ${transfer.state === null ? movement(transfer, room, nowMs, colours) : waiting(transfer, transfer.state, nowMs, colours)}`;
+  const { state } = transfer;
+  const how =
+    state === null ? movement(transfer, room, nowMs, colours) : waiting(transfer, state, room, nowMs, colours);
+  return `${label}  ${how}`;
 }
 
-function waiting(transfer: Transfer, state: string, nowMs: number, colours: Colours): string {
-  const time = humanDuration(nowMs - transfer.sinceMs);
-  return `${colours.cyan(printable(state))}${time ? colours.dim(`  ${time}`) : ''}`;
+function waiting(
+  { progress, sinceMs }: Transfer,
+  state: string,
+  room: number,
+  nowMs: number,
+  colours: Colours,
+): string {
+  const shown = truncate(printable(state), room);
+  const time = humanDuration(nowMs - sinceMs);
+  const tail = colours.cyan(shown) + (time ? colours.dim(`  ${time}`) : '');
+  if (progress === null) return displayWidth(tail) <= room ? tail : colours.cyan(shown);
+  const share = pad(percent(progress), 4, 'right');
+  const text =
+    [`${share}  ${tail}`, `${share}  ${colours.cyan(shown)}`].find((it) => displayWidth(it) <= room) ?? share;
+  const barWidth = Math.min(MAX_BAR, room - displayWidth(text) - 2);
+  return barWidth < 4 ? text : `${bar(progress, barWidth, colours)}  ${text}`;
 }
 
 function movement({ sentBytes, totalBytes, sinceMs }: Transfer, room: number, nowMs: number, colours: Colours): string {
@@ -52,17 +72,17 @@ function movement({ sentBytes, totalBytes, sinceMs }: Transfer, room: number, no
   if (totalBytes === null) return `${humanBytes(sentBytes)}  ${rate.trim()}`;
 
   const share = totalBytes === 0 ? 1 : Math.min(1, sentBytes / totalBytes);
-  const percent = pad(`${Math.floor(share * 100)}%`, 4, 'right');
   const amount = pad(`${humanBytes(sentBytes)}/${humanBytes(totalBytes)}`, AMOUNT_WIDTH, 'right');
-  const tail = [percent, amount, rate];
+  const tail = [pad(percent(share), 4, 'right'), amount, rate];
   // From the end: speed is the first to go, per cent the last.
   while (tail.length > 1 && displayWidth(tail.join('  ')) + 2 + 10 > room) tail.pop();
   const text = tail.join('  ');
-  const barWidth = Math.min(32, room - displayWidth(text) - 2);
+  const barWidth = Math.min(MAX_BAR, room - displayWidth(text) - 2);
   return barWidth < 4 ? text : `${bar(share, barWidth, colours)}  ${text}`;
 }
 
-function bar(share: number, width: number, colours: Colours): string {
-  const full = Math.round(share * width);
+/** A bar of so many columns, full up to a share from 0 to 1. */
+export function bar(share: number, width: number, colours: Colours): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * width);
   return colours.cyan('━'.repeat(full)) + colours.dim('─'.repeat(width - full));
 }

@@ -31,6 +31,28 @@ export function humanDuration(ms: number): string {
   return days < 365 ? `${days}d` : `${Math.floor(days / 365)}y`;
 }
 
+/** How long something took, for people: `340 ms`, `8.1 s`, `2m 05s`, `1h 02m`. */
+export function humanTiming(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const two = (value: number) => String(value).padStart(2, '0');
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${two(seconds % 60)}s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)}h ${two(minutes % 60)}m`;
+}
+
+/** Bits a second for people: `128 kb/s`, `4.2 Mb/s`. */
+export function humanBitrate(bitsPerSecond: number): string {
+  const kilobits = bitsPerSecond / 1000;
+  return kilobits < 999.5 ? `${Math.round(kilobits)} kb/s` : `${(kilobits / 1000).toFixed(1)} Mb/s`;
+}
+
+/** A share from 0 to 1 in per cent. 100% is kept for what is done. */
+export function percent(share: number): string {
+  return `${Math.floor(Math.min(1, Math.max(0, share)) * 100)}%`;
+}
+
 /** The running time of a medium: `0:07`, `12:34`, `1:02:03`. */
 export function playingTime(seconds: number): string {
   const whole = Math.round(seconds);

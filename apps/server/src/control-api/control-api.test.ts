@@ -208,6 +208,7 @@ describe('media in detail', () => {
       objectKey: `renditions/${name}.${revision}`,
       sha256: 'f'.repeat(64),
       bytes: 10,
+      files: 1,
       width: 320,
       height: 240,
     });

@@ -1,15 +1,18 @@
-import { controlApi, TokenScope } from '@mds/contract';
+import { controlApi, eventsApi, TokenScope } from '@mds/contract';
 import { createExpressEndpoints } from '@ts-rest/express';
 import type { Express } from 'express';
 import type { ProjectRepository } from '../db/media-repository.ts';
+import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import { requireScope, requireToken } from './authenticate.ts';
+import { mountEvents } from './events.ts';
 import { type ControlMediaParts, createControlMediaHandlers } from './media.ts';
 
 /** What the control API acts on. */
 export interface ControlApiParts extends ControlMediaParts {
+  events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
 }
 
@@ -28,5 +31,6 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
     ],
     requestValidationErrorHandler: (error, _req, _res, next) => next(invalidRequest(error)),
   });
-  refuseMethodsOutside(controlApi, app);
+  mountEvents(app, parts.events);
+  refuseMethodsOutside({ control: controlApi, events: eventsApi }, app);
 }

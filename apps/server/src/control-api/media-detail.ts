@@ -1,12 +1,24 @@
-import { buildDeliveryPath, type MediaDetail, type MediaFailure, type MediaRendition } from '@mds/contract';
+import {
+  buildDeliveryPath,
+  type MediaDetail,
+  type MediaFailure,
+  type MediaRendition,
+  renditionPath,
+} from '@mds/contract';
 import type { MediaFailureRecord, MediaRecord, RenditionRecord } from '../db/media-repository.ts';
+import type { JobStanding } from '../jobs/job-queue.ts';
 import { presentMedia } from '../read-api/media.ts';
 import type { Presented } from '../read-api/presented.ts';
 
-/** A medium with everything that its operator may know. @param publicUrl base of the renditions' URLs, no trailing slash */
+/**
+ * A medium with everything that its operator may know.
+ * @param job what is being done about it; null: nothing
+ * @param publicUrl base of the renditions' URLs, no trailing slash
+ */
 export function presentMediaDetail(
   media: MediaRecord,
   renditions: readonly RenditionRecord[],
+  job: Pick<JobStanding, 'progress'> | null,
   publicUrl: string,
 ): Presented<MediaDetail> {
   return {
@@ -20,6 +32,7 @@ export function presentMediaDetail(
     warnings: media.warnings,
     error: media.failure === null ? null : presentFailure(media.failure),
     attempts: media.attempts,
+    progress: media.status === 'processing' ? (job?.progress ?? 0) : null,
     renditions: renditions
       // What an older preset made is delivered to those who hold its URL, and is no part of the medium any more.
       .filter(({ current, state }) => current || state !== 'ready')
@@ -38,14 +51,15 @@ function presentMediaRendition(rendition: RenditionRecord, publicUrl: string): P
     state: rendition.state,
     reason: rendition.reason,
     bytes: rendition.bytes,
+    files: rendition.files,
     width: rendition.width,
     height: rendition.height,
-    url: `${publicUrl}${buildDeliveryPath({ kind: 'rendition', id, name, extension, revision: null })}`,
-    immutable_url: `${publicUrl}${buildDeliveryPath({ kind: 'rendition', id, name, extension, revision })}`,
+    url: `${publicUrl}${buildDeliveryPath(renditionPath({ id, name, extension, revision: null }))}`,
+    immutable_url: `${publicUrl}${buildDeliveryPath(renditionPath({ id, name, extension, revision }))}`,
   };
 }
 
-function presentFailure({ code, message, retryable }: MediaFailureRecord): Presented<MediaFailure> {
+export function presentFailure({ code, message, retryable }: MediaFailureRecord): Presented<MediaFailure> {
   return { code, message, retryable };
 }
 

@@ -1,21 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CONTROL_API_PREFIX, controlApi, type MediaDetail, type MediaDetailList } from '@mds/contract';
+import type { Preset } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { MediaRemoval } from '../ingest/media-removal.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
 import type { MediaVerifier } from '../processing/media-verifier.ts';
 import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
 import type { Presented } from '../read-api/presented.ts';
 import { tokenOf } from './authenticate.ts';
 import { presentMediaDetail } from './media-detail.ts';
+import { presentExplanation } from './media-explanation.ts';
 import { uploadBody } from './upload-body.ts';
 import { requireFileBody } from './upload-headers.ts';
 
 /** What the control API's media routes need. */
 export interface ControlMediaParts {
   media: Pick<MediaRepository, 'find' | 'page' | 'retry' | 'renditions' | 'renditionsOf'>;
+  jobs: Pick<JobQueue, 'standings' | 'ahead' | 'attempts'>;
+  presets: readonly Preset[];
+  /** Texts that no explanation may show (paths of this machine, secrets), and what stands for each. */
+  hidden: Readonly<Record<string, string>>;
   ingest: Pick<Ingest, 'ingest'>;
   removal: MediaRemoval;
   verifier: MediaVerifier;
@@ -30,7 +37,12 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
   const { media } = parts;
 
   const detail = async (record: MediaRecord): Promise<Presented<MediaDetail>> =>
-    presentMediaDetail(record, await media.renditions(record.id), parts.publicUrl());
+    presentMediaDetail(
+      record,
+      await media.renditions(record.id),
+      (await parts.jobs.standings([record.id]))[0] ?? null,
+      parts.publicUrl(),
+    );
 
   const findOwn = async (req: IncomingMessage, id: string): Promise<MediaRecord> => {
     const found = await media.find(id);
@@ -65,10 +77,19 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
       const before = decodeCursor(projectId, cursor);
       const rows = await media.page({ projectId, limit: limit + 1, before, ...(status ? { status } : {}) });
       const { page, nextCursor } = pageOf(rows, limit, projectId);
-      const renditions = byMedium(await media.renditionsOf(page.map(({ id }) => id)));
+      const ids = page.map(({ id }) => id);
+      const renditions = byMedium(await media.renditionsOf(ids));
+      const standings = new Map((await parts.jobs.standings(ids)).map((job) => [job.mediaId, job]));
       const body: Presented<MediaDetailList> = {
         object: 'list',
-        data: page.map((record) => presentMediaDetail(record, renditions.get(record.id) ?? [], parts.publicUrl())),
+        data: page.map((record) =>
+          presentMediaDetail(
+            record,
+            renditions.get(record.id) ?? [],
+            standings.get(record.id) ?? null,
+            parts.publicUrl(),
+          ),
+        ),
         next_cursor: nextCursor,
       };
       if (nextCursor !== null) {
@@ -79,12 +100,28 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
 
     get: async ({ params: { id }, req }) => ({ status: 200, body: await detail(await findOwn(req, id)) }),
 
+    explain: async ({ params: { id }, req }) => {
+      const record = await findOwn(req, id);
+      const [job = null] = await parts.jobs.standings([id]);
+      const body = presentExplanation({
+        media: record,
+        job,
+        ahead: await parts.jobs.ahead(id),
+        attempts: await parts.jobs.attempts(id),
+        presets: parts.presets,
+        hidden: parts.hidden,
+      });
+      return { status: 200, body };
+    },
+
     retry: async ({ params: { id }, req }) => {
       const found = await findOwn(req, id);
       if (!(await media.retry(id))) {
         throw new AppError(
           'state_conflict',
-          `The medium is ${found.status}; only one that failed can be processed again.`,
+          found.status === 'ready'
+            ? 'The medium is ready and none of its renditions failed: there is nothing to make again.'
+            : `The medium is ${found.status}; only what failed can be processed again.`,
         );
       }
       parts.wakeWorkers();

@@ -1,5 +1,5 @@
 import type { MediaKind, MediaStatus, RenditionState, TokenScope } from '@mds/contract';
-import type { Lease } from '../jobs/job-queue.ts';
+import type { AttemptReport, Lease } from '../jobs/job-queue.ts';
 
 /** A medium as it is stored. Instants are milliseconds since the epoch. */
 export interface MediaRecord {
@@ -57,11 +57,34 @@ export interface RenditionRecord {
    */
   objectKey: string | null;
   sha256: string | null;
+  /** Of all its files. */
   bytes: number | null;
+  /** How many files it consists of, once `ready`. Of several, `objectKey` and `sha256` are those of the first. */
+  files: number | null;
   width: number | null;
   height: number | null;
   updatedAtMs: number;
 }
+
+/** One rendition as its maker knows it. */
+export type NewRendition = Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>;
+
+/** One file of a rendition that consists of several. */
+export interface RenditionFileRecord {
+  mediaId: string;
+  name: string;
+  extension: string;
+  revision: string;
+  /** Path below the rendition's folder: `720p/00001.m4s`. */
+  file: string;
+  contentType: string;
+  objectKey: string;
+  sha256: string;
+  bytes: number;
+}
+
+/** A file as the maker of its rendition knows it. */
+export type NewRenditionFile = Pick<RenditionFileRecord, 'file' | 'contentType' | 'objectKey' | 'sha256' | 'bytes'>;
 
 /** A medium to be accepted: everything known once its bytes are identified and stored. */
 export type NewMedia = Omit<MediaRecord, 'status' | 'failure' | 'attempts' | 'thumbhash'>;
@@ -77,7 +100,7 @@ export interface RenditionSelector {
 
 /** What a run of processing made. */
 export interface ProcessingResult {
-  renditions: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[];
+  renditions: NewRendition[];
   thumbhash: string | null;
   warnings: string[];
 }
@@ -111,11 +134,14 @@ export interface MediaRepository {
     media: NewMedia,
     options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null; priority?: number },
   ): Promise<Acceptance>;
-  /** `failed -> queued` with a fresh job, one transaction. False where the medium is not `failed`. */
+  /**
+   * One transaction: `failed -> queued` with a fresh job; a `ready` medium of whose renditions some failed stays `ready` and
+   * gets a job that makes them. False where nothing failed.
+   */
   retry(id: string): Promise<boolean>;
   /**
-   * One transaction: the renditions kept under these object keys, of whichever media, are no longer `ready`, and each of
-   * those media gets a job that makes them again. The media keep their states.
+   * One transaction: the renditions kept under these object keys, or with a file under one of them, of whichever media, are no
+   * longer `ready`, and each of those media gets a job that makes them again. The media keep their states.
    * @returns the ids of those media
    */
   rederive(objectKeys: string[]): Promise<string[]>;
@@ -123,18 +149,38 @@ export interface MediaRepository {
   delete(id: string): Promise<{ media: MediaRecord; orphans: string[] } | null>;
 
   /** `queued -> processing` under a lease, with the planned renditions as `pending` or `skipped`. False: the lease is lost. */
-  start(lease: Lease, planned: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[]): Promise<boolean>;
+  start(lease: Lease, planned: NewRendition[]): Promise<boolean>;
+  /**
+   * Names the files that a rendition of several will have, before their objects are stored, so that none is taken for one
+   * that nothing refers to. They take the place of what was named before. Nothing of them is delivered yet. False: the lease
+   * is lost.
+   */
+  reserveFiles(lease: Lease, rendition: NewRendition, files: readonly NewRenditionFile[]): Promise<boolean>;
+  /** One transaction: this one rendition is `ready`, or has failed, while others are still being made. False: the lease is lost. */
+  publishRendition(lease: Lease, rendition: NewRendition): Promise<boolean>;
   /** One transaction: renditions, `ready`, job gone. False: the lease is lost and nothing was written. */
-  publish(lease: Lease, result: ProcessingResult): Promise<boolean>;
+  publish(lease: Lease, result: ProcessingResult, report?: AttemptReport | null): Promise<boolean>;
   /** One transaction: `failed` with its reason, pending renditions `failed`, job gone. False: the lease is lost. */
-  fail(lease: Lease, failure: MediaFailureRecord): Promise<boolean>;
+  fail(lease: Lease, failure: MediaFailureRecord, report?: AttemptReport | null): Promise<boolean>;
 
   renditions(mediaId: string): Promise<RenditionRecord[]>;
   /** The renditions of many media at once, in no promised order. */
   renditionsOf(mediaIds: string[]): Promise<RenditionRecord[]>;
   /** The ready rendition that a delivery path names, with its medium's project. */
   findRendition(selector: RenditionSelector): Promise<RenditionRecord | null>;
-  /** Whether any medium refers to the object: its original, or a rendition of it. */
+  /** The file of a ready rendition that a delivery path names, and when the rendition became ready. */
+  findFile(selector: {
+    mediaId: string;
+    name: string;
+    /** Null: the current one. */
+    revision: string | null;
+    file: string;
+  }): Promise<(RenditionFileRecord & { updatedAtMs: number }) | null>;
+  /** The files of the renditions of a medium that consist of several; those of unfinished ones, too. */
+  files(mediaId: string): Promise<RenditionFileRecord[]>;
+  /** A ready rendition of any medium that is kept under this key: media of the same bytes share theirs. */
+  findReadyObject(objectKey: string): Promise<{ rendition: RenditionRecord; files: RenditionFileRecord[] } | null>;
+  /** Whether any medium refers to the object: its original, a rendition of it, or a file of one. */
   isReferenced(objectKey: string): Promise<boolean>;
   /** A number that changes with every write that a reader of media could see, by whichever process. */
   version(): Promise<number>;

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Lease, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
+import { KEPT_ATTEMPTS, type Lease, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
 import { originalKey } from '../storage/object-store.ts';
-import type { NewMedia, ProcessingResult } from './media-repository.ts';
+import type { NewMedia, NewRenditionFile, ProcessingResult } from './media-repository.ts';
 import type { Repositories } from './repositories.ts';
 
 type RenditionRow = ProcessingResult['renditions'][number];
@@ -68,12 +68,13 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
       objectKey: 'renditions/thumb.0000000a.webp',
       sha256: null,
       bytes: null,
+      files: null,
       width: null,
       height: null,
       ...overrides,
     });
     const ready = (overrides: Partial<RenditionRow> = {}) =>
-      row({ state: 'ready', sha256: 'f'.repeat(64), bytes: 10, width: 320, height: 240, ...overrides });
+      row({ state: 'ready', sha256: 'f'.repeat(64), bytes: 10, files: 1, width: 320, height: 240, ...overrides });
     const result = (...renditions: RenditionRow[]): ProcessingResult => ({
       renditions,
       thumbhash: 'aGFzaA==',
@@ -81,6 +82,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     });
     const thumbOf = (mediaId: string, revision: string | null = null) =>
       repositories.media.findRendition({ mediaId, name: 'thumb', extension: 'webp', revision });
+    const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
     const failure = { code: 'corrupt_media', message: 'It is damaged.', retryable: false };
 
     describe('accepting', () => {
@@ -267,7 +269,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         const { id } = await accept('a');
         const lease = await claim();
         await repositories.media.start(lease, [row()]);
-        await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 1_000, reason: 'It crashed.' });
+        await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 1_000, failure: crash });
         expect(await repositories.media.find(id)).toMatchObject({ status: 'queued', attempts: 1 });
         expect(await repositories.jobs.claim('worker-1')).toBeNull();
         const due = expect.poll(() => repositories.jobs.claim('worker-1'), { interval: 10, timeout: 10_000 });
@@ -427,6 +429,317 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(true);
         expect((await repositories.media.delete(second.media.id))?.orphans.sort()).toEqual(keys.sort());
         for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(false);
+      });
+    });
+
+    describe('renditions of several files', () => {
+      const hls = (overrides: Partial<RenditionRow> = {}): RenditionRow =>
+        row({
+          name: 'hls',
+          extension: 'm3u8',
+          contentType: 'application/vnd.apple.mpegurl',
+          objectKey: 'renditions/hls.0000000a/master.m3u8',
+          ...overrides,
+        });
+      const readyHls = (overrides: Partial<RenditionRow> = {}) =>
+        hls({ state: 'ready', sha256: 'a'.repeat(64), bytes: 30, files: 2, width: 320, height: 240, ...overrides });
+      const file = (name: string, revision = '0000000a'): NewRenditionFile => ({
+        file: name,
+        contentType: name.endsWith('m3u8') ? 'application/vnd.apple.mpegurl' : 'video/mp4',
+        objectKey: `renditions/hls.${revision}/${name}`,
+        sha256: 'a'.repeat(64),
+        bytes: 15,
+      });
+      const both = (revision?: string) => [file('master.m3u8', revision), file('720p/00001.m4s', revision)];
+      const find = (mediaId: string, name: string, revision: string | null = null) =>
+        repositories.media.findFile({ mediaId, name: 'hls', revision, file: name });
+
+      it('invariant 2: none of the files is delivered before all are there', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        const { media } = repositories;
+        await media.start(lease, [hls()]);
+        expect(await media.reserveFiles(lease, hls(), both())).toBe(true);
+        for (const revision of [null, '0000000a']) expect(await find(id, 'master.m3u8', revision)).toBeNull();
+        expect(await media.publishRendition(lease, readyHls())).toBe(true);
+        expect(await media.find(id)).toMatchObject({ status: 'processing' });
+        for (const revision of [null, '0000000a']) {
+          expect(await find(id, '720p/00001.m4s', revision)).toMatchObject(file('720p/00001.m4s'));
+        }
+        expect(await find(id, '720p/00002.m4s')).toBeNull();
+        expect(await find(id, '720p/00001.m4s', '0000000b')).toBeNull();
+        expect((await media.renditions(id))[0]).toMatchObject({ state: 'ready', files: 2, bytes: 30 });
+      });
+
+      it('a rendition that was published early is left as it is by what is published in the end', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        await repositories.media.start(lease, [hls(), row()]);
+        await repositories.media.reserveFiles(lease, hls(), both());
+        await repositories.media.publishRendition(lease, readyHls());
+        const [early] = (await repositories.media.renditions(id)).filter(({ name }) => name === 'hls');
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        await repositories.media.publish(lease, result(readyHls(), ready()));
+        const rows = await repositories.media.renditions(id);
+        expect(rows.find(({ name }) => name === 'hls')).toEqual(early);
+        expect(rows.find(({ name }) => name === 'thumb')).toMatchObject({ state: 'ready' });
+      });
+
+      it('an attempt that makes other files than the one before it leaves none of the old names', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        await repositories.media.start(lease, [hls()]);
+        await repositories.media.reserveFiles(lease, hls(), [...both(), file('720p/00002.m4s')]);
+        await repositories.media.reserveFiles(lease, hls(), both());
+        const names = (await repositories.media.files(id)).map((found) => found.file);
+        expect(names.sort()).toEqual(['720p/00001.m4s', 'master.m3u8']);
+      });
+
+      it('the old revision is delivered until the new one is ready, and by its own name for ever', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        const b = { revision: '0000000b', objectKey: 'renditions/hls.0000000b/master.m3u8' };
+        await repositories.media.start(lease, [hls()]);
+        await repositories.media.reserveFiles(lease, hls(), both());
+        await repositories.media.publishRendition(lease, readyHls());
+        await repositories.media.start(lease, [hls(b)]);
+        await repositories.media.reserveFiles(lease, hls(b), both('0000000b'));
+        expect((await find(id, 'master.m3u8'))?.revision).toBe('0000000a');
+        expect(await find(id, 'master.m3u8', '0000000b')).toBeNull();
+        await repositories.media.publishRendition(lease, readyHls(b));
+        expect((await find(id, 'master.m3u8'))?.revision).toBe('0000000b');
+        expect((await find(id, 'master.m3u8', '0000000a'))?.objectKey).toBe('renditions/hls.0000000a/master.m3u8');
+      });
+
+      it('files are referred to from before they are stored until their last medium goes', async () => {
+        const first = await accept('a');
+        const lease = await claim();
+        await repositories.media.start(lease, [hls()]);
+        await repositories.media.reserveFiles(lease, hls(), both());
+        const keys = both().map(({ objectKey }) => objectKey);
+        for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(true);
+        await repositories.media.publish(lease, result(readyHls()));
+
+        const second = await repositories.media.accept(newMedium('a'), ALLOW);
+        const another = await claim();
+        await repositories.media.start(another, [hls()]);
+        const found = await repositories.media.findReadyObject('renditions/hls.0000000a/master.m3u8');
+        expect(found?.rendition).toMatchObject({ mediaId: first.id, name: 'hls', bytes: 30 });
+        expect(found?.files).toHaveLength(2);
+        await repositories.media.reserveFiles(another, hls(), both());
+
+        expect((await repositories.media.delete(first.id))?.orphans).toEqual([]);
+        expect((await repositories.media.delete(second.media.id))?.orphans.sort()).toEqual(
+          [originalKey(first.sha256), ...keys].sort(),
+        );
+        for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(false);
+        expect(await repositories.media.findReadyObject('renditions/hls.0000000a/master.m3u8')).toBeNull();
+      });
+
+      it('fault 18: one lost file of many has the whole rendition made again', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        await repositories.media.start(lease, [hls(), row()]);
+        await repositories.media.reserveFiles(lease, hls(), both());
+        await repositories.media.publish(lease, result(readyHls(), ready()));
+        expect(await repositories.media.rederive([file('720p/00001.m4s').objectKey])).toEqual([id]);
+        expect(await find(id, 'master.m3u8')).toBeNull();
+        expect(await repositories.media.renditions(id)).toMatchObject(
+          expect.arrayContaining([
+            expect.objectContaining({ name: 'hls', state: 'pending', files: null }),
+            expect.objectContaining({ name: 'thumb', state: 'ready' }),
+          ]),
+        );
+        expect(await claim()).toMatchObject({ mediaId: id });
+      });
+
+      it('a lease that was taken away names no file and publishes nothing', async () => {
+        const { id } = await accept('a');
+        const late = await claim();
+        await repositories.media.start(late, [hls()]);
+        await repositories.jobs.reclaim(late.token, { counted: true });
+        expect(await repositories.media.reserveFiles(late, hls(), both())).toBe(false);
+        expect(await repositories.media.publishRendition(late, readyHls())).toBe(false);
+        expect(await repositories.media.files(id)).toEqual([]);
+        expect((await repositories.media.renditions(id))[0]?.state).toBe('pending');
+      });
+    });
+
+    it('what failed of a medium that is ready can be made again, and it stays ready meanwhile', async () => {
+      const { id } = await accept('a');
+      const failed = row({ name: 'large', state: 'failed', reason: 'No memory.' });
+      await repositories.media.publish(await claim(), result(ready(), failed));
+      expect(await repositories.media.retry(id)).toBe(true);
+      expect((await repositories.media.find(id))?.status).toBe('ready');
+      await repositories.media.publish(await claim(), result(ready(), ready({ name: 'large' })));
+      expect(await repositories.media.retry(id)).toBe(false);
+    });
+
+    describe('where a job stands', () => {
+      const standing = async (id: string) => (await repositories.jobs.standings([id]))[0] ?? null;
+
+      it('in the queue, under way and how far, to be tried again and why, or nowhere', async () => {
+        const { jobs, media } = repositories;
+        const first = await accept('a');
+        const second = await accept('b');
+        expect(await standing(first.id)).toMatchObject({ worker: null, attempt: 1, progress: null, dueInMs: 0 });
+        expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([0, 1]);
+
+        const lease = await claim();
+        expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([null, 0]);
+        expect(await jobs.underWay()).toEqual([]);
+        expect(await jobs.progress(lease, 0.25)).toBe(true);
+        expect(await standing(first.id)).toMatchObject({ worker: 'worker-1', progress: 0.25 });
+        expect(await jobs.underWay()).toEqual([{ mediaId: first.id, projectId: 'default', progress: 0.25 }]);
+
+        await jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
+        const waiting = await standing(first.id);
+        expect(waiting).toMatchObject({ worker: null, attempt: 2, progress: null, lastReason: 'It crashed.' });
+        expect(waiting?.dueInMs).toBeGreaterThan(50_000);
+        expect(await jobs.ahead(second.id)).toBe(0);
+        await media.fail(await claim(), failure);
+        expect(await standing(second.id)).toBeNull();
+        expect(await jobs.ahead(second.id)).toBeNull();
+      });
+
+      it('a lease tells whether it stands, and notes no progress once it does not', async () => {
+        const { id } = await accept('a');
+        const lease = await claim();
+        expect(await repositories.jobs.stands(lease)).toBe(true);
+        await repositories.media.delete(id);
+        expect(await repositories.jobs.stands(lease)).toBe(false);
+        expect(await repositories.jobs.progress(lease, 0.5)).toBe(false);
+      });
+
+      it('no unfinished medium has a job less: there is none to adopt, whatever came before', async () => {
+        await accept('a');
+        await repositories.media.start(await claim(), [row()]);
+        await accept('b');
+        await accept('c');
+        await repositories.media.fail(await claim(), failure);
+        expect(await repositories.jobs.adoptStranded()).toBe(0);
+      });
+    });
+
+    describe('attempts', () => {
+      const report = {
+        notes: ['The stream was copied.'],
+        timings: { total: 12 },
+        runs: [
+          {
+            step: 'ladder',
+            argv: ['ffmpeg', '-i', 'SOURCE'],
+            ms: 10,
+            cpuMs: 9,
+            maxMemoryBytes: null,
+            outcome: 'ok',
+            stderrTail: ['frame=1'],
+          },
+        ],
+      };
+
+      it('are remembered with how they ended, also where their worker vanished', async () => {
+        const { id } = await accept('a');
+        const { jobs, media } = repositories;
+        const lost = await claim();
+        expect(await jobs.attempts(id)).toMatchObject([{ attempt: 1, worker: 'worker-1', outcome: 'running' }]);
+        await jobs.reclaim(lost.token, { counted: true });
+        await jobs.giveBack(await claim(), { kind: 'released' }, report);
+        await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 0, failure: crash }, report);
+        await media.fail(await claim(), failure, report);
+        await media.retry(id);
+        await media.publish(await claim(), result(ready()), report);
+        const attempts = await jobs.attempts(id);
+        expect(attempts.map(({ outcome, attempt }) => `${attempt} ${outcome}`)).toEqual([
+          '1 lost',
+          '1 released',
+          '1 retried',
+          '2 failed',
+          '1 ready',
+        ]);
+        expect(attempts[0]).toMatchObject({ endedAtMs: null, report: null, failure: null });
+        expect(attempts[2]).toMatchObject({ failure: crash, report });
+        expect(attempts[3]).toMatchObject({ failure });
+        expect(attempts[4]).toMatchObject({ failure: null, report });
+        for (const { startedAtMs, endedAtMs, outcome } of attempts) {
+          if (outcome !== 'lost') expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs);
+        }
+      });
+
+      it('are kept up to ten a medium, and go with it', async () => {
+        const { id } = await accept('a');
+        for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {
+          await repositories.jobs.giveBack(await claim(), { kind: 'released' });
+        }
+        expect(await repositories.jobs.attempts(id)).toHaveLength(KEPT_ATTEMPTS);
+        await repositories.media.delete(id);
+        expect(await repositories.jobs.attempts(id)).toEqual([]);
+      });
+    });
+
+    describe('events', () => {
+      const all = (projectId: string | null = null, seq = 0) =>
+        repositories.events.after(seq, { projectId, limit: 1000 });
+
+      it('tell of every change of a medium, in order, with the change itself', async () => {
+        const { id } = await accept('a');
+        const { media, jobs } = repositories;
+        const lease = await claim();
+        await media.start(lease, [row()]);
+        await media.publishRendition(lease, ready());
+        await media.publish(lease, result(ready()));
+        await media.rederive(['renditions/thumb.0000000a.webp']);
+        await media.publish(await claim(), result(ready()));
+        await media.delete(id);
+        const failing = await accept('b');
+        const late = await claim();
+        await media.start(late, [row()]);
+        await jobs.reclaim(late.token, { counted: true });
+        await media.start(late, [row()]);
+        await media.fail(late, failure);
+        await media.fail(await claim(), failure);
+
+        const events = await all();
+        expect(events.map(({ type, data }) => `${type} ${data['status'] ?? data['name']}`)).toEqual([
+          'media.created queued',
+          'media.processing processing',
+          'rendition.ready thumb',
+          'media.ready ready',
+          'rendition.ready thumb',
+          'media.deleted ready',
+          'media.created queued',
+          'media.processing processing',
+          'media.failed failed',
+        ]);
+        expect(events[0]).toMatchObject({ projectId: 'default', data: { id, status: 'queued', error: null } });
+        expect(events[2]?.data).toEqual({ id, name: 'thumb', extension: 'webp', revision: '0000000a' });
+        expect(events.at(-1)?.data).toEqual({ id: failing.id, status: 'failed', error: failure });
+        const numbers = events.map(({ seq }) => seq);
+        expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+        expect(await repositories.events.latest()).toBe(numbers.at(-1));
+        expect(await all(null, numbers[7])).toHaveLength(1);
+      });
+
+      it("show no other project's media, and everybody what concerns everybody", async () => {
+        await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+        await accept('a', { projectId: 'other' });
+        const data = { code: 'fra1', status: 'operational' };
+        await repositories.events.append({ projectId: null, type: 'region.status_changed', data });
+        expect((await all('other')).map(({ type }) => type)).toEqual(['media.created', 'region.status_changed']);
+        expect(await all('default')).toMatchObject([{ type: 'region.status_changed', data }]);
+      });
+
+      it('wake whoever waits for them, until they no longer want to be', async () => {
+        let woken = 0;
+        const forget = repositories.events.onAppended(() => {
+          woken += 1;
+        });
+        await accept('a');
+        await expect.poll(() => woken).toBe(1);
+        forget();
+        await accept('b');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        expect(woken).toBe(1);
       });
     });
 

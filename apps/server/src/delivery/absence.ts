@@ -1,4 +1,10 @@
-import { buildDeliveryPath, DELIVERY_CACHE_CONTROL, type DeliveryPath, type ProblemCode } from '@mds/contract';
+import {
+  buildDeliveryPath,
+  DELIVERY_CACHE_CONTROL,
+  type DeliveryPath,
+  type ProblemCode,
+  renditionPath,
+} from '@mds/contract';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import { OPEN_TO_ALL } from './representation.ts';
@@ -11,8 +17,8 @@ function absent(code: ProblemCode, detail: string): AppError {
 export function noSuchPath(): AppError {
   return absent(
     'not_found',
-    'This is not a delivery path. Paths have the form /media/{id}/{name}.{ext}, /media/{id}/{name} or ' +
-      '/media/{id}/manifest.json, in lower case and without percent-encoding.',
+    'This is not a delivery path. Paths have the form /media/{id}/{name}.{ext}, /media/{id}/{name}, ' +
+      '/media/{id}/{name}/{file} or /media/{id}/manifest.json, in lower case and without percent-encoding.',
   );
 }
 
@@ -50,6 +56,35 @@ export function explainMissing(
     return absent('rendition_not_found', `There is no such revision of ${file}. The current one is ${current}.`);
   }
   return explainState(file, row, medium, rows);
+}
+
+/** Where a rendition of several files is, for those who ask for it as if it were one. */
+export function livesElsewhere({ mediaId: id, name, extension }: RenditionRecord): AppError {
+  const path = buildDeliveryPath(renditionPath({ id, name, extension, revision: null }));
+  return absent('rendition_not_found', `${name}.${extension} consists of several files. It begins at ${path}.`);
+}
+
+/** Why there is no such file of a rendition. @param rows all renditions of the medium */
+export function explainMissingFile(
+  path: DeliveryPath & { kind: 'file' },
+  medium: MediaRecord | null,
+  rows: readonly RenditionRecord[],
+): AppError {
+  if (!medium) return mediaNotFound(path.id);
+  const meant = rows.filter(({ name, extension }) => name === path.name && isOfSeveralFiles({ name, extension }));
+  const row = meant.find(({ current, revision }) => (path.revision === null ? current : revision === path.revision));
+  const delivered = meant.find(({ current, state }) => current && state === 'ready');
+  if (row?.state !== 'ready' && (path.revision === null || row || !delivered)) {
+    return explainState(path.name, row, medium, rows);
+  }
+  if (row?.state === 'ready') return absent('rendition_not_found', `${path.name} has no file ${path.file}.`);
+  const current = buildDeliveryPath({ ...path, revision: delivered?.revision ?? null });
+  return absent('rendition_not_found', `There is no such revision of ${path.name}. The current one is ${current}.`);
+}
+
+/** Whether a rendition consists of several files, so that its name and extension are no path. */
+export function isOfSeveralFiles({ name, extension }: { name: string; extension: string }): boolean {
+  return renditionPath({ id: '', name, extension, revision: null }).kind === 'file';
 }
 
 /** Why Accept has nothing to choose from. @param rows the renditions of that name */

@@ -164,7 +164,7 @@ describe('the cache', () => {
       BEGIN IMMEDIATE;
       UPDATE media_renditions SET current = 0 WHERE media_id = '${id}';
       INSERT INTO media_renditions SELECT media_id, name, extension, content_type, 'ffffffff', 1, state, reason,
-        'renditions/new', '${sha256(next)}', 500, width, height, updated_at_ms FROM media_renditions WHERE media_id = '${id}';
+        'renditions/new', '${sha256(next)}', 500, 1, width, height, updated_at_ms FROM media_renditions WHERE media_id = '${id}';
       UPDATE versions SET value = value + 1 WHERE name = 'media';
       COMMIT;`);
     elsewhere.close();

@@ -129,6 +129,7 @@ export async function startDelivery(
           objectKey: rowState === 'skipped' ? null : key,
           sha256: ready ? sha256(content ?? Buffer.from('missing')) : null,
           bytes: ready ? (content?.length ?? 7) : null,
+          files: ready ? 1 : null,
           width: rendition.width ?? 320,
           height: 200,
         });

@@ -49,7 +49,7 @@ export interface DeliveryStats {
  * @param deps.publicUrl base address of the URLs in manifests; a function where it is known only later. Without it they are paths
  */
 export function createDelivery(deps: {
-  media: Pick<MediaRepository, 'find' | 'findRendition' | 'renditions' | 'version'>;
+  media: Pick<MediaRepository, 'find' | 'findRendition' | 'findFile' | 'renditions' | 'version'>;
   store: Pick<ObjectStore, 'readAll' | 'localFile' | 'stat'>;
   region: string;
   memoryCacheBytes: number;

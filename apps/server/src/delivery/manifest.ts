@@ -1,4 +1,4 @@
-import { buildDeliveryPath, type Manifest, type ManifestRendition } from '@mds/contract';
+import { buildDeliveryPath, type Manifest, type ManifestRendition, renditionPath } from '@mds/contract';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 
 /** Best first for a still that anything must be able to show. */
@@ -13,11 +13,12 @@ const POSTER_ORDER = ['poster', 'medium'];
  */
 export function buildManifest(medium: MediaRecord, renditions: readonly RenditionRecord[], baseUrl: string): Manifest {
   const url = ({ name, extension }: RenditionRecord, revision: string | null) =>
-    baseUrl + buildDeliveryPath({ kind: 'rendition', id: medium.id, name, extension, revision });
+    baseUrl + buildDeliveryPath(renditionPath({ id: medium.id, name, extension, revision }));
   const sorted = [...renditions].sort(
     (a, b) => (a.width ?? 0) - (b.width ?? 0) || compare(a.name, b.name) || compare(a.extension, b.extension),
   );
-  const poster = choosePoster(sorted);
+  const poster = choosePoster(medium, sorted);
+  const storyboard = sorted.find(({ contentType }) => contentType === 'text/vtt');
   return {
     object: 'manifest',
     id: medium.id,
@@ -27,7 +28,7 @@ export function buildManifest(medium: MediaRecord, renditions: readonly Renditio
     duration: medium.durationMs === null ? null : medium.durationMs / 1000,
     thumbhash: medium.thumbhash,
     poster: poster ? url(poster, null) : null,
-    storyboard: null,
+    storyboard: storyboard ? url(storyboard, null) : null,
     renditions: sorted.map(
       (rendition): ManifestRendition => ({
         name: rendition.name,
@@ -43,10 +44,14 @@ export function buildManifest(medium: MediaRecord, renditions: readonly Renditio
   };
 }
 
-/** A rendition named for it, else the widest still; of equals the format that most programs show. */
-function choosePoster(ascending: readonly RenditionRecord[]): RenditionRecord | null {
+/**
+ * A rendition named for it, else, of an image, the widest still; of equals the format that most programs show. What else is
+ * a picture of a video or a sound (a storyboard, a waveform) stands for nothing.
+ */
+function choosePoster({ kind }: MediaRecord, ascending: readonly RenditionRecord[]): RenditionRecord | null {
   const stills = ascending.filter(({ contentType }) => STILL_ORDER.includes(contentType));
-  const name = POSTER_ORDER.find((wanted) => stills.some((still) => still.name === wanted)) ?? stills.at(-1)?.name;
+  const preferred = POSTER_ORDER.find((wanted) => stills.some((still) => still.name === wanted));
+  const name = preferred ?? (kind === 'image' ? stills.at(-1)?.name : undefined);
   const named = stills.filter((still) => still.name === name);
   named.sort((a, b) => STILL_ORDER.indexOf(a.contentType) - STILL_ORDER.indexOf(b.contentType));
   return named[0] ?? null;

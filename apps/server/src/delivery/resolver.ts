@@ -2,7 +2,16 @@ import { createHash } from 'node:crypto';
 import { buildDeliveryPath, type DeliveryPath, parseDeliveryPath } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
 import type { MediaRepository, RenditionRecord } from '../db/media-repository.ts';
-import { explainMissing, manifestNotReady, mediaNotFound, noSuchPath, nothingToNegotiate } from './absence.ts';
+import {
+  explainMissing,
+  explainMissingFile,
+  isOfSeveralFiles,
+  livesElsewhere,
+  manifestNotReady,
+  mediaNotFound,
+  noSuchPath,
+  nothingToNegotiate,
+} from './absence.ts';
 import { NEGOTIABLE_TYPES } from './accept.ts';
 import { buildManifest } from './manifest.ts';
 import { createRepresentation, type Representation } from './representation.ts';
@@ -45,11 +54,17 @@ type ReadyRendition = RenditionRecord & { objectKey: string; sha256: string; byt
  */
 function isDeliverable(row: RenditionRecord): row is ReadyRendition {
   const ready = row.state === 'ready' && row.objectKey !== null && row.sha256 !== null && row.bytes !== null;
-  return ready && /^(?:(?:image|video|audio)\/(?!svg)[a-z0-9.+-]+|text\/vtt|application\/json)$/.test(row.contentType);
+  return ready && isDeliverableType(row.contentType);
+}
+
+function isDeliverableType(contentType: string): boolean {
+  return /^(?:(?:image|video|audio)\/(?!svg)[a-z0-9.+-]+|text\/vtt|application\/(?:json|vnd\.apple\.mpegurl))$/.test(
+    contentType,
+  );
 }
 
 export function createResolver(deps: {
-  media: Pick<MediaRepository, 'find' | 'findRendition' | 'renditions' | 'version'>;
+  media: Pick<MediaRepository, 'find' | 'findRendition' | 'findFile' | 'renditions' | 'version'>;
   region: string;
   /** Base address of the URLs in manifests. */
   publicUrl: () => string;
@@ -64,12 +79,17 @@ export function createResolver(deps: {
     },
   });
 
-  const represent = (row: ReadyRendition, path: Exclude<DeliveryPath, { kind: 'manifest' }>): Representation => {
-    const { mediaId, contentType, sha256, bytes, updatedAtMs, objectKey, name, extension } = row;
+  type Stored = Pick<
+    ReadyRendition,
+    'mediaId' | 'name' | 'extension' | 'contentType' | 'sha256' | 'bytes' | 'updatedAtMs' | 'objectKey'
+  >;
+
+  const represent = (stored: Stored, path: Exclude<DeliveryPath, { kind: 'manifest' }>): Representation => {
+    const { mediaId, contentType, sha256, bytes, updatedAtMs, objectKey, name, extension } = stored;
     const source = { kind: 'object', object: { key: objectKey, sha256, bytes } } as const;
     return createRepresentation({
       ...{ mediaId, contentType, sha256, bytes, updatedAtMs, source, region, nowMs: Date.now() },
-      caching: path.kind === 'rendition' && path.revision !== null ? 'immutable' : 'current',
+      caching: path.kind !== 'negotiated' && path.revision !== null ? 'immutable' : 'current',
       contentLocation:
         path.kind === 'negotiated'
           ? buildDeliveryPath({ kind: 'rendition', id: mediaId, name, extension, revision: null })
@@ -79,8 +99,16 @@ export function createResolver(deps: {
 
   const lookUpRendition = async (path: DeliveryPath & { kind: 'rendition' }) => {
     const row = await media.findRendition({ mediaId: path.id, ...path });
+    if (row && isOfSeveralFiles(row)) throw livesElsewhere(row);
     if (row && isDeliverable(row)) return [represent(row, path)];
     throw explainMissing(path, await media.find(path.id), await media.renditions(path.id));
+  };
+
+  const lookUpFile = async (path: DeliveryPath & { kind: 'file' }) => {
+    const { id: mediaId, name, revision, file } = path;
+    const stored = await media.findFile({ mediaId, name, revision, file });
+    if (stored && isDeliverableType(stored.contentType)) return [represent(stored, path)];
+    throw explainMissingFile(path, await media.find(mediaId), await media.renditions(mediaId));
   };
 
   const lookUpNegotiated = async (path: DeliveryPath & { kind: 'negotiated' }) => {
@@ -118,6 +146,8 @@ export function createResolver(deps: {
     switch (path.kind) {
       case 'rendition':
         return lookUpRendition(path);
+      case 'file':
+        return lookUpFile(path);
       case 'negotiated':
         return lookUpNegotiated(path);
       case 'manifest':

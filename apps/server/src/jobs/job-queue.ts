@@ -1,3 +1,6 @@
+import type { ProcessingAttempt } from '@mds/contract';
+import type { ProgramRun } from '@mds/transcode';
+
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
 export interface Lease {
   jobId: number;
@@ -31,6 +34,56 @@ export interface QueueCounts {
   oldestDueMs: number;
 }
 
+/** What a run of a job did, as far as it came. */
+export interface AttemptReport {
+  /** Sentences: what was decided on the way. */
+  notes: readonly string[];
+  /** Milliseconds by step. */
+  timings: Readonly<Record<string, number>>;
+  /** The programs that were run. */
+  runs: readonly ProgramRun[];
+}
+
+/** How a run of a job stands, or ended. */
+export type AttemptOutcome = ProcessingAttempt['outcome'];
+
+/** A run of a job. Instants are milliseconds since the epoch. */
+export interface AttemptRecord {
+  attempt: number;
+  worker: string;
+  startedAtMs: number;
+  /** Null while it runs, and where its worker died. */
+  endedAtMs: number | null;
+  outcome: AttemptOutcome;
+  failure: { code: string; message: string; retryable: boolean } | null;
+  report: AttemptReport | null;
+}
+
+/** Where the job of a medium stands. */
+export interface JobStanding {
+  mediaId: string;
+  /** Who works on it; null: it waits. */
+  worker: string | null;
+  /** The attempt that runs or comes next. */
+  attempt: number;
+  /** Share of the work that is done, 0 to 1; null while nobody works on it, or nothing is known of it yet. */
+  progress: number | null;
+  /** Milliseconds until it may be claimed; 0 where it may. */
+  dueInMs: number;
+  /** Why the attempt before it did not do. */
+  lastReason: string | null;
+}
+
+/** A job that is being worked on, and how far it is. */
+export interface JobProgress {
+  mediaId: string;
+  projectId: string;
+  progress: number;
+}
+
+/** Attempts of a medium that are kept. */
+export const KEPT_ATTEMPTS = 10;
+
 /** Attempts after which a medium is `failed`, and leases lost with their worker after which it is, too. */
 export const MAX_ATTEMPTS = 3;
 export const MAX_LOST_LEASES = 10;
@@ -44,8 +97,19 @@ export interface JobQueue {
   claim(worker: string): Promise<Lease | null>;
   /** Tells that the lease's holder lives. False: the lease was taken away; stop working on it. */
   renew(lease: Lease): Promise<boolean>;
-  /** Gives a job back: at once and uncounted (`released`, on shutdown) or counted, after `delayMs` (`retry`). */
-  giveBack(lease: Lease, as: { kind: 'released' } | { kind: 'retry'; delayMs: number; reason: string }): Promise<void>;
+  /** Whether the lease stands; writes nothing. */
+  stands(lease: Lease): Promise<boolean>;
+  /** Notes how far the work is, 0 to 1. False: the lease was taken away; stop working on it. */
+  progress(lease: Lease, fraction: number): Promise<boolean>;
+  /**
+   * Gives a job back: at once and uncounted (`released`, on shutdown) or counted, after `delayMs` (`retry`).
+   * @param report what the attempt did
+   */
+  giveBack(
+    lease: Lease,
+    as: { kind: 'released' } | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
+    report?: AttemptReport | null,
+  ): Promise<void>;
   /** Leases as they stand. */
   held(): Promise<HeldLease[]>;
   /**
@@ -55,6 +119,16 @@ export interface JobQueue {
    */
   reclaim(token: string, options: { counted: boolean }): Promise<boolean>;
   counts(): Promise<QueueCounts>;
+  /** The jobs of these media, in no promised order; nothing for those that have none. */
+  standings(mediaIds: string[]): Promise<JobStanding[]>;
+  /** How many jobs are handed out before the medium's; null where it has none that waits. */
+  ahead(mediaId: string): Promise<number | null>;
+  /** The jobs that somebody works on and has told of how far it is. */
+  underWay(): Promise<JobProgress[]>;
+  /** The latest {@link KEPT_ATTEMPTS} runs of a medium's jobs, oldest first. */
+  attempts(mediaId: string): Promise<AttemptRecord[]>;
+  /** Puts every unfinished medium that has no job, which no order of events should leave behind, back into the queue. */
+  adoptStranded(): Promise<number>;
   /** Announces a worker, and then that it lives. */
   workerBeat(worker: { id: string; pid: number; concurrency: number }): Promise<void>;
   workerGone(id: string): Promise<void>;

@@ -27,7 +27,7 @@ async function start(engine: {
   proveFormats(): Promise<ProvenFormat[]>;
 }): Promise<FormatCatalogue> {
   const catalogue = createFormatCatalogue({
-    engine: { versions: { sharp: '1' }, ...engine },
+    engine: { versions: async () => engine.versions ?? { sharp: '1' }, proveFormats: engine.proveFormats },
     proofs: repositories.formatProofs,
     logger,
     waitMs: 100,

@@ -20,7 +20,7 @@ export interface FormatCatalogueParts {
 
 /** The formats that this deployment accepts because its engine has decoded a sample of each. */
 export interface FormatCatalogue {
-  /** Takes up kept proofs; proves in the background what this engine has not proved yet. */
+  /** Looks for the programs and takes up kept proofs; proves in the background what this engine has not proved yet. */
   start(): Promise<void>;
   stop(): Promise<void>;
   /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` where it takes too long */
@@ -35,7 +35,6 @@ type Proof = { formatId: string; ok: boolean; reason: string | null };
 export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalogue {
   const { engine, proofs, logger } = parts;
   const formats = parts.formats ?? registered;
-  const engineKey = JSON.stringify(Object.entries(engine.versions).sort(([a], [b]) => (a < b ? -1 : 1)));
   let known: Map<string, Proof> | null = null;
   let failed = false;
   let stopped = false;
@@ -57,6 +56,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   /** Never rejects: what goes wrong is logged and tried again. */
   const prove = async () => {
     try {
+      const engineKey = keyOf(await engine.versions());
       const proven = await engine.proveFormats();
       if (stopped) return;
       const list = proven.map(({ id, ok, reason }) => ({ formatId: id, ok, reason: reason ?? null }));
@@ -72,6 +72,8 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   };
   return {
     async start() {
+      const engineKey = keyOf(await engine.versions());
+      if (stopped) return;
       const kept = await proofs.load(engineKey);
       const complete = formats.every(({ id }) => kept.some(({ formatId }) => formatId === id));
       if (complete) take(kept);
@@ -106,6 +108,11 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
       return formats.every(({ id }) => proven.get(id)?.ok) ? 'operational' : 'degraded_performance';
     },
   };
+}
+
+/** One text for one set of versions, whatever their order. */
+function keyOf(versions: Readonly<Record<string, string>>): string {
+  return JSON.stringify(Object.entries(versions).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 async function atMost(promise: Promise<void>, ms: number): Promise<void> {

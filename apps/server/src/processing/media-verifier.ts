@@ -6,7 +6,7 @@ import { hashStream } from '../storage/hash-stream.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 
 export interface MediaVerifierParts {
-  media: Pick<MediaRepository, 'renditions' | 'rederive'>;
+  media: Pick<MediaRepository, 'renditions' | 'files' | 'rederive'>;
   store: Pick<ObjectStore, 'read' | 'delete'>;
   /** The one that ingest and removal hold, by SHA-256. */
   lock: KeyedLock;
@@ -46,13 +46,21 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
         let checkedBytes = original.bytes;
         const renditions: MediaVerification['renditions'] = [];
         const broken: string[] = [];
+        const files = await media.files(medium.id);
         for (const row of await media.renditions(medium.id)) {
           if (row.state !== 'ready') continue;
-          const { health, bytes } = await healthOf(row.objectKey, row.sha256);
-          checkedBytes += bytes;
           const { name, extension, revision } = row;
-          renditions.push({ name, extension, revision, health });
-          if (health !== 'sound' && row.objectKey !== null) broken.push(row.objectKey);
+          const own = files.filter((file) => file.name === name && file.revision === revision);
+          let worst: ObjectHealth = 'sound';
+          for (const { objectKey, sha256 } of own.length > 0 ? own : [row]) {
+            const { health, bytes } = await healthOf(objectKey, sha256);
+            checkedBytes += bytes;
+            if (health === 'sound') continue;
+            // Of several files, one that is gone says more than one that is damaged.
+            worst = worst === 'missing' ? worst : health;
+            if (objectKey !== null) broken.push(objectKey);
+          }
+          renditions.push({ name, extension, revision, health: worst });
         }
 
         const outcome = async (): Promise<MediaVerification['repair']> => {

@@ -7,17 +7,18 @@ import {
   type Preset,
   parseIdentified,
   planRenditions,
-  type ReadyRendition,
   type RenderProgress,
   type RenderResult,
 } from '@mds/transcode';
-import type { MediaRecord, MediaRepository, ProcessingResult, RenditionRecord } from '../db/media-repository.ts';
+import type { MediaRecord, MediaRepository, NewRendition } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
-import type { Lease } from '../jobs/job-queue.ts';
-import { MAX_ATTEMPTS } from '../jobs/job-queue.ts';
-import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
+import type { KeyedLock } from '../ingest/keyed-lock.ts';
+import { type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { AttemptNotes } from './attempt-notes.ts';
 import { hashFile } from './hash-file.ts';
 import { isRetryable, ProcessingError } from './processing-error.ts';
+import { createRenditionShelf, plannedRow, type ShelvedRendition } from './rendition-shelf.ts';
 
 export interface ProcessingParts {
   media: MediaRepository;
@@ -27,25 +28,41 @@ export interface ProcessingParts {
   scratchDir: string;
 }
 
-type RenditionRow = ProcessingResult['renditions'][number];
+/** What goes with one run. */
+export interface ProcessingRun {
+  signal: AbortSignal;
+  notes: AttemptNotes;
+  /** By object key: media of the same bytes, which share their objects, do not write them at the same time. */
+  lock: KeyedLock;
+  /** Told how far the render is, 0 to 1, as often as the engine tells. */
+  onProgress(fraction: number): void;
+}
+
 type Made = RenderResult['renditions'][number];
+
+interface DueRendition {
+  planned: PlannedRendition;
+  row: NewRendition;
+}
 
 /** Less than this free on the scratch volume counts as full. */
 const SCRATCH_ROOM_BYTES = 16 * 1024 * 1024;
 
-const NOTHING_RENDERED: RenderResult = { renditions: [], thumbhash: null, warnings: [], timings: {} };
+const NOTHING_RENDERED: RenderResult = { renditions: [], thumbhash: null, warnings: [], runs: [], timings: {} };
 
 /**
- * Makes the renditions of the medium that a lease is for, and publishes them in one transaction: nothing of them is visible
- * before. A second run over the same medium writes the same keys and makes only what is missing.
+ * Makes the renditions of the medium that a lease is for. Those of an image are published in one transaction: nothing of them
+ * is visible before. Those of video and audio take long, so each is published, whole, as soon as it is made, and the medium is
+ * `ready` when all are. A second run over the same medium writes the same keys and makes only what is missing.
  *
  * A medium becomes `ready` if at least one rendition was made, or none was due; the others are `failed` or `skipped` with
  * their reasons. If all that were due failed, the medium fails with the first one's reason.
- * @returns false where the lease was lost: then nothing was published
+ * @returns false where the lease was lost: then nothing more was published
  * @throws RenderError, ProcessingError, AppError `insufficient_storage`; the signal's error when aborted
  */
-export async function processMedium(parts: ProcessingParts, lease: Lease, signal: AbortSignal): Promise<boolean> {
+export async function processMedium(parts: ProcessingParts, lease: Lease, run: ProcessingRun): Promise<boolean> {
   const { media, store, engine } = parts;
+  const { notes, lock } = run;
   const medium = await media.find(lease.mediaId);
   if (medium === null) return false;
 
@@ -55,16 +72,27 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
       'The original is missing from the object store. Put it back from a backup, or upload the file again, and retry.';
     throw new ProcessingError('object_missing', message, { retryable: false });
   }
+  const shelf = createRenditionShelf({ media, store, medium });
   const outDir = join(parts.scratchDir, lease.token);
-  /** What was made, on its way into the store while the rest is still being made; by {@link nameOf}. */
-  const storing = new Map<string, Promise<RenditionRow>>();
+  const oneByOne = medium.kind !== 'image';
+  /** Stops the render where its outcome is of no use any more. */
+  const useless = new AbortController();
+  const signal = AbortSignal.any([run.signal, useless.signal]);
+  /** What was made, on its way into the store while the rest is still being made; by {@link nameOf}. Null: it failed. */
+  const shelving = new Map<string, Promise<ShelvedRendition | null>>();
+  let leaseLost = false;
+  const loseLease = () => {
+    leaseLost = true;
+    useless.abort(new Error('the lease is lost'));
+    return null;
+  };
+
   try {
     const source = await restoreIdentified(medium, original.path);
-    const rows = planRenditions(source, parts.presets).map((planned) => ({
-      planned,
-      row: plannedRow(medium, planned),
-    }));
-    const standing = await standingRenditions(medium.id);
+    const applying = planRenditions(source, parts.presets).filter(({ state }) => state !== 'not_applicable');
+    const rows = applying.map((planned) => ({ planned, row: plannedRow(medium, planned) }));
+    const standing = await shelf.standing(rows.map(({ row }) => row));
+    const standingFor = ({ objectKey }: NewRendition) => (objectKey === null ? undefined : standing.get(objectKey));
     // From here on the rows refer to the objects, so that no removal takes them for orphans.
     if (
       !(await media.start(
@@ -73,29 +101,56 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
       ))
     )
       return false;
+    const thumbhash = medium.thumbhash ?? (await thumbhashOfTwin([...standing.values()].map(({ mediaId }) => mediaId)));
+    for (const { row } of rows) {
+      const found = standingFor(row);
+      if (found === undefined) continue;
+      if (!(await shelf.adopt(lease, found))) return false;
+      if (oneByOne && !(await media.publishRendition(lease, found.row))) return false;
+    }
 
-    const due = rows.filter(({ planned, row }) => planned.state === 'make' && !standing.has(row.objectKey));
+    const due = rows.filter(({ planned, row }) => {
+      if (planned.state !== 'make') return false;
+      // An attempt that was cut off made the poster and took its thumbhash with it.
+      return standingFor(row) === undefined || (oneByOne && thumbhash === null && planned.preset.type === 'picture');
+    });
     let rendered = NOTHING_RENDERED;
     if (due.length > 0) {
       rendered = await renderDue(medium, original.path, source, due);
+      notes.take(rendered);
       if (rendered.renditions.some(isOutputFailure)) await requireScratchRoom(parts.scratchDir);
-      refuseFruitless(rendered, standing.size, lease);
     }
-    const stored = await Promise.all(
-      rows.map(({ row }) => standing.get(row.objectKey) ?? storing.get(nameOf(row)) ?? row),
+    await Promise.all(shelving.values());
+    if (leaseLost) return false;
+    if (due.length > 0) refuseFruitless(rendered, standing.size, lease);
+
+    const failures = new Map(
+      rendered.renditions.flatMap((made) => (made.state === 'failed' ? [[nameOf(made), made] as const] : [])),
     );
-    await requireObjects(stored);
-    const published = await media.publish(lease, {
-      renditions: stored,
-      thumbhash: rendered.thumbhash ?? medium.thumbhash,
+    const shelved: ShelvedRendition[] = [];
+    const results: NewRendition[] = [];
+    for (const { row } of rows) {
+      const ready = standingFor(row) ?? (await shelving.get(nameOf(row))) ?? null;
+      const failure = failures.get(nameOf(row));
+      if (ready !== null) shelved.push(ready);
+      results.push(ready?.row ?? (failure ? { ...row, state: 'failed', reason: failure.reason } : row));
+    }
+    await shelf.require(shelved);
+    const result = {
+      renditions: results,
+      thumbhash: rendered.thumbhash ?? thumbhash,
       warnings: [...new Set([...source.warnings, ...rendered.warnings])],
-    });
-    if (!published) await dropIfRemoved(medium.id, stored);
-    return published;
+    };
+    return await media.publish(lease, result, notes.report());
+  } catch (error) {
+    if (leaseLost) return false;
+    notes.takeFailure(error);
+    throw error;
   } finally {
-    await Promise.allSettled(storing.values());
+    await Promise.allSettled(shelving.values());
     await original.release();
     await rm(outDir, { recursive: true, force: true });
+    await dropIfRemoved(medium.id);
   }
 
   /** What ingest found out; found out again where another version of the engine had written it. */
@@ -103,19 +158,16 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     try {
       return parseIdentified(record.identified);
     } catch {
-      return engine.identify(path, { signal });
+      return engine.identify(path, { signal: run.signal });
     }
   }
 
-  /** Renditions that are ready and really there, by object key: they need not be made again. */
-  async function standingRenditions(mediaId: string): Promise<Map<string | null, RenditionRow>> {
-    const found = new Map<string | null, RenditionRow>();
-    for (const { mediaId: _, updatedAtMs: __, ...row } of await media.renditions(mediaId)) {
-      if (row.state !== 'ready' || row.objectKey === null) continue;
-      const object = await store.stat(row.objectKey);
-      if (object?.bytes === row.bytes) found.set(row.objectKey, { ...row, current: true });
+  async function thumbhashOfTwin(mediaIds: readonly string[]): Promise<string | null> {
+    for (const id of new Set(mediaIds)) {
+      const twin = await media.find(id);
+      if (twin?.thumbhash) return twin.thumbhash;
     }
-    return found;
+    return null;
   }
 
   /** Renders while the original is verified, for both take time; nothing is stored before it is known to be sound. */
@@ -123,23 +175,20 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     record: MediaRecord,
     path: string,
     source: IdentifiedFile,
-    due: { planned: PlannedRendition; row: RenditionRow }[],
+    due: readonly DueRendition[],
   ): Promise<RenderResult> {
     const damaged = new AbortController();
     const verified = verifyOriginal(record, path, signal);
     verified.catch((error: unknown) => damaged.abort(error));
     const rowOf = new Map(due.map(({ row }) => [nameOf(row), row]));
-    const storeSound = async (row: RenditionRow, made: Made) => {
-      await verified;
-      return storeRendition(row, made);
-    };
-    const onProgress = ({ rendition }: RenderProgress) => {
-      const row = rowOf.get(nameOf(rendition));
-      if (row === undefined) return;
-      const stored = storeSound(row, rendition);
+    const onProgress = ({ rendition, fraction }: RenderProgress) => {
+      run.onProgress(fraction);
+      const row = rendition === null ? undefined : rowOf.get(nameOf(rendition));
+      if (rendition === null || row === undefined) return;
+      const shelved = verified.then(() => shelve(row, rendition));
       // Looked at when the render is over.
-      stored.catch(() => undefined);
-      storing.set(nameOf(rendition), stored);
+      shelved.catch(() => undefined);
+      shelving.set(nameOf(rendition), shelved);
     };
     const plan = due.map(({ planned }) => planned);
     const stop = AbortSignal.any([signal, damaged.signal]);
@@ -151,34 +200,26 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
     return rendered;
   }
 
-  async function storeRendition(row: RenditionRow, made: Made): Promise<RenditionRow> {
-    if (row.objectKey === null) return row;
-    if (made.state === 'failed') return { ...row, state: 'failed', reason: made.reason };
-    const file = await hashFile(made.path, signal);
-    await store.put(row.objectKey, { path: made.path, ...file });
-    return readyRow(row, made, file);
-  }
-
-  /** A removal that was under way when we began may have taken an object that we found in place. */
-  async function requireObjects(ready: RenditionRow[]): Promise<void> {
-    for (const { state, objectKey, bytes } of ready) {
-      if (state !== 'ready' || objectKey === null) continue;
-      if ((await store.stat(objectKey))?.bytes === bytes) continue;
-      throw new ProcessingError(
-        'object_missing',
-        'A rendition vanished from the object store before it was published.',
-        {
-          retryable: true,
-        },
-      );
-    }
+  /** Into the store, and for what takes long, into the open. */
+  async function shelve(row: NewRendition, made: Made): Promise<ShelvedRendition | null> {
+    const { objectKey } = row;
+    if (made.state === 'failed' || objectKey === null) return null;
+    return lock.run(objectKey, async () => {
+      // Another medium of the same bytes may have been quicker; what is delivered under a key must not change.
+      const twin = (await shelf.standing([row])).get(objectKey);
+      if (twin !== undefined && !(await shelf.adopt(lease, twin))) return loseLease();
+      const shelved = twin ?? (await shelf.put(lease, row, made, signal));
+      if (shelved === null) return loseLease();
+      if (oneByOne && !(await media.publishRendition(lease, shelved.row))) return loseLease();
+      return shelved;
+    });
   }
 
   /** The medium was removed under us, and its removal could not know of the objects that came after it. */
-  async function dropIfRemoved(mediaId: string, ready: RenditionRow[]): Promise<void> {
-    if ((await media.find(mediaId)) !== null) return;
-    for (const { objectKey } of ready) {
-      if (objectKey !== null && !(await media.isReferenced(objectKey))) await store.delete(objectKey);
+  async function dropIfRemoved(mediaId: string): Promise<void> {
+    if (shelf.touched.size === 0 || (await media.find(mediaId)) !== null) return;
+    for (const key of shelf.touched) {
+      if (!(await media.isReferenced(key))) await store.delete(key);
     }
   }
 }
@@ -186,7 +227,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, signal
 /** Name and extension together are unique within a medium's renditions of today's presets. */
 const nameOf = ({ name, extension }: { name: string; extension: string }) => `${name}.${extension}`;
 
-function isOutputFailure(rendition: RenderResult['renditions'][number]): boolean {
+function isOutputFailure(rendition: Made): boolean {
   return rendition.state === 'failed' && rendition.code === 'output_failed';
 }
 
@@ -219,31 +260,4 @@ function refuseFruitless(result: RenderResult, standing: number, lease: Lease): 
   const worst = byChance ?? first;
   if (!nothingMade && (byChance === undefined || lease.attempt >= MAX_ATTEMPTS)) return;
   throw new ProcessingError(worst.code, worst.reason, { retryable: byChance !== undefined });
-}
-
-function plannedRow(medium: MediaRecord, planned: PlannedRendition): RenditionRow {
-  const { name, extension, contentType, revision } = planned;
-  const made = planned.state === 'make';
-  return {
-    name,
-    extension,
-    contentType,
-    revision,
-    current: true,
-    state: made ? 'pending' : 'skipped',
-    reason: made ? null : planned.reason,
-    objectKey: made ? renditionKey({ sourceSha256: medium.sha256, name, revision, extension }) : null,
-    sha256: null,
-    bytes: null,
-    width: null,
-    height: null,
-  };
-}
-
-function readyRow(
-  row: RenditionRow,
-  made: ReadyRendition,
-  file: Pick<RenditionRecord, 'sha256' | 'bytes'>,
-): RenditionRow {
-  return { ...row, ...file, state: 'ready', reason: null, width: made.width, height: made.height };
 }

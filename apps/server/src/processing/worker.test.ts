@@ -11,6 +11,7 @@ import {
   type Engine,
   parsePresets,
   planRenditions,
+  RenderError,
   type RenderJob,
 } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -36,7 +37,7 @@ const presets = parsePresets([
   { name: 'thumb', container: 'webp', width: 32, height: 32 },
   { name: 'small', container: 'jpeg', width: 48, height: 48 },
 ]);
-const QUICK: WorkerTiming = { beatMs: 50, pollMs: 50, retryMs: 5, storagePauseMs: 50 };
+const QUICK: WorkerTiming = { beatMs: 50, pollMs: 50, progressMs: 20, retryMs: 5, storagePauseMs: 50 };
 
 let root: string;
 let scratchDir: string;
@@ -114,7 +115,14 @@ async function dyingDecoder(go: (changed: Partial<RenderJob>) => Rendering): Ren
   await promisify(execFile)('mkfifo', [path]);
   const outcome = go({ path });
   const hunt = setInterval(() => {
-    for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) process.kill(pid, 'SIGKILL');
+    for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        // It was dead already, and nobody had noticed.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   }, 2);
   return outcome.finally(() => clearInterval(hunt));
 }
@@ -129,7 +137,10 @@ describe('worker', () => {
     expect(medium?.thumbhash).toMatch(/^[\w+/]{10,}=*$/);
     const rows = await repositories.media.renditions(id);
     expect(rows.map(({ name, extension }) => `${name}.${extension}`).sort()).toEqual(
-      defaultPresets.map(({ name, extension }) => `${name}.${extension}`).sort(),
+      defaultPresets
+        .filter(({ source_kinds }) => source_kinds.some((kind) => kind === 'image'))
+        .map(({ name, extension }) => `${name}.${extension}`)
+        .sort(),
     );
     for (const row of rows) {
       const bytes = await store.readAll(row.objectKey ?? '');
@@ -214,13 +225,63 @@ describe('worker', () => {
     const { name = '', extension = '', contentType = '', revision = '' } = planned ?? {};
     const objectKey = renditionKey({ sourceSha256: sha256, name, extension, revision });
     const lost = { current: true, state: 'ready' as const, reason: null, objectKey, sha256: 'x', bytes: 3 };
-    const row = { name, extension, contentType, revision, ...lost, width: 1, height: 1 };
+    const row = { name, extension, contentType, revision, ...lost, files: 1, width: 1, height: 1 };
     await repositories.media.start(lease, [row]);
     await repositories.jobs.giveBack(lease, { kind: 'released' });
     startWorker();
     await ended(id).toBe('ready');
     const again = await rendition(id, 'thumb', 'webp');
     expect((await store.readAll(again?.objectKey ?? ''))?.length).toBe(again?.bytes);
+  });
+});
+
+describe('worker: a medium that is deleted while it is rendered', () => {
+  /** A render that would never end by itself. @returns resolves when it was told to stop */
+  const endless = (onStart: (progress: () => void) => void) => {
+    let told: (ms: number) => void = () => undefined;
+    const stopped = new Promise<number>((resolve) => {
+      told = resolve;
+    });
+    const render: Engine['render'] = (_, { signal, onProgress } = {}) => {
+      const began = performance.now();
+      onStart(() => onProgress?.({ done: 0, total: 2, fraction: 0.5, rendition: null }));
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          told(performance.now() - began);
+          reject(new RenderError('aborted', 'It was stopped.'));
+        });
+      });
+    };
+    return { stopped, engine: { identify: engine.identify, render } };
+  };
+  const NEVER = { beatMs: 600_000, pollMs: 600_000, progressMs: 600_000 };
+
+  it('is given up at the next look at its lease, however silent the render is', async () => {
+    let started = false;
+    const { stopped, engine: silent } = endless(() => {
+      started = true;
+    });
+    const { id } = await add(noisePng('a'));
+    startWorker({ engine: silent, timing: { ...QUICK, ...NEVER, pollMs: 30 } });
+    await expect.poll(() => started).toBe(true);
+    await repositories.media.delete(id);
+    expect(await stopped).toBeLessThan(5_000);
+    await expect.poll(() => readdir(scratchDir)).toEqual([]);
+  });
+
+  it('is given up when its progress has nowhere to be noted', async () => {
+    const begun: { progress: (() => void) | null } = { progress: null };
+    const { stopped, engine: telling } = endless((progress) => {
+      begun.progress = progress;
+    });
+    const { id } = await add(noisePng('a'));
+    startWorker({ engine: telling, timing: { ...QUICK, ...NEVER, progressMs: 0 } });
+    await expect.poll(() => begun.progress).not.toBeNull();
+    begun.progress?.();
+    await expect.poll(async () => (await repositories.jobs.underWay())[0]?.progress).toBe(0.5);
+    await repositories.media.delete(id);
+    begun.progress?.();
+    expect(await stopped).toBeLessThan(5_000);
   });
 });
 
@@ -497,8 +558,11 @@ describe('worker: leases', () => {
   it('a medium that is removed while it is rendered leaves no object behind', async () => {
     const { id } = await add(noisePng('a'));
     const { begun, open, gated } = gate();
-    // Renewals far apart: the worker learns of the removal only when it wants to publish.
-    startWorker({ engine: gated, timing: { ...QUICK, beatMs: 60_000 } });
+    // Renewals and looks far apart: the worker learns of the removal only when it wants to publish.
+    startWorker({
+      engine: gated,
+      timing: { beatMs: 60_000, pollMs: 60_000, progressMs: 60_000, retryMs: 5, storagePauseMs: 50 },
+    });
     await begun;
     const original = (await store.readAll((await keys())[0] ?? '')) ?? Buffer.alloc(0);
     const remover = createMediaRemoval({ media: repositories.media, store, lock, onRemoved: () => undefined, logger });

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RenderError } from '@mds/transcode';
 import { AppError } from '../http/app-error.ts';
+import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
 import type { Logger } from '../logger.ts';
 import { storageError } from '../storage/storage-error.ts';
+import { type AttemptNotes, createAttemptNotes } from './attempt-notes.ts';
 import { type ProcessingParts, processMedium } from './process-medium.ts';
 import { failureOf } from './processing-error.ts';
 
@@ -19,8 +21,10 @@ export interface WorkerParts extends ProcessingParts {
 export interface WorkerTiming {
   /** Between two signs of life; a lease must outlast several of them. */
   beatMs: number;
-  /** Between two looks at the queue when nobody wakes the worker. */
+  /** Between two looks at the queue when nobody wakes the worker, and at whether its own leases still stand. */
   pollMs: number;
+  /** Between two notes of how far a medium is. */
+  progressMs: number;
   /** Before attempt 2, and ten times that before attempt 3. */
   retryMs: number;
   /** Without claiming, after the storage took no more. */
@@ -37,7 +41,13 @@ export interface Worker {
   stop(options?: { graceMs: number }): Promise<void>;
 }
 
-const TIMING: WorkerTiming = { beatMs: 3_000, pollMs: 1_000, retryMs: 1_000, storagePauseMs: 10_000 };
+const TIMING: WorkerTiming = {
+  beatMs: 3_000,
+  pollMs: 1_000,
+  progressMs: 1_000,
+  retryMs: 1_000,
+  storagePauseMs: 10_000,
+};
 const DEFAULT_GRACE_MS = 10_000;
 
 const LEASE_LOST = 'the lease was taken away';
@@ -55,6 +65,7 @@ export function createWorker(parts: WorkerParts): Worker {
   const timing = { ...TIMING, ...parts.timing };
   const logger = parts.logger.child({ worker: id });
   const runs = new Set<Run>();
+  const lock = createKeyedLock();
   let claiming: Promise<void> | null = null;
   let wokenWhileClaiming = false;
   let announced: Promise<void> = Promise.resolve();
@@ -87,53 +98,75 @@ export function createWorker(parts: WorkerParts): Worker {
       const controller = new AbortController();
       const run: Run = { lease, controller, done: Promise.resolve() };
       runs.add(run);
-      run.done = work(lease, controller.signal).finally(() => {
+      run.done = work(run).finally(() => {
         runs.delete(run);
         wake();
       });
     }
   }
 
-  async function work(lease: Lease, signal: AbortSignal): Promise<void> {
+  async function work({ lease, controller }: Run): Promise<void> {
     const began = performance.now();
     const log = logger.child({ mediaId: lease.mediaId, attempt: lease.attempt });
+    const { signal } = controller;
+    const notes = createAttemptNotes();
+    // What is over soon is never written down: it would cost more than it tells.
+    let toldAt = began;
+    const onProgress = (fraction: number) => {
+      if (performance.now() - toldAt < timing.progressMs) return;
+      toldAt = performance.now();
+      jobs.progress(lease, fraction).then(
+        (stands) => stands || controller.abort(LEASE_LOST),
+        (error: unknown) => log.warn({ err: error }, 'the progress of a medium could not be noted'),
+      );
+    };
     try {
-      const published = await processMedium(parts, lease, signal);
+      const published = await processMedium(parts, lease, { signal, notes, lock, onProgress });
       const ms = Math.round(performance.now() - began);
-      log.info({ ms }, published ? 'medium is ready' : 'the medium or its lease is gone; nothing was published');
+      log.info({ ms }, published ? 'medium is ready' : 'the medium or its lease is gone; nothing more was published');
     } catch (error) {
       // A failure to record the failure is the lease monitor's: the lease ends by itself and the job runs again.
-      await settle(lease, signal, error, log).catch((second: unknown) =>
+      await settle(lease, signal, error, { log, notes }).catch((second: unknown) =>
         log.error({ err: second, first: error }, 'the outcome of a job could not be recorded'),
       );
     }
   }
 
   /** Decides what becomes of a job that did not end well. */
-  async function settle(lease: Lease, signal: AbortSignal, thrown: unknown, log: Logger): Promise<void> {
+  async function settle(
+    lease: Lease,
+    signal: AbortSignal,
+    thrown: unknown,
+    { log, notes }: { log: Logger; notes: AttemptNotes },
+  ): Promise<void> {
     const error = storageError(thrown);
     if (signal.aborted && signal.reason === LEASE_LOST) {
       log.info('stopped working on a medium whose lease was taken away');
     } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
-      await jobs.giveBack(lease, { kind: 'released' });
+      await jobs.giveBack(lease, { kind: 'released' }, notes.report());
       log.info('gave a job back on the way out');
     } else if (error instanceof AppError && error.code === 'insufficient_storage') {
       // No medium is to blame for a full disk, and no attempt is worth anything before there is room.
       pausedUntil = performance.now() + timing.storagePauseMs;
-      await jobs.giveBack(lease, { kind: 'released' });
+      notes.say('The storage took no more. Processing goes on when there is room.');
+      await jobs.giveBack(lease, { kind: 'released' }, notes.report());
       log.error({ err: error }, 'the storage takes no more; pausing');
     } else {
-      await settleFailure(lease, error, log);
+      await settleFailure(lease, error, { log, notes });
     }
   }
 
-  async function settleFailure(lease: Lease, error: unknown, log: Logger): Promise<void> {
+  async function settleFailure(
+    lease: Lease,
+    error: unknown,
+    { log, notes }: { log: Logger; notes: AttemptNotes },
+  ): Promise<void> {
     const failure = failureOf(error);
     if (failure.retryable && lease.attempt < MAX_ATTEMPTS) {
       const delayMs = timing.retryMs * 10 ** (lease.attempt - 1);
-      await jobs.giveBack(lease, { kind: 'retry', delayMs, reason: failure.message });
+      await jobs.giveBack(lease, { kind: 'retry', delayMs, failure }, notes.report());
       log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
-    } else if (await media.fail(lease, failure)) {
+    } else if (await media.fail(lease, failure, notes.report())) {
       log.warn({ err: error, failure: failure.code }, 'the medium failed');
     }
   }
@@ -145,6 +178,18 @@ export function createWorker(parts: WorkerParts): Worker {
     }
   }
 
+  /** Whether the media that are worked on are still wanted: one that was deleted should cost no more than a moment. */
+  async function lookAtLeases(): Promise<void> {
+    for (const { lease, controller } of runs) {
+      if (!(await jobs.stands(lease))) controller.abort(LEASE_LOST);
+    }
+  }
+
+  function look(): void {
+    lookAtLeases().catch((error: unknown) => logger.warn({ err: error }, 'the leases could not be looked at'));
+    wake();
+  }
+
   return {
     start() {
       if (started) return;
@@ -153,7 +198,7 @@ export function createWorker(parts: WorkerParts): Worker {
         beat().catch((error: unknown) => logger.error({ err: error }, 'the worker could not renew its leases'));
       // Announced before the first claim, so that whoever sees a lease can tell whose it is.
       announced = beatAndLog();
-      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(wake, timing.pollMs)];
+      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(look, timing.pollMs)];
       wake();
     },
 

@@ -1,4 +1,11 @@
-import { buildDeliveryPath, type Codecs, type Rendition, type RenditionList, readApi } from '@mds/contract';
+import {
+  buildDeliveryPath,
+  type Codecs,
+  type Rendition,
+  type RenditionList,
+  readApi,
+  renditionPath,
+} from '@mds/contract';
 import { type Preset, presetRevision } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import type { Presented } from './presented.ts';
@@ -19,13 +26,9 @@ export function presentRendition(preset: Preset): Presented<Rendition> {
     quality: preset.quality,
     bitrate: preset.bitrate,
     revision: presetRevision(preset),
-    path: buildDeliveryPath({
-      kind: 'rendition',
-      id: '{id}',
-      name: preset.name,
-      extension: preset.extension,
-      revision: null,
-    }),
+    path: buildDeliveryPath(
+      renditionPath({ id: '{id}', name: preset.name, extension: preset.extension, revision: null }),
+    ),
   };
 }
 

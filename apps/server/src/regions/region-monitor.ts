@@ -1,5 +1,6 @@
 import type { ServiceStatus } from '@mds/contract';
 import type { RegionNodeRecord, RegionRecord, RegionRepository } from '../db/delivery-repository.ts';
+import type { EventRepository } from '../db/event-repository.ts';
 import type { Logger } from '../logger.ts';
 import { createBeatWatch } from './beat-watch.ts';
 import type { RegionIdentity } from './region-identity.ts';
@@ -18,6 +19,8 @@ export type RegionState = RegionRecord & { status: ServiceStatus };
 
 export interface RegionMonitorParts {
   regions: RegionRepository;
+  /** Told of every change of a region's measured state. */
+  events?: Pick<EventRepository, 'append'>;
   /** The region that this node serves. */
   self: RegionIdentity;
   /** Stable over restarts of the same node, so that it takes its own place again after a crash. */
@@ -86,6 +89,10 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
       entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code)));
       if (measured.has(code) && before !== entry.state) {
         logger.info({ region: code, from: before, to: entry.state }, 'the state of a region changed');
+        if (entry.state !== null) {
+          const data = { code, status: entry.state };
+          await parts.events?.append({ projectId: null, type: 'region.status_changed', data });
+        }
       }
       measured.set(code, entry);
     }

@@ -49,3 +49,14 @@ export function renditionKey(rendition: {
   const { sourceSha256, name, revision, extension } = rendition;
   return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/${name}.${revision}.${extension}`;
 }
+
+/** Key of a file of a rendition that consists of several; `file` is its path below the rendition's folder. */
+export function renditionFileKey(rendition: {
+  sourceSha256: string;
+  name: string;
+  revision: string;
+  file: string;
+}): string {
+  const { sourceSha256, name, revision, file } = rendition;
+  return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/${name}.${revision}/${file}`;
+}

@@ -4,13 +4,14 @@ import { expect, test } from 'vitest';
 import { imir, irot, nclx, withProperties } from '../../test/heif-file.ts';
 import { flatPng, pngChunk, quarters, solidGif, withPngChunk } from '../../test/pictures.ts';
 import { scratch } from '../../test/scratch.ts';
-import { formats } from '../formats.ts';
+import { formats as all } from '../formats.ts';
 import { defaultLimits } from '../limits.ts';
 import { samplePath } from '../prove.ts';
 import { sharp } from '../vips.ts';
 import { identifyFile } from './identify.ts';
 
 const { file } = scratch();
+const formats = all.filter(({ kind }) => kind === 'image');
 const identify = (bytes: Uint8Array | string, name?: string, limits = {}) =>
   identifyFile(file(bytes, name), { ...defaultLimits, ...limits });
 const rejection = (code: string, message: RegExp) => ({ code, message: expect.stringMatching(message) });
@@ -37,7 +38,8 @@ test.each([
   ['ZIP', /ZIP archive/, 'PK\x03\x04\x14\x00\x00\x00'],
   ['XML', /XML document \(<rss>\)/, '<?xml version="1.0"?><rss version="2.0"/>'],
   ['JSON', /JSON/, '{"error":"not found"}'],
-  ['MP4', /MP4 or QuickTime video/, '\0\0\0\x18ftypisom\0\0\0\0isomavc1'],
+  ['a DVD', /MPEG program stream/, '\0\0\x01\xba\x44\0\x04'],
+  ['a script of ffmpeg', /names other files/, 'ffconcat version 1.0\nfile a.mp4\n'],
   ['JPEG 2000', /JPEG 2000/, '\0\0\0\x0cjP  \r\n\x87\n'],
   ['a program', /a program/, '\x7fELF\x02\x01\x01'],
   ['noise', /unknown kind/, '\x00\x01\x02\x03\x04\x05'],

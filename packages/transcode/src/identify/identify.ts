@@ -1,7 +1,9 @@
 import { MediaRejectedError } from '../errors.ts';
-import { acceptedFormatsText, formatById, formatName } from '../formats.ts';
+import type { Programs } from '../ffmpeg/programs.ts';
+import { acceptedFormatsText, formatById, formatName, type ImageFormatId } from '../formats.ts';
 import type { IdentifiedFields } from '../identified.ts';
 import type { EngineLimits } from '../limits.ts';
+import { identifyAv } from './av/identify-av.ts';
 import { type Bytes, EndOfFileError, openBytes } from './bytes.ts';
 import { checkDecoder } from './image/check-decoder.ts';
 import { displayedSize } from './image/exif.ts';
@@ -13,20 +15,31 @@ import {
   UnsupportedCodingError,
 } from './image/header.ts';
 import { readImageHeader } from './image/read-header.ts';
-import { sniff, sniffBytes } from './sniff.ts';
+import { sniff } from './sniff.ts';
 
 /**
- * Says what a file is, by its bytes alone, and refuses what is not accepted: sniff, read the header with our own parsers,
- * hold the header against the limits, and only then let a decoder open it. Runs in the isolated process.
+ * Says what a file is, by its bytes alone, and refuses what is not accepted: sniff, read what it says of itself, hold that
+ * against the limits, and let the decoder that will render it open it. Headers of pictures are read by our own parsers, those
+ * of videos and sounds by ffprobe; without `programs`, videos and sounds are refused. Runs in the isolated process.
  * Throws a `MediaRejectedError`.
  */
-export async function identifyFile(path: string, limits: EngineLimits): Promise<IdentifiedFields> {
+export async function identifyFile(
+  path: string,
+  limits: EngineLimits,
+  programs: Programs | null = null,
+): Promise<IdentifiedFields> {
   const bytes = openBytes(path);
   try {
     if (bytes.size === 0) {
       throw new MediaRejectedError('empty_file', 'The file is empty. Check that it was saved and sent completely.');
     }
-    const header = readHeader(bytes, limits);
+    const sniffed = sniff(bytes);
+    if ('looksLike' in sniffed) throw notAccepted(sniffed.looksLike);
+    if ('container' in sniffed) {
+      if (programs === null) throw noPrograms();
+      return await identifyAv({ path, bytes, container: sniffed.container }, limits, programs);
+    }
+    const header = readKnownHeader(sniffed.format, bytes, limits);
     holdAgainstLimits(header, limits);
     await checkDecoder(path, header);
     return describe(header, bytes.size);
@@ -35,14 +48,26 @@ export async function identifyFile(path: string, limits: EngineLimits): Promise<
   }
 }
 
-/** Sniffs and reads the header; what goes wrong becomes a `MediaRejectedError`. */
+function noPrograms(): MediaRejectedError {
+  return new MediaRejectedError(
+    'unsupported_format',
+    'This is a video or a sound, and this service takes only pictures at present: its operator has not installed ffmpeg.',
+  );
+}
+
+/** Sniffs and reads the header of an image; what goes wrong becomes a `MediaRejectedError`. */
 export function readHeader(bytes: Bytes, limits: EngineLimits): ImageHeader {
-  const sniffed = sniff(bytes.peek(0, sniffBytes));
+  const sniffed = sniff(bytes);
   if ('looksLike' in sniffed) throw notAccepted(sniffed.looksLike);
+  if ('container' in sniffed) throw notAccepted('a video or a sound');
+  return readKnownHeader(sniffed.format, bytes, limits);
+}
+
+function readKnownHeader(format: ImageFormatId | 'heif', bytes: Bytes, limits: EngineLimits): ImageHeader {
   try {
-    return readImageHeader(sniffed.format, bytes, limits);
+    return readImageHeader(format, bytes, limits);
   } catch (error) {
-    throw rejectionOf(error, formatName(sniffed.format));
+    throw rejectionOf(error, formatName(format));
   }
 }
 
@@ -67,7 +92,7 @@ function corrupt(what: string, cause: unknown): MediaRejectedError {
 function notAccepted(looksLike: string): MediaRejectedError {
   return new MediaRejectedError(
     'unsupported_format',
-    `This looks like ${looksLike}, whatever its name says. Accepted pictures are ${acceptedFormatsText}.`,
+    `This looks like ${looksLike}, whatever its name says. Accepted are ${acceptedFormatsText}.`,
   );
 }
 
@@ -121,6 +146,7 @@ function describe(header: ImageHeader, size: number): IdentifiedFields {
     colorSpace: header.colorSpace,
     bitDepth: header.bitDepth,
     icc: header.icc,
+    tracks: null,
     warnings: header.warnings,
   };
 }

@@ -1,11 +1,14 @@
 import type { ImageFormatId } from '../formats.ts';
+import type { AvContainer } from '../formats-av.ts';
+import { isTransportStream, sniffBehindId3, sniffFrames } from './av/sniff-mpeg.ts';
+import type { Bytes } from './bytes.ts';
 import { decodeText, rootElement } from './text.ts';
 
-/** An accepted format by its first bytes, or what the bytes look like in words that fit "This looks like …". */
-export type Sniffed = { format: ImageFormatId | 'heif' } | { looksLike: string };
+/** An accepted format or container by its bytes, or what the bytes look like in words that fit "This looks like …". */
+export type Sniffed = { format: ImageFormatId | 'heif' } | { container: AvContainer } | { looksLike: string };
 
-/** Bytes that `sniff` wants to see: enough for an SVG behind a long comment. */
-export const sniffBytes = 64 * 1024;
+/** Enough for an SVG behind a long comment. */
+const headBytes = 64 * 1024;
 
 interface Signature {
   offset: number;
@@ -51,19 +54,37 @@ const others: ReadonlyArray<readonly [string, ...Signature[]]> = [
   ['a BMP picture', at(0, 'BM')],
   ['a FITS picture', at(0, 'SIMPLE  =')],
   ['an old Office document', at(0, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')],
-  ['a Matroska or WebM video', at(0, '\x1a\x45\xdf\xa3')],
-  ['an AVI video', at(0, 'RIFF'), at(8, 'AVI ')],
-  ['a WAV sound', at(0, 'RIFF'), at(8, 'WAVE')],
-  ['an Ogg file', at(0, 'OggS')],
-  ['a FLAC sound', at(0, 'fLaC')],
-  ['an MP3 sound', at(0, 'ID3')],
   ['a Flash video', at(0, 'FLV\x01')],
-  ['a QuickTime video', at(4, 'moov')],
-  ['a QuickTime video', at(4, 'mdat')],
+  ['a Windows Media file', at(0, '\x30\x26\xb2\x75\x8e\x66\xcf\x11')],
+  ['an MPEG program stream (as on DVDs)', at(0, '\0\0\x01\xba')],
+  ['a bare MPEG video stream', at(0, '\0\0\x01\xb3')],
+  ['a RealMedia file', at(0, '.RMF')],
+  ['an AIFF sound', at(0, 'FORM'), at(8, 'AIF')],
+  ['a Core Audio file', at(0, 'caff')],
+  ['an AMR sound', at(0, '#!AMR')],
+  ['a MIDI file', at(0, 'MThd')],
+  ['an IVF file', at(0, 'DKIF')],
+  ['a script of ffmpeg that names other files', at(0, 'ffconcat')],
   ['a program', at(0, '\x7fELF')],
   ['a Windows program', at(0, 'MZ')],
   ['an SQLite database', at(0, 'SQLite format 3\0')],
   ['an HLS playlist', at(0, '#EXTM3U')],
+];
+
+/** Accepted containers of video and audio, as far as a few bytes tell them. */
+const containers: ReadonlyArray<readonly [AvContainer, ...Signature[]]> = [
+  ['avi', at(0, 'RIFF'), at(8, 'AVI ')],
+  ['wav', at(0, 'RIFF'), at(8, 'WAVE')],
+  ['wav', at(0, 'RF64'), at(8, 'WAVE')],
+  ['ogg', at(0, 'OggS')],
+  ['flac', at(0, 'fLaC')],
+  // QuickTime before there were brands.
+  ['mov', at(4, 'moov')],
+  ['mov', at(4, 'mdat')],
+  ['mov', at(4, 'wide')],
+  ['mov', at(4, 'free')],
+  ['mov', at(4, 'skip')],
+  ['mov', at(4, 'pnot')],
 ];
 
 /** Brands of ISO base media files that hold pictures (ISO/IEC 23008-12, AVIF); all others are video, audio or unknown. */
@@ -81,24 +102,52 @@ const pictureBrands: ReadonlySet<string> = new Set([
   'avis',
 ]);
 
-/** Says what the first bytes of a file are. The file's name and Content-Type have no say. */
-export function sniff(head: Buffer): Sniffed {
+/** Says what a file is by its bytes. Its name and Content-Type have no say. */
+export function sniff(bytes: Bytes): Sniffed {
+  const head = bytes.peek(0, headBytes);
   const text = (offset: number, length: number) => head.toString('latin1', offset, offset + length);
   const matches = (signatures: readonly Signature[]) =>
     signatures.every(({ offset, bytes }) => text(offset, bytes.length) === bytes);
 
-  if (text(4, 4) === 'ftyp') {
-    const end = Math.min(head.readUInt32BE(0), head.length, 1_024);
-    const brands = [text(8, 4)];
-    for (let offset = 16; offset + 4 <= end; offset += 4) brands.push(text(offset, 4));
-    if (brands.some((brand) => pictureBrands.has(brand))) return { format: 'heif' };
-    return { looksLike: brands[0] === 'crx ' ? 'a Canon raw file' : 'an MP4 or QuickTime video or sound' };
+  if (text(4, 4) === 'ftyp') return sniffBrands(head);
+  if (text(0, 4) === '\x1a\x45\xdf\xa3') return sniffEbml(head);
+  if (text(0, 3) === 'ID3') {
+    const container = sniffBehindId3(bytes);
+    return container === null ? { looksLike: 'an ID3 tag with no sound behind it' } : { container };
   }
   const other = others.find(([, ...signatures]) => matches(signatures));
   if (other) return { looksLike: other[0] };
   const own = accepted.find(([, ...signatures]) => matches(signatures));
   if (own) return { format: own[0] };
+  const signed = containers.find(([, ...signatures]) => matches(signatures));
+  if (signed) return { container: signed[0] };
+  if (decodeText(head) === null) {
+    if (isTransportStream(bytes)) return { container: 'mpegts' };
+    const framed = sniffFrames(bytes);
+    if (framed !== null) return { container: framed };
+  }
   return sniffText(head);
+}
+
+/** ISO/IEC 14496-12, 4.3: the `ftyp` box lists what a file conforms to, the main brand first. */
+function sniffBrands(head: Buffer): Sniffed {
+  const end = Math.min(head.readUInt32BE(0), head.length, 1_024);
+  const brands = [head.toString('latin1', 8, 12)];
+  for (let offset = 16; offset + 4 <= end; offset += 4) brands.push(head.toString('latin1', offset, offset + 4));
+  if (brands.some((brand) => pictureBrands.has(brand))) return { format: 'heif' };
+  if (brands[0] === 'crx ') return { looksLike: 'a Canon raw file' };
+  if (['jp2 ', 'jpx ', 'jpm '].includes(brands[0] ?? '')) return { looksLike: 'a JPEG 2000 picture' };
+  return { container: brands[0] === 'qt  ' ? 'mov' : 'mp4' };
+}
+
+/** RFC 8794, 11.2.4: the header's DocType, element 0x4282, says which kind of EBML a file is. */
+function sniffEbml(head: Buffer): Sniffed {
+  const at = head.subarray(0, 4_096).indexOf('\x42\x82', 4, 'latin1');
+  const type = at < 0 ? '' : head.toString('latin1', at + 3, at + 3 + ((head[at + 2] ?? 0) & 0x7f));
+  // Names may be padded with zeros.
+  const name = type.replace(/\0+$/, '');
+  if (name === 'webm' || name === 'matroska') return { container: name };
+  return { looksLike: 'an EBML file that is neither Matroska nor WebM' };
 }
 
 function sniffText(head: Buffer): Sniffed {

@@ -1,8 +1,8 @@
 import type { Sharp } from 'sharp';
-import type { Preset } from '../presets.ts';
+import type { PicturePreset } from '../presets/picture.ts';
 
 /** Sets the encoder that a preset asks for. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC unless asked to keep them. */
-export function encodeWith(picture: Sharp, preset: Preset): Sharp {
+export function encodeWith(picture: Sharp, preset: PicturePreset): Sharp {
   switch (preset.container) {
     case 'webp':
       return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });

@@ -1,7 +1,9 @@
-import { copyFile, rename, rm } from 'node:fs/promises';
+import { copyFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { openBytes } from '../identify/bytes.ts';
 import { readImageHeader } from '../identify/image/read-header.ts';
-import { sniff, sniffBytes } from '../identify/sniff.ts';
+import { sniff } from '../identify/sniff.ts';
+import type { PlannedRendition } from '../plan.ts';
+import type { ReadyRendition } from './result.ts';
 
 /** What a finished file says of itself. */
 export interface OutputFacts {
@@ -12,28 +14,63 @@ export interface OutputFacts {
   durationMs: number | null;
 }
 
-/**
- * Has a file written under a temporary name beside its place, reads it back, and only then gives it its name. Throws, and
- * leaves nothing behind, where writing fails or the file is not the picture of that size that it should be.
- */
-export async function writeWhole(
+/** A rendition of one file that is in its place. */
+export function readyFile(
+  { name, extension, revision }: PlannedRendition,
   path: string,
-  size: { width: number; height: number },
+  facts: OutputFacts,
+  notes: readonly string[] = [],
+): ReadyRendition {
+  return { name, extension, revision, state: 'ready', path, ...facts, files: null, notes };
+}
+
+/**
+ * Has a file written under a temporary name beside its place, has it read back, and only then gives it its name. Throws, and
+ * leaves nothing behind, where writing fails or `readBack` throws.
+ */
+export async function placeWhole<T>(
+  path: string,
   write: (temporary: string) => Promise<unknown>,
-): Promise<OutputFacts> {
+  readBack: (temporary: string) => T | Promise<T>,
+): Promise<T> {
   const temporary = `${path}.partial`;
   try {
     await write(temporary);
-    const facts = readBack(temporary);
-    if (facts.width !== size.width || facts.height !== size.height) {
-      throw new Error(`it came out ${facts.width} x ${facts.height} instead of ${size.width} x ${size.height}`);
-    }
+    const facts = await readBack(temporary);
     await rename(temporary, path);
     return facts;
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+/** As {@link placeWhole} for a picture. Throws where it is not the picture of that size that it should be. */
+export function writeWhole(
+  path: string,
+  size: { width: number; height: number },
+  write: (temporary: string) => Promise<unknown>,
+): Promise<OutputFacts> {
+  return placeWhole(path, write, (temporary) => {
+    const facts = readPicture(temporary);
+    if (facts.width !== size.width || facts.height !== size.height) {
+      throw new Error(`it came out ${facts.width} x ${facts.height} instead of ${size.width} x ${size.height}`);
+    }
+    return facts;
+  });
+}
+
+/** As {@link placeWhole} for a text. */
+export function writeWholeText(path: string, text: string): Promise<OutputFacts> {
+  return placeWhole(
+    path,
+    (temporary) => writeFile(temporary, text),
+    async (temporary) => {
+      const bytes = await readFile(temporary);
+      if (bytes.toString('utf8') !== text) throw new Error('it could not be read back as it was written');
+      return { bytes: bytes.length, width: 0, height: 0, frames: 1, durationMs: null };
+    },
+  );
 }
 
 /** A second rendition with the same bytes. */
@@ -48,11 +85,12 @@ export async function copyWhole(from: string, to: string): Promise<void> {
   }
 }
 
-function readBack(path: string): OutputFacts {
+function readPicture(path: string): OutputFacts {
   const bytes = openBytes(path);
   try {
-    const sniffed = sniff(bytes.peek(0, sniffBytes));
+    const sniffed = sniff(bytes);
     if ('looksLike' in sniffed) throw new Error(`it came out as ${sniffed.looksLike}`);
+    if ('container' in sniffed) throw new Error(`it came out as ${sniffed.container}`);
     const header = readImageHeader(sniffed.format, bytes, { maxFrames: Infinity, maxPixels: Infinity });
     if (header.warnings.length > 0) throw new Error(`it came out incomplete: ${header.warnings.join(' ')}`);
     return {

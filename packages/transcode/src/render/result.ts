@@ -1,5 +1,15 @@
 import type { RenderErrorCode } from '../errors.ts';
 
+/** One file of a rendition that consists of several, such as an HLS presentation. */
+export interface RenderedFile {
+  /** Path below the rendition's folder, `/` between segments: `720p/00001.m4s`. */
+  readonly name: string;
+  /** Where it lies now. */
+  readonly path: string;
+  readonly contentType: string;
+  readonly bytes: number;
+}
+
 /** A rendition that was made. `path` is within the job's outDir; the file is complete and was read back. */
 export interface ReadyRendition {
   readonly name: string;
@@ -12,6 +22,10 @@ export interface ReadyRendition {
   readonly height: number;
   readonly frames: number;
   readonly durationMs: number | null;
+  /** All files, `path` among them as the first; null for a rendition of one file. `bytes` is then their sum. */
+  readonly files: readonly RenderedFile[] | null;
+  /** Sentences for its operator: what was decided while it was made, such as that a stream was copied and why. */
+  readonly notes: readonly string[];
 }
 
 /** A rendition that could not be made, though others of the same source may have been. */
@@ -25,19 +39,38 @@ export interface FailedRendition {
   readonly reason: string;
 }
 
+/** One run of a program under a render: what `explain` shows. Paths are replaced by names. */
+export interface ProgramRun {
+  /** What it was for: `ladder`, `poster`. */
+  readonly step: string;
+  readonly argv: readonly string[];
+  readonly ms: number;
+  readonly cpuMs: number | null;
+  readonly maxMemoryBytes: number | null;
+  /** `ok`, or how it ended. */
+  readonly outcome: string;
+  /** The last lines that it wrote to stderr. */
+  readonly stderrTail: readonly string[];
+}
+
 /** What became of a job: one entry for every rendition planned as `make`, in the plan's order. */
 export interface RenderResult {
   readonly renditions: ReadonlyArray<ReadyRendition | FailedRendition>;
   /** ThumbHash of the (first frame of the) picture as base64, about 25 bytes. Null where none could be made. */
   readonly thumbhash: string | null;
   readonly warnings: readonly string[];
+  /** The programs that were run, in the order of their ends. Empty for images, which are made in the process itself. */
+  readonly runs: readonly ProgramRun[];
   /** Milliseconds by stage; stages overlap, `total` is wall-clock time. */
   readonly timings: Readonly<Record<string, number>>;
 }
 
-/** Told after each rendition: how far the job is, and what became of this one. Its file may be used, or moved, from here on. */
+/** Told after each rendition and, where one takes long, in between. */
 export interface RenderProgress {
   readonly done: number;
   readonly total: number;
-  readonly rendition: ReadyRendition | FailedRendition;
+  /** Share of the whole job that is done, by estimated work, 0 to 1; never goes back. */
+  readonly fraction: number;
+  /** What became of the one that was just finished; its files may be used, or moved, from here on. Null in between. */
+  readonly rendition: ReadyRendition | FailedRendition | null;
 }

@@ -1,19 +1,24 @@
-import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
 import { type JobQueue, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
-import { failMedium, LOST_LEASES_FAILURE } from './media-repository.ts';
-import { jobs, media, workers } from './schema.ts';
+import type { EventWriter } from './event-repository.ts';
+import { DEFAULT_PRIORITY, failMedium, LOST_LEASES_FAILURE } from './media-repository.ts';
+import { jobs, media, projects, workers } from './schema.ts';
 
 const WRITE = { behavior: 'immediate' } as const;
 
 /** A job is never kept waiting longer than this by a wall clock that was set back. */
 const LONGEST_DELAY_MS = 10 * 60_000;
 
-/** {@link JobQueue} in the same SQLite file as the media. @param now the wall clock, milliseconds since the epoch */
-export function createJobQueue(db: SqliteDatabase, now: () => number = Date.now): JobQueue {
+/** {@link JobQueue} in the same SQLite file as the media. @param parts.now the wall clock, milliseconds since the epoch */
+export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter; now?: () => number }): JobQueue {
+  const { events, now = Date.now } = parts;
   const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_DELAY_MS})`;
-  const release = { leaseToken: null, leaseWorker: null };
+  const release = { leaseToken: null, leaseWorker: null, progress: null };
+  const underLease = (lease: { jobId: number; token: string }) =>
+    and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
 
   return {
     async claim(worker) {
@@ -27,8 +32,13 @@ export function createJobQueue(db: SqliteDatabase, now: () => number = Date.now)
           .get();
         if (!due) return null;
         const token = ulid(now());
-        tx.update(jobs).set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0 }).where(eq(jobs.id, due.id)).run();
-        return { jobId: due.id, mediaId: due.mediaId, token, attempt: due.attempts + 1 };
+        tx.update(jobs)
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .where(eq(jobs.id, due.id))
+          .run();
+        const lease = { jobId: due.id, mediaId: due.mediaId, token, attempt: due.attempts + 1 };
+        beginAttempt(tx, { ...lease, worker }, now());
+        return lease;
       }, WRITE);
     },
 
@@ -36,23 +46,40 @@ export function createJobQueue(db: SqliteDatabase, now: () => number = Date.now)
       const { changes } = db
         .update(jobs)
         .set({ leaseBeat: sql`${jobs.leaseBeat} + 1` })
-        .where(and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token)))
+        .where(underLease(lease))
         .run();
       return changes > 0;
     },
 
-    async giveBack(lease, as) {
-      const counted =
-        as.kind === 'retry'
-          ? { attempts: lease.attempt, dueAtMs: now() + Math.min(as.delayMs, LONGEST_DELAY_MS), lastReason: as.reason }
-          : {};
+    async stands(lease) {
+      return db.select({ id: jobs.id }).from(jobs).where(underLease(lease)).get() !== undefined;
+    },
+
+    async progress(lease, fraction) {
+      const progress = Math.min(1, Math.max(0, fraction));
+      return db.update(jobs).set({ progress }).where(underLease(lease)).run().changes > 0;
+    },
+
+    async giveBack(lease, as, report = null) {
+      const retried = as.kind === 'retry' ? as : null;
+      const counted = retried && {
+        attempts: lease.attempt,
+        dueAtMs: now() + Math.min(retried.delayMs, LONGEST_DELAY_MS),
+        lastReason: retried.failure.message,
+      };
       db.transaction((tx) => {
         const { changes } = tx
           .update(jobs)
           .set({ ...release, ...counted })
-          .where(and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token)))
+          .where(underLease(lease))
           .run();
         if (changes === 0) return;
+        endAttempt(tx, lease.token, {
+          outcome: retried ? 'retried' : 'released',
+          endedAtMs: now(),
+          failure: retried?.failure ?? null,
+          report,
+        });
         backToQueued(tx, lease.mediaId);
         bumpVersion(tx, 'media');
       }, WRITE);
@@ -77,8 +104,9 @@ export function createJobQueue(db: SqliteDatabase, now: () => number = Date.now)
         const job = tx.select().from(jobs).where(eq(jobs.leaseToken, token)).get();
         if (!job) return false;
         const lostLeases = job.lostLeases + (counted ? 1 : 0);
+        endAttempt(tx, token, { outcome: 'lost', endedAtMs: null });
         if (lostLeases >= MAX_LOST_LEASES) {
-          failMedium(tx, {
+          failMedium(tx, events, {
             jobId: job.id,
             mediaId: job.mediaId,
             attempt: job.attempts + 1,
@@ -111,6 +139,73 @@ export function createJobQueue(db: SqliteDatabase, now: () => number = Date.now)
         .where(and(isNull(jobs.leaseToken), lte(jobs.dueAtMs, now())))
         .get()?.dueAtMs;
       return { queued, running, oldestDueMs: oldest == null ? 0 : Math.max(0, now() - oldest) };
+    },
+
+    async standings(mediaIds) {
+      const rows = db.select().from(jobs).where(inArray(jobs.mediaId, mediaIds)).all();
+      return rows.map((job) => ({
+        mediaId: job.mediaId,
+        worker: job.leaseToken === null ? null : job.leaseWorker,
+        attempt: job.attempts + 1,
+        progress: job.progress,
+        // One that a wall clock has moved far ahead of is due, as `claim` has it.
+        dueInMs: job.dueAtMs > now() + LONGEST_DELAY_MS ? 0 : Math.max(0, job.dueAtMs - now()),
+        lastReason: job.lastReason,
+      }));
+    },
+
+    async ahead(mediaId) {
+      const own = db
+        .select()
+        .from(jobs)
+        .where(and(eq(jobs.mediaId, mediaId), isNull(jobs.leaseToken)))
+        .get();
+      if (!own) return null;
+      const before = or(lt(jobs.priority, own.priority), and(eq(jobs.priority, own.priority), lt(jobs.id, own.id)));
+      return (
+        db
+          .select({ count: sql<number>`count(*)` })
+          .from(jobs)
+          .where(and(isNull(jobs.leaseToken), isDue(), before))
+          .get()?.count ?? 0
+      );
+    },
+
+    async underWay() {
+      const rows = db
+        .select({ mediaId: jobs.mediaId, projectId: media.projectId, progress: jobs.progress })
+        .from(jobs)
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .where(and(isNotNull(jobs.leaseToken), isNotNull(jobs.progress)))
+        .all();
+      return rows.map(({ progress, ...job }) => ({ ...job, progress: progress ?? 0 }));
+    },
+
+    async attempts(mediaId) {
+      return attemptsOf(db, mediaId);
+    },
+
+    async adoptStranded() {
+      return db.transaction((tx) => {
+        let adopted = 0;
+        for (const project of tx.select({ id: projects.id }).from(projects).all()) {
+          const stranded = tx
+            .select({ id: media.id })
+            .from(media)
+            .leftJoin(jobs, eq(jobs.mediaId, media.id))
+            .where(
+              and(eq(media.projectId, project.id), inArray(media.status, ['queued', 'processing']), isNull(jobs.id)),
+            )
+            .all();
+          for (const { id } of stranded) {
+            tx.insert(jobs).values({ mediaId: id, priority: DEFAULT_PRIORITY, dueAtMs: now() }).run();
+            backToQueued(tx, id);
+          }
+          adopted += stranded.length;
+        }
+        if (adopted > 0) bumpVersion(tx, 'media');
+        return adopted;
+      }, WRITE);
     },
 
     async workerBeat(worker) {

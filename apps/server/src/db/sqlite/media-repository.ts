@@ -1,27 +1,32 @@
 import { and, desc, eq, inArray, lt, ne, type SQL, sql } from 'drizzle-orm';
-import { type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { type AttemptReport, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
 import { originalKey } from '../../storage/object-store.ts';
 import type {
   Acceptance,
   MediaFailureRecord,
   MediaRecord,
   MediaRepository,
+  NewRendition,
   ProcessingResult,
   PublicMediaRecord,
-  RenditionRecord,
 } from '../media-repository.ts';
+import { endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
-import { jobs, media, mediaRenditions } from './schema.ts';
+import type { EventWriter } from './event-repository.ts';
+import { jobs, media, mediaRenditions, renditionFiles } from './schema.ts';
 
 type Transaction = Parameters<Parameters<SqliteDatabase['transaction']>[0]>[0];
-type PlannedRendition = Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>;
 
 /** Immediate: a transaction that will write takes the lock at once, so that it never fails half-way for being late. */
 const WRITE = { behavior: 'immediate' } as const;
-const DEFAULT_PRIORITY = 100;
+export const DEFAULT_PRIORITY = 100;
 
-/** {@link MediaRepository} over SQLite. @param now the wall clock, milliseconds since the epoch */
-export function createMediaRepository(db: SqliteDatabase, now: () => number = Date.now): MediaRepository {
+/** {@link MediaRepository} over SQLite. @param parts.now the wall clock, milliseconds since the epoch */
+export function createMediaRepository(
+  db: SqliteDatabase,
+  parts: { events: EventWriter; now?: () => number },
+): MediaRepository {
+  const { events, now = Date.now } = parts;
   const readVersion = versionReader(db, 'media');
   // Prepared once and without a mapper: a page of 100 costs a tenth of what the query builder takes.
   const publicColumns = 'id, created_at_ms AS createdAtMs, content_type AS contentType, bytes, width, height, status';
@@ -78,7 +83,31 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
       return true;
     }, WRITE);
 
-  const putRenditions = (tx: Transaction, mediaId: string, renditions: PlannedRendition[]) => {
+  /** Writes renditions, and tells of those that became ready. */
+  const publishRenditions = (tx: Transaction, mediaId: string, renditions: readonly NewRendition[]) => {
+    const before = new Map(
+      tx
+        .select()
+        .from(mediaRenditions)
+        .where(eq(mediaRenditions.mediaId, mediaId))
+        .all()
+        .map((row) => [renditionIdentity(row), row]),
+    );
+    // What was published while the others were made stays as it is: its Last-Modified, above all.
+    const changed = renditions.filter((rendition) => {
+      const row = before.get(renditionIdentity(rendition));
+      return !(row?.state === 'ready' && rendition.state === 'ready' && row.sha256 === rendition.sha256);
+    });
+    putRenditions(tx, mediaId, changed);
+    const ready = changed.filter(({ state }) => state === 'ready');
+    if (ready.length === 0) return;
+    const projectId = tx.select({ id: media.projectId }).from(media).where(eq(media.id, mediaId)).get()?.id ?? null;
+    for (const { name, extension, revision } of ready) {
+      events.append(tx, { projectId, type: 'rendition.ready', data: { id: mediaId, name, extension, revision } });
+    }
+  };
+
+  const putRenditions = (tx: Transaction, mediaId: string, renditions: readonly NewRendition[]) => {
     for (const rendition of renditions) {
       const row = { ...rendition, mediaId, updatedAtMs: now() };
       const siblings = and(
@@ -145,6 +174,7 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
           .values({ ...record, status: 'queued', attempts: 0, idempotencyKey: options.idempotencyKey })
           .returning()
           .get();
+        tellOfMedium(tx, events, row, 'media.created');
         insertJob(tx, record.id, options.priority ?? DEFAULT_PRIORITY);
         bumpVersion(tx, 'media');
         return { media: row, created: true };
@@ -158,7 +188,7 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
           .set({ status: 'queued', failure: null, attempts: 0 })
           .where(and(eq(media.id, id), eq(media.status, 'failed')))
           .run();
-        if (changes === 0) return false;
+        if (changes === 0 && !isReadyInPart(tx, id)) return false;
         insertJob(tx, id, DEFAULT_PRIORITY);
         bumpVersion(tx, 'media');
         return true;
@@ -167,10 +197,26 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
 
     async rederive(objectKeys) {
       return db.transaction((tx) => {
-        const lost = and(inArray(mediaRenditions.objectKey, objectKeys), eq(mediaRenditions.state, 'ready'));
+        const ofFiles = tx
+          .select({ key: mediaRenditions.objectKey })
+          .from(renditionFiles)
+          .innerJoin(
+            mediaRenditions,
+            and(
+              eq(mediaRenditions.mediaId, renditionFiles.mediaId),
+              eq(mediaRenditions.name, renditionFiles.name),
+              eq(mediaRenditions.extension, renditionFiles.extension),
+              eq(mediaRenditions.revision, renditionFiles.revision),
+            ),
+          )
+          .where(inArray(renditionFiles.objectKey, objectKeys))
+          .all()
+          .flatMap(({ key }) => (key === null ? [] : [key]));
+        const keys = [...new Set([...objectKeys, ...ofFiles])];
+        const lost = and(inArray(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
         const rows = tx.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(lost).all();
         const ids = [...new Set(rows.map(({ id }) => id))];
-        const unmade = { sha256: null, bytes: null, width: null, height: null, updatedAtMs: now() };
+        const unmade = { sha256: null, bytes: null, files: null, width: null, height: null, updatedAtMs: now() };
         // Today's presets do not make a superseded revision again.
         tx.update(mediaRenditions)
           .set({
@@ -200,15 +246,28 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
           .where(eq(mediaRenditions.mediaId, id))
           .all()
           .flatMap(({ key }) => (key === null ? [] : [key]));
+        const fileKeys = tx
+          .select({ key: renditionFiles.objectKey })
+          .from(renditionFiles)
+          .where(eq(renditionFiles.mediaId, id))
+          .all()
+          .map(({ key }) => key);
         tx.delete(media).where(eq(media.id, id)).run();
+        tellOfMedium(tx, events, row, 'media.deleted');
         bumpVersion(tx, 'media');
-        const orphans = [originalKey(row.sha256), ...keys].filter((key) => !isReferenced(tx, key));
+        const orphans = [...new Set([originalKey(row.sha256), ...keys, ...fileKeys])].filter(
+          (key) => !isReferenced(tx, key),
+        );
         return { media: row, orphans };
       }, WRITE);
     },
 
     async start(lease, planned) {
       return underLease(lease, (tx) => {
+        const before = tx.select().from(media).where(eq(media.id, lease.mediaId)).get();
+        if (before && before.status !== 'ready' && before.status !== 'processing') {
+          tellOfMedium(tx, events, { ...before, status: 'processing' }, 'media.processing');
+        }
         tx.update(media)
           // A medium that is ready stays so while it is rendered again.
           .set({
@@ -233,15 +292,39 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
       });
     },
 
-    async publish(lease, result: ProcessingResult) {
+    async reserveFiles(lease, { name, extension, revision }, files) {
       return underLease(lease, (tx) => {
-        putRenditions(tx, lease.mediaId, result.renditions);
+        const { mediaId } = lease;
+        const identity = { mediaId, name, extension, revision };
+        const where = and(
+          eq(renditionFiles.mediaId, mediaId),
+          eq(renditionFiles.name, name),
+          eq(renditionFiles.revision, revision),
+        );
+        tx.delete(renditionFiles).where(where).run();
+        for (const file of files) {
+          tx.insert(renditionFiles)
+            .values({ ...file, ...identity })
+            .run();
+        }
+      });
+    },
+
+    async publishRendition(lease, rendition) {
+      return underLease(lease, (tx) => publishRenditions(tx, lease.mediaId, [rendition]));
+    },
+
+    async publish(lease, result: ProcessingResult, report: AttemptReport | null = null) {
+      return underLease(lease, (tx) => {
+        publishRenditions(tx, lease.mediaId, result.renditions);
         // Made under presets that are no more: nobody will make them.
         tx.update(mediaRenditions)
           .set({ state: 'failed', reason: 'Its preset does not exist any more.', updatedAtMs: now() })
           .where(and(eq(mediaRenditions.mediaId, lease.mediaId), eq(mediaRenditions.state, 'pending')))
           .run();
-        tx.update(media)
+        const before = tx.select({ status: media.status }).from(media).where(eq(media.id, lease.mediaId)).get();
+        const published = tx
+          .update(media)
           .set({
             status: 'ready',
             failure: null,
@@ -250,13 +333,19 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
             warnings: result.warnings,
           })
           .where(eq(media.id, lease.mediaId))
-          .run();
+          .returning()
+          .get();
+        if (published && before?.status !== 'ready') tellOfMedium(tx, events, published, 'media.ready');
+        endAttempt(tx, lease.token, { outcome: 'ready', endedAtMs: now(), report });
         tx.delete(jobs).where(eq(jobs.id, lease.jobId)).run();
       });
     },
 
-    async fail(lease, failure) {
-      return underLease(lease, (tx) => failMedium(tx, { ...lease, failure, nowMs: now() }));
+    async fail(lease, failure, report = null) {
+      return underLease(lease, (tx) => {
+        endAttempt(tx, lease.token, { outcome: 'failed', endedAtMs: now(), failure, report });
+        failMedium(tx, events, { ...lease, failure, nowMs: now() });
+      });
     },
 
     async renditions(mediaId) {
@@ -279,6 +368,55 @@ export function createMediaRepository(db: SqliteDatabase, now: () => number = Da
       return db.select().from(mediaRenditions).where(where).get() ?? null;
     },
 
+    async findFile({ mediaId, name, revision, file }) {
+      const which = revision === null ? eq(mediaRenditions.current, true) : eq(mediaRenditions.revision, revision);
+      const found = db
+        .select({ file: renditionFiles, updatedAtMs: mediaRenditions.updatedAtMs })
+        .from(renditionFiles)
+        .innerJoin(
+          mediaRenditions,
+          and(
+            eq(mediaRenditions.mediaId, renditionFiles.mediaId),
+            eq(mediaRenditions.name, renditionFiles.name),
+            eq(mediaRenditions.extension, renditionFiles.extension),
+            eq(mediaRenditions.revision, renditionFiles.revision),
+          ),
+        )
+        .where(
+          and(
+            eq(renditionFiles.mediaId, mediaId),
+            eq(renditionFiles.name, name),
+            eq(renditionFiles.file, file),
+            eq(mediaRenditions.state, 'ready'),
+            which,
+          ),
+        )
+        .get();
+      return found ? { ...found.file, updatedAtMs: found.updatedAtMs } : null;
+    },
+
+    async files(mediaId) {
+      return db.select().from(renditionFiles).where(eq(renditionFiles.mediaId, mediaId)).all();
+    },
+
+    async findReadyObject(objectKey) {
+      const rendition = db
+        .select()
+        .from(mediaRenditions)
+        .where(and(eq(mediaRenditions.objectKey, objectKey), eq(mediaRenditions.state, 'ready')))
+        .limit(1)
+        .get();
+      if (!rendition) return null;
+      const { mediaId, name, extension, revision } = rendition;
+      const own = and(
+        eq(renditionFiles.mediaId, mediaId),
+        eq(renditionFiles.name, name),
+        eq(renditionFiles.extension, extension),
+        eq(renditionFiles.revision, revision),
+      );
+      return { rendition, files: db.select().from(renditionFiles).where(own).all() };
+    },
+
     async isReferenced(objectKey) {
       return isReferenced(db, objectKey);
     },
@@ -299,15 +437,41 @@ function isReferenced(db: Pick<SqliteDatabase, 'select'>, objectKey: string): bo
     return db.select({ id: media.id }).from(media).where(eq(media.sha256, sha256)).limit(1).get() !== undefined;
   }
   const where = eq(mediaRenditions.objectKey, objectKey);
-  return db.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(where).limit(1).get() !== undefined;
+  if (db.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(where).limit(1).get()) return true;
+  const ofFile = eq(renditionFiles.objectKey, objectKey);
+  return db.select({ id: renditionFiles.mediaId }).from(renditionFiles).where(ofFile).limit(1).get() !== undefined;
+}
+
+/** Whether a medium is ready while some of its renditions are not, for they failed. */
+function isReadyInPart(tx: Transaction, id: string): boolean {
+  const failed = tx
+    .select({ id: media.id })
+    .from(media)
+    .innerJoin(mediaRenditions, eq(mediaRenditions.mediaId, media.id))
+    .where(and(eq(media.id, id), eq(media.status, 'ready'), eq(mediaRenditions.state, 'failed')))
+    .limit(1)
+    .get();
+  return failed !== undefined;
+}
+
+/** Writes what became of a medium into the events, in the transaction in which it did. */
+function tellOfMedium(
+  tx: Transaction,
+  events: EventWriter,
+  { id, projectId, status, failure }: Pick<MediaRecord, 'id' | 'projectId' | 'status' | 'failure'>,
+  type: 'media.created' | 'media.processing' | 'media.ready' | 'media.failed' | 'media.deleted',
+): void {
+  events.append(tx, { projectId, type, data: { id, status, error: failure } });
 }
 
 /** Ends a medium's processing for good; the caller holds the transaction and the right to do so. */
 export function failMedium(
   tx: Transaction,
+  events: EventWriter,
   ending: { jobId: number; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
 ): void {
-  tx.update(media)
+  const failed = tx
+    .update(media)
     .set({
       // A medium that was ready goes on being delivered with what it has.
       status: sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'failed' END`,
@@ -315,7 +479,9 @@ export function failMedium(
       attempts: ending.attempt,
     })
     .where(eq(media.id, ending.mediaId))
-    .run();
+    .returning()
+    .get();
+  if (failed?.status === 'failed') tellOfMedium(tx, events, failed, 'media.failed');
   tx.update(mediaRenditions)
     .set({ state: 'failed', reason: ending.failure.message, updatedAtMs: ending.nowMs })
     .where(and(eq(mediaRenditions.mediaId, ending.mediaId), eq(mediaRenditions.state, 'pending')))

@@ -1,6 +1,7 @@
 import type { Repositories } from '../repositories.ts';
 import { openDatabase } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
+import { createEventRepository, createEventWriter } from './event-repository.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { createProjectRepository } from './project-repository.ts';
@@ -15,13 +16,15 @@ export function openSqliteRepositories(file: string): Repositories {
   const probe = db.$client.prepare(
     "INSERT INTO versions (name, value) VALUES ('probe', 1) ON CONFLICT DO UPDATE SET value = value + 1",
   );
+  const eventWriter = createEventWriter();
   return {
-    media: createMediaRepository(db),
+    media: createMediaRepository(db, { events: eventWriter }),
     projects: createProjectRepository(db),
     assets: createAssetRepository(db),
     regions: createRegionRepository(db),
     formatProofs: createFormatProofRepository(db),
-    jobs: createJobQueue(db),
+    jobs: createJobQueue(db, { events: eventWriter }),
+    events: createEventRepository(db, eventWriter),
     async probe() {
       probe.run();
     },

@@ -1,4 +1,6 @@
-import { index, integer, primaryKey, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
+import { foreignKey, index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
+import type { AttemptReport } from '../../jobs/job-queue.ts';
+import type { KeptEventType } from '../event-repository.ts';
 
 /** Instants are milliseconds since the epoch; hashes are lower-case hex; lists and documents are JSON text. */
 export const projects = sqliteTable('projects', {
@@ -71,9 +73,11 @@ export const mediaRenditions = sqliteTable(
     current: integer('current', { mode: 'boolean' }).notNull(),
     state: text('state', { enum: ['pending', 'ready', 'skipped', 'failed'] }).notNull(),
     reason: text('reason'),
+    /** Of a rendition of several files, key and hash are those of its first file, and `bytes` those of all. */
     objectKey: text('object_key'),
     sha256: text('sha256'),
     bytes: integer('bytes'),
+    files: integer('files'),
     width: integer('width'),
     height: integer('height'),
     updatedAtMs: integer('updated_at_ms').notNull(),
@@ -81,6 +85,37 @@ export const mediaRenditions = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.mediaId, table.name, table.extension, table.revision] }),
     index('renditions_by_object').on(table.objectKey),
+  ],
+);
+
+/** Files of renditions that consist of several. There before their objects are, and delivered once the rendition is `ready`. */
+export const renditionFiles = sqliteTable(
+  'rendition_files',
+  {
+    mediaId: text('media_id').notNull(),
+    name: text('name').notNull(),
+    extension: text('extension').notNull(),
+    revision: text('revision').notNull(),
+    /** Path below the rendition's folder. */
+    file: text('file').notNull(),
+    contentType: text('content_type').notNull(),
+    objectKey: text('object_key').notNull(),
+    sha256: text('sha256').notNull(),
+    bytes: integer('bytes').notNull(),
+  },
+  (table) => [
+    // A path names no extension of the rendition: two with equal names would share a folder.
+    primaryKey({ columns: [table.mediaId, table.name, table.revision, table.file] }),
+    foreignKey({
+      columns: [table.mediaId, table.name, table.extension, table.revision],
+      foreignColumns: [
+        mediaRenditions.mediaId,
+        mediaRenditions.name,
+        mediaRenditions.extension,
+        mediaRenditions.revision,
+      ],
+    }).onDelete('cascade'),
+    index('rendition_files_by_object').on(table.objectKey),
   ],
 );
 
@@ -102,9 +137,41 @@ export const jobs = sqliteTable(
     leaseWorker: text('lease_worker'),
     leaseBeat: integer('lease_beat').notNull().default(0),
     lastReason: text('last_reason'),
+    /** Share of the work that is done, 0 to 1; null while nobody works on it. */
+    progress: real('progress'),
   },
   (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
 );
+
+/** Runs of jobs, for those who ask why a medium is as it is: the latest few of each medium. */
+export const processingAttempts = sqliteTable(
+  'processing_attempts',
+  {
+    id: integer('id').primaryKey({ autoIncrement: true }),
+    mediaId: text('media_id')
+      .notNull()
+      .references(() => media.id, { onDelete: 'cascade' }),
+    leaseToken: text('lease_token').notNull().unique(),
+    attempt: integer('attempt').notNull(),
+    worker: text('worker').notNull(),
+    startedAtMs: integer('started_at_ms').notNull(),
+    endedAtMs: integer('ended_at_ms'),
+    outcome: text('outcome', { enum: ['running', 'ready', 'failed', 'retried', 'released', 'lost'] }).notNull(),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string; retryable: boolean }>(),
+    report: text('report', { mode: 'json' }).$type<AttemptReport>(),
+  },
+  (table) => [index('attempts_of_media').on(table.mediaId, table.id)],
+);
+
+/** What happened, in order: for listeners, the latest of it. */
+export const events = sqliteTable('events', {
+  seq: integer('seq').primaryKey({ autoIncrement: true }),
+  /** Null: concerns every project. */
+  projectId: text('project_id'),
+  type: text('type').$type<KeptEventType>().notNull(),
+  data: text('data', { mode: 'json' }).$type<Record<string, unknown>>().notNull(),
+  createdAtMs: integer('created_at_ms').notNull(),
+});
 
 export const workers = sqliteTable('workers', {
   id: text('id').primaryKey(),

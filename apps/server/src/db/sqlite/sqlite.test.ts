@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { repositoriesConformance } from '../repositories.conformance.ts';
 import { DatabaseRefusedError, openDatabase } from './database.ts';
 import { Database } from './driver.ts';
+import { createEventRepository, createEventWriter } from './event-repository.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { openSqliteRepositories } from './open-repositories.ts';
@@ -73,16 +74,62 @@ describe('the SQLite file', () => {
   });
 });
 
+describe('events', () => {
+  it('are kept up to a number: the table of a busy service does not grow for ever', async () => {
+    const db = openDatabase(':memory:');
+    const writer = createEventWriter(Date.now, 3);
+    const events = createEventRepository(db, writer);
+    const data = { code: 'fra1', status: 'operational' };
+    for (let n = 0; n < 7; n++) await events.append({ projectId: null, type: 'region.status_changed', data });
+    const kept = await events.after(0, { projectId: null, limit: 100 });
+    expect(kept.map(({ seq }) => seq)).toEqual([5, 6, 7]);
+    db.$client.close();
+  });
+
+  it('of a change that was rolled back are not told', async () => {
+    const db = openDatabase(':memory:');
+    const events = createEventWriter();
+    db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
+    const repository = createMediaRepository(db, { events });
+    await repository.accept(MEDIUM, EXISTING);
+    // The job of a medium whose events are written first cannot be written.
+    db.$client.exec('DROP TABLE jobs');
+    await expect(repository.accept({ ...MEDIUM, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
+    expect(await createEventRepository(db, events).latest()).toBe(1);
+    db.$client.close();
+  });
+});
+
+describe('media that lost their job', () => {
+  it('get one again when the service starts: none stays queued for ever', async () => {
+    const repositories = openSqliteRepositories(file);
+    await repositories.media.accept(MEDIUM, EXISTING);
+    const client = new Database(file);
+    client.exec("DELETE FROM jobs; UPDATE media SET status = 'processing'");
+    client.close();
+    expect(await repositories.jobs.claim('worker')).toBeNull();
+    expect(await repositories.jobs.adoptStranded()).toBe(1);
+    expect(await repositories.media.find(MEDIUM.id)).toMatchObject({ status: 'queued' });
+    expect(await repositories.jobs.claim('worker')).toMatchObject({ mediaId: MEDIUM.id });
+    await repositories.close();
+  });
+});
+
 describe('fault 23: a wall clock that jumps', () => {
   it('a job to be retried waits neither for hours nor for ever when the clock is set back', async () => {
     let nowMs = Date.UTC(2026, 0, 31);
     const db = openDatabase(':memory:');
-    const jobs = createJobQueue(db, () => nowMs);
+    const clock = { events: createEventWriter(), now: () => nowMs };
+    const jobs = createJobQueue(db, clock);
     db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
-    await createMediaRepository(db, () => nowMs).accept(MEDIUM, EXISTING);
+    await createMediaRepository(db, clock).accept(MEDIUM, EXISTING);
     const lease = await jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
-    await jobs.giveBack(lease, { kind: 'retry', delayMs: 1000, reason: 'It crashed.' });
+    await jobs.giveBack(lease, {
+      kind: 'retry',
+      delayMs: 1000,
+      failure: { code: 'engine_crashed', message: 'It crashed.', retryable: true },
+    });
     expect(await jobs.claim('worker')).toBeNull();
     nowMs -= 24 * 60 * 60 * 1000;
     expect(await jobs.claim('worker')).toMatchObject({ attempt: 2 });
@@ -111,7 +158,7 @@ describe('fault 24: a database file that is not one to touch', () => {
     db.$client
       .prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)")
       .run();
-    const repository = createMediaRepository(db);
+    const repository = createMediaRepository(db, { events: createEventWriter() });
     for (let n = 0; n < media; n++) {
       const id = `med_${String(n).padStart(26, '0')}`;
       await repository.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);

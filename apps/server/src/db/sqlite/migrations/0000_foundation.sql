@@ -11,6 +11,14 @@ CREATE TABLE `assets` (
 CREATE INDEX `assets_latest_in_region` ON `assets` (`region`,`request_seq`);--> statement-breakpoint
 CREATE INDEX `assets_latest` ON `assets` (`request_seq`);--> statement-breakpoint
 CREATE UNIQUE INDEX `assets_by_path` ON `assets` (`region`,`path`);--> statement-breakpoint
+CREATE TABLE `events` (
+	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`project_id` text,
+	`type` text NOT NULL,
+	`data` text NOT NULL,
+	`created_at_ms` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `format_proofs` (
 	`engine_key` text NOT NULL,
 	`format_id` text NOT NULL,
@@ -30,6 +38,7 @@ CREATE TABLE `jobs` (
 	`lease_worker` text,
 	`lease_beat` integer DEFAULT 0 NOT NULL,
 	`last_reason` text,
+	`progress` real,
 	FOREIGN KEY (`media_id`) REFERENCES `media`(`id`) ON UPDATE no action ON DELETE cascade
 );
 --> statement-breakpoint
@@ -75,6 +84,7 @@ CREATE TABLE `media_renditions` (
 	`object_key` text,
 	`sha256` text,
 	`bytes` integer,
+	`files` integer,
 	`width` integer,
 	`height` integer,
 	`updated_at_ms` integer NOT NULL,
@@ -83,6 +93,22 @@ CREATE TABLE `media_renditions` (
 );
 --> statement-breakpoint
 CREATE INDEX `renditions_by_object` ON `media_renditions` (`object_key`);--> statement-breakpoint
+CREATE TABLE `processing_attempts` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`media_id` text NOT NULL,
+	`lease_token` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`worker` text NOT NULL,
+	`started_at_ms` integer NOT NULL,
+	`ended_at_ms` integer,
+	`outcome` text NOT NULL,
+	`failure` text,
+	`report` text,
+	FOREIGN KEY (`media_id`) REFERENCES `media`(`id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `processing_attempts_lease_token_unique` ON `processing_attempts` (`lease_token`);--> statement-breakpoint
+CREATE INDEX `attempts_of_media` ON `processing_attempts` (`media_id`,`id`);--> statement-breakpoint
 CREATE TABLE `project_hosts` (
 	`host` text PRIMARY KEY NOT NULL,
 	`project_id` text NOT NULL,
@@ -111,6 +137,21 @@ CREATE TABLE `regions` (
 	`maintenance` integer DEFAULT false NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE `rendition_files` (
+	`media_id` text NOT NULL,
+	`name` text NOT NULL,
+	`extension` text NOT NULL,
+	`revision` text NOT NULL,
+	`file` text NOT NULL,
+	`content_type` text NOT NULL,
+	`object_key` text NOT NULL,
+	`sha256` text NOT NULL,
+	`bytes` integer NOT NULL,
+	PRIMARY KEY(`media_id`, `name`, `revision`, `file`),
+	FOREIGN KEY (`media_id`,`name`,`extension`,`revision`) REFERENCES `media_renditions`(`media_id`,`name`,`extension`,`revision`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `rendition_files_by_object` ON `rendition_files` (`object_key`);--> statement-breakpoint
 CREATE TABLE `tokens` (
 	`sha256` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

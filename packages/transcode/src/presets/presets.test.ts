@@ -10,6 +10,16 @@ test('the default presets are the renditions that the service promises', () => {
       'medium.avif 1280x1280',
       'medium.jpg 1280x1280',
       'large.webp 2048x2048',
+      'poster.webp 1280x1280',
+      'poster.jpg 1280x1280',
+      'hls.m3u8 1920x1080',
+      'mp4.mp4 1280x720',
+      'preview.webp 480x480',
+      'storyboard.jpg 160x160',
+      'storyboard.vtt 160x160',
+      'audio.m4a nullxnull',
+      'waveform.json nullxnull',
+      'waveform.webp 1200x240',
     ],
   );
 });
@@ -49,3 +59,32 @@ test('a revision changes with every parameter that changes the bytes, and with n
   const reordered = Object.fromEntries(Object.entries(preset).reverse()) as typeof preset;
   expect(presetRevision(reordered)).toBe(revision);
 });
+
+test('rungs of a ladder have names of their own, and none that a playlist has', () => {
+  const rung = { name: '720p', width: 1280, height: 720, bitrate: 3_000_000 };
+  expect(() => parsePresets([{ type: 'hls', rungs: [rung, rung] }])).toThrow(/two rungs/);
+  for (const name of ['audio', 'master']) {
+    expect(() => parsePresets([{ type: 'hls', rungs: [{ ...rung, name }] }])).toThrow(/taken/);
+  }
+  expect(parsePresets([{ type: 'hls', rungs: [rung] }])).toHaveLength(1);
+});
+
+test('the revision of a ladder changes with its rungs and segments', () => {
+  const revision = (changes: object) => presetRevision(parsePresets([{ type: 'hls', ...changes }])[0] ?? never());
+  const rungs = [{ name: '720p', width: 1280, height: 720, bitrate: 3_000_000 }];
+  const all = [revision({}), revision({ rungs }), revision({ segment_seconds: 6 }), revision({ crf: 22 })];
+  expect(new Set(all).size).toBe(all.length);
+  expect(revision({})).toBe(revision({ segment_seconds: 4 }));
+});
+
+test('the index of a storyboard needs the sprite that it belongs to', () => {
+  const sprite = { type: 'storyboard', name: 'tiles', container: 'jpeg' };
+  const index = { ...sprite, container: 'vtt' };
+  expect(() => parsePresets([index])).toThrow(/needs a jpeg storyboard named tiles/);
+  expect(() => parsePresets([{ ...sprite, columns: 5 }, index])).toThrow(/same settings/);
+  expect(parsePresets([sprite, index])).toHaveLength(2);
+});
+
+function never(): never {
+  throw new Error('One preset was expected.');
+}

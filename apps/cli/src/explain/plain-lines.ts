@@ -1,0 +1,49 @@
+import type { MediaExplanation } from '@mds/client';
+import { printable } from '../output/printable.ts';
+import { shellCommand } from '../output/shell-quote.ts';
+
+type Line = readonly (string | number | null)[];
+
+/** The explanation as tab-separated lines for `grep`, `cut` and `awk`: the first field says what the line is about. */
+export function plainLines(explanation: MediaExplanation): string[] {
+  const { error, plan, attempts } = explanation;
+  const lines: Line[] = [
+    ['id', explanation.id],
+    ['kind', explanation.kind],
+    ['status', explanation.status],
+    ['waiting_for', explanation.waiting_for],
+    ...(error ? [['error', error.code, String(error.retryable), error.message]] : []),
+    ...explanation.warnings.map((warning) => ['warning', warning]),
+    ...flattened('probe', explanation.probe),
+  ];
+  for (const preset of plan) {
+    const name = `${preset.name}.${preset.extension}`;
+    lines.push(['preset', name, preset.decision, size(preset), preset.revision, preset.reason]);
+    for (const rung of preset.rungs) {
+      lines.push(['rung', name, rung.name, size(rung), rung.bitrate, rung.may_copy ? 'may_copy' : 'encode']);
+    }
+  }
+  for (const it of attempts) {
+    const failure = it.error ? `${it.error.message} (${it.error.code})` : null;
+    lines.push(['attempt', it.attempt, it.outcome, it.started_at, it.ended_at, it.worker, failure]);
+    for (const note of it.notes) lines.push(['note', it.attempt, note]);
+    for (const [step, ms] of Object.entries(it.timings)) lines.push(['step', it.attempt, step, ms]);
+    for (const run of it.runs) {
+      const facts = [run.outcome, run.ms, run.cpu_ms, run.max_memory_bytes];
+      lines.push(['run', it.attempt, run.step, ...facts, shellCommand(run.argv)]);
+      for (const line of run.stderr_tail) lines.push(['stderr', it.attempt, run.step, line]);
+    }
+  }
+  return lines.map((line) => line.map((value) => printable(String(value ?? ''))).join('\t'));
+}
+
+function size({ width, height }: { width: number; height: number }): string {
+  return `${width}x${height}`;
+}
+
+/** `probe.tracks.audio.0.codec` and its value, for each that is there. */
+function flattened(path: string, value: unknown): Line[] {
+  if (typeof value !== 'object') return [[path, String(value)]];
+  if (value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => flattened(`${path}.${name}`, inner));
+}

@@ -1,0 +1,103 @@
+import type { Event } from '@mds/client';
+import { expect, it } from 'vitest';
+import { mdsHere, plain, start } from './run-cli.ts';
+import { medium, type ScriptedService, startService, TOKEN } from './scripted-service.ts';
+
+const { id } = medium(1);
+const kept = (n: number, at = '2026-01-31T08:15:00Z') => ({ id: String(n), created_at: at });
+const failure = { code: 'corrupt_media', message: 'The file is damaged.', retryable: false };
+
+const EVENTS: Event[] = [
+  { ...kept(6), type: 'media.created', data: { id, status: 'queued', error: null } },
+  { type: 'media.progress', data: { id, progress: 0.42 } },
+  { ...kept(7), type: 'rendition.ready', data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' } },
+  { ...kept(8), type: 'media.failed', data: { id, status: 'failed', error: failure } },
+  { ...kept(9), type: 'region.status_changed', data: { code: 'fra1', status: 'partial_outage' } },
+];
+
+/** Runs `mds events` until the service says that it is over. */
+async function follow(service: ScriptedService, args: string[], options: Parameters<typeof mdsHere>[1] = {}) {
+  service.hasEvents = true;
+  const running = mdsHere(['events', ...args], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN }, ...options });
+  await expect.poll(() => service.listeners.size).toBe(1);
+  for (const event of EVENTS) service.tell(event);
+  // 204 tells who comes back that there is nothing more.
+  service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
+  for (const listener of service.listeners) listener.end();
+  return running;
+}
+
+it('prints a line for each event, progress left out', async () => {
+  await using service = await startService();
+  const { code, stdout } = await follow(service, []);
+  expect(code).toBe(0);
+  expect(stdout.split('\n')).toEqual([
+    `6\t2026-01-31T08:15:00Z\tmedia.created\t${id}\t`,
+    `7\t2026-01-31T08:15:00Z\trendition.ready\t${id}\thls.m3u8`,
+    `8\t2026-01-31T08:15:00Z\tmedia.failed\t${id}\tThe file is damaged. (corrupt_media)`,
+    '9\t2026-01-31T08:15:00Z\tregion.status_changed\tfra1\tpartial_outage',
+    '',
+  ]);
+});
+
+it('begins where --after says, and --type asks for progress too', async () => {
+  await using service = await startService();
+  const { stdout } = await follow(service, ['--after', '5', '--type', 'media.progress', 'media.failed']);
+  expect(stdout.split('\n')).toEqual([
+    `\t\tmedia.progress\t${id}\t42%`,
+    `8\t2026-01-31T08:15:00Z\tmedia.failed\t${id}\tThe file is damaged. (corrupt_media)`,
+    '',
+  ]);
+  expect(service.requests).toEqual(['GET /control/v1/events?after=5', 'GET /control/v1/events']);
+  expect(service.headers()['last-event-id']).toBe('9');
+});
+
+it('--json prints the events of the API, one a line', async () => {
+  await using service = await startService();
+  const { stdout } = await follow(service, ['--json']);
+  const lines = stdout.trimEnd().split('\n');
+  expect(lines.map((line): unknown => JSON.parse(line))).toEqual(
+    EVENTS.filter(({ type }) => type !== 'media.progress'),
+  );
+});
+
+it('on a terminal lines them up, and says when the connection was lost', async () => {
+  await using service = await startService();
+  const { stdout, stderr } = await follow(service, [], { terminal: 80 });
+  const lines = plain(stdout).split('\n');
+  expect(lines[0]).toBe(`    6  2026-01-31T08:15:00Z  media.created     ${id}`);
+  expect(lines[2]).toBe(`    8  2026-01-31T08:15:00Z  media.failed      ${id}  The file is damaged. (corrupt_media)`);
+  expect(plain(stderr)).toMatch(/^The connection was lost; the next attempt is in \d+ ms\.\n$/);
+});
+
+it('shows an event that it does not know, harmless whatever is in it', async () => {
+  await using service = await startService();
+  const evil = { ...kept(3), type: 'media.\x1b[2Jlevitated', data: { x: '\u202e\x9b' } } as unknown as Event;
+  service.hasEvents = true;
+  const running = mdsHere(['events'], { terminal: 80, env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
+  await expect.poll(() => service.listeners.size).toBe(1);
+  service.tell(evil);
+  service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
+  for (const listener of service.listeners) listener.end();
+  const { stdout } = await running;
+  expect(stdout).toContain('media.\\x1b[2Jlevitated');
+  expect(plain(stdout)).not.toMatch(/(?!\n)[\p{Cc}\u202e]/u);
+});
+
+it('ends with 130 on Ctrl-C, as a process too', { timeout: 40_000 }, async () => {
+  await using service = await startService();
+  service.hasEvents = true;
+  const running = start(['events'], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
+  await expect.poll(() => service.listeners.size, { timeout: 30_000 }).toBe(1);
+  for (const event of EVENTS) service.tell(event);
+  await expect.poll(() => running.stdout()).toContain('partial_outage');
+  running.kill('SIGINT');
+  expect(await running.done).toMatchObject({ code: 130, stderr: 'error: Interrupted.\n' });
+});
+
+it('says so where the service has no events, or lets this token have none', async () => {
+  await using service = await startService();
+  const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
+  expect(await mdsHere(['events'], { env })).toMatchObject({ code: 3, stdout: '' });
+  expect(await mdsHere(['events'], { env: { ...env, MDS_TOKEN: 'wrong' } })).toMatchObject({ code: 4, stdout: '' });
+});

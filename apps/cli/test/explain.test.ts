@@ -1,0 +1,194 @@
+import type { MediaExplanation } from '@mds/client';
+import { expect, it } from 'vitest';
+import { displayWidth } from '../src/output/display-width.ts';
+import { failedVideo, queuedPicture } from './explanations.ts';
+import { mdsHere, plain } from './run-cli.ts';
+import { medium, startService, TOKEN } from './scripted-service.ts';
+
+const { id } = medium(1);
+
+async function setUp(explanation: MediaExplanation = failedVideo(id)) {
+  const service = await startService();
+  service.media.push(medium(1));
+  service.explanations.set(id, explanation);
+  return {
+    service,
+    explain: (args: string[] = [], options: Partial<Parameters<typeof mdsHere>[1]> = {}) =>
+      mdsHere(['media', 'explain', id, ...args], {
+        env: { MDS_URL: service.url, MDS_TOKEN: TOKEN, NO_COLOR: '1' },
+        ...options,
+      }),
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}
+
+it('tells on a terminal what a video is, what was planned and why, and what its latest attempt did', async () => {
+  await using it = await setUp();
+  const { code, stdout, stderr } = await it.explain([], { terminal: 100 });
+  expect([code, stderr]).toEqual([0, '']);
+  const filter =
+    "'[0:v]fps=30000/1001,split=2[a][b];[a]scale=640:360[v0];[b]drawtext=text='\\''it'\\'''\\''s'\\''[v1]'";
+  expect(stdout.split('\n')).toEqual([
+    `id         ${id}`,
+    'status     failed',
+    'error      The picture breaks off after 6.2 seconds. (corrupt_media)',
+    '           the same would happen again; the file has to change',
+    'warning    The file ends early.',
+    'container  mp4, video/mp4, 12.3 MB',
+    'picture    1080x1920',
+    'duration   0:12  (12.345 s)',
+    'video      h264 High 4.1, 1920x1080, turned by 90°, 29.97 fps on average, variable, yuv420p, 7.9',
+    '           Mb/s, HDR (HLG)',
+    'audio 1    aac LC, stereo, 48 kHz, 128 kb/s, eng, the one that is played',
+    'audio 2    ac3, 6 channels, 44.1 kHz',
+    'bit rate   8.0 Mb/s',
+    'somethingNewer  {"a":1}',
+    '',
+    'PLAN          DECISION     PIXELS  WHY',
+    'poster.jpg    make       720x1280',
+    'hls.m3u8      make      1080x1920  High dynamic range is mapped to what every screen shows, and',
+    '                                   frames come at a constant rate.',
+    '  1080p                 1080x1920  at most 6.0 Mb/s; copied where its keyframes allow',
+    '  360p                    360x640  at most 800 kb/s',
+    'preview.webp  skip        270x480  It lasts less than a second.',
+    'Not for video: thumb.webp.',
+    '',
+    'ATTEMPT 1  lost: its worker died  2026-01-31T08:15:00Z by worker-4021',
+    '',
+    'ATTEMPT 2  failed  in 12s  2026-01-31T08:16:00Z by worker-4077',
+    '  The picture breaks off after 6.2 seconds. (corrupt_media)',
+    '  The audio fits as it is and is copied.',
+    '',
+    '  STEP          TIME',
+    `  poster      412 ms  ${'━'.repeat(2)}${'─'.repeat(30)}`,
+    `  ladder       8.1 s  ${'━'.repeat(32)}`,
+    `  storyboard   1.0 s  ${'━'.repeat(4)}${'─'.repeat(28)}`,
+    '',
+    '  ladder: ffmpeg  exit code 1  8.1 s, 15.2 s CPU, 231 MB memory',
+    `ffmpeg -hide_banner -i source.mp4 -filter_complex ${filter} -f mp4 hls/360p.mp4`,
+    '  | [h264 @ 0x1] error while decoding MB 12 7',
+    '  | source.mp4: Invalid data found',
+    '',
+    `Every command: mds media explain ${id} --all`,
+    '',
+  ]);
+});
+
+it('--all tells every command of every attempt', async () => {
+  await using it = await setUp();
+  const { stdout } = await it.explain(['--all'], { terminal: 100 });
+  expect(stdout).toContain('\nffprobe -v error source.mp4\n');
+  expect(stdout).not.toContain('--all');
+});
+
+it('of an attempt that went well tells no command, unless asked, and of one that did not the last words alone', async () => {
+  const explanation = failedVideo(id);
+  const [lost, failed] = explanation.attempts;
+  const [run] = failed?.runs ?? [];
+  if (!lost || !failed || !run) throw new Error('There should be an attempt with a program');
+  run.stderr_tail = Array.from({ length: 20 }, (_, n) => `line ${n}`);
+  await using it = await setUp({ ...explanation, attempts: [failed] });
+  expect((await it.explain([], { terminal: 100 })).stdout.match(/^ {2}\| line \d+$/gm)).toEqual(
+    [14, 15, 16, 17, 18, 19].map((n) => `  | line ${n}`),
+  );
+  it.service.explanations.set(id, { ...explanation, attempts: [{ ...failed, outcome: 'ready' }] });
+  const short = (await it.explain([], { terminal: 100 })).stdout;
+  expect(short).toContain('  ladder: ffmpeg  exit code 1  8.1 s');
+  expect(short).not.toMatch(/\| line|^ffmpeg/m);
+  const long = (await it.explain(['--all'], { terminal: 100 })).stdout;
+  expect(long.match(/^ {2}\| line \d+$/gm)).toHaveLength(20);
+  expect(long).toMatch(/^ffmpeg -hide_banner/m);
+});
+
+it('says what a medium waits for', async () => {
+  await using it = await setUp(queuedPicture(id));
+  const { stdout } = await it.explain([], { terminal: 80 });
+  expect(stdout).toContain('waiting    It is the 3rd in the queue.\n');
+  expect(stdout).toContain('picture    40x30, srgb\n');
+  expect(stdout).toContain('thumb.webp  make       40x30\n');
+});
+
+it.each([80, 120, 60, 40])(
+  'finds room on a terminal of %i columns; commands alone are as long as they are',
+  async (terminal) => {
+    await using it = await setUp();
+    const lines = plain((await it.explain([], { terminal })).stdout).split('\n');
+    const table = lines.slice(lines.findIndex((line) => line.startsWith('PLAN')));
+    for (const line of table.filter((it) => !/^(ff|ATTEMPT|Every| {2}(STEP|ladder|poster|story|\||The))/.test(it))) {
+      expect(displayWidth(line)).toBeLessThanOrEqual(terminal);
+    }
+    // A reason is told in full, however narrow it is.
+    expect(table.join(' ').replace(/\s+/g, ' ')).toContain(
+      'what every screen shows, and frames come at a constant rate.',
+    );
+  },
+);
+
+it('elsewhere is one fact a line, its name first', async () => {
+  await using it = await setUp();
+  const lines = (await it.explain()).stdout.split('\n');
+  for (const line of [
+    `id\t${id}`,
+    'error\tcorrupt_media\tfalse\tThe picture breaks off after 6.2 seconds.',
+    'probe.tracks.audio.1.codec\tac3',
+    'preset\thls.m3u8\tmake\t1080x1920\t0a1b2c3d\tHigh dynamic range is mapped to what every screen shows, and frames come at a constant rate.',
+    'rung\thls.m3u8\t1080p\t1080x1920\t6000000\tmay_copy',
+    'attempt\t1\tlost\t2026-01-31T08:15:00Z\t\tworker-4021\t',
+    'step\t2\tladder\t8140',
+    'run\t1\tprobe\tok\t92\t40\t21000000\tffprobe -v error source.mp4',
+    'stderr\t2\tladder\tsource.mp4: Invalid data found',
+  ]) {
+    expect(lines).toContain(line);
+  }
+});
+
+it("--json is the API's own document", async () => {
+  await using it = await setUp();
+  expect(JSON.parse((await it.explain(['--json'])).stdout)).toEqual(failedVideo(id));
+});
+
+it('shows what it can of a document that has other fields and types than it expects', async () => {
+  const odd = { format: 7, bytes: '12', tracks: { video: 'h264', audio: [null, { codec: 'aac' }], bitrate: null } };
+  await using it = await setUp({ ...failedVideo(id), probe: odd });
+  const { code, stdout } = await it.explain([], { terminal: 80 });
+  expect(code).toBe(0);
+  expect(stdout).toContain('audio      aac\n');
+  expect(stdout).not.toMatch(/undefined|NaN|\[object/);
+});
+
+it('nothing that a file or a program says reaches the terminal that could do something to it', async () => {
+  const evil = '\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj.exe\r\n\x1b[31mred';
+  const explanation = failedVideo(id);
+  const { attempts } = explanation;
+  for (const attempt of attempts) {
+    Object.assign(attempt, { worker: evil, notes: [evil], outcome: evil, timings: { [evil]: 3 } });
+    attempt.runs = attempt.runs.map((run) => ({
+      ...run,
+      step: evil,
+      outcome: evil,
+      argv: [evil],
+      stderr_tail: [evil],
+    }));
+  }
+  const plan = explanation.plan.map((it) => ({ ...it, name: evil, reason: evil }));
+  await using it = await setUp({
+    ...{ ...explanation, attempts: structuredClone(attempts), plan, status: evil as 'failed', waiting_for: evil },
+    ...{
+      warnings: [evil],
+      probe: { format: evil, [evil]: evil },
+      error: { code: evil, message: evil, retryable: true },
+    },
+  });
+  for (const options of [{ terminal: 200 }, {}]) {
+    const { stdout } = await it.explain(['--all'], { ...options, env: { MDS_URL: it.service.url, MDS_TOKEN: TOKEN } });
+    expect(stdout).toContain('owned');
+    expect(plain(stdout)).not.toMatch(/(?![\n\t])[\p{Cc}\u202e]/u);
+    expect(stdout).not.toContain('\x1b[31mred');
+  }
+});
+
+it('a medium that is not there is code 3', async () => {
+  await using it = await setUp();
+  it.service.media.length = 0;
+  expect(await it.explain()).toMatchObject({ code: 3, stdout: '' });
+});

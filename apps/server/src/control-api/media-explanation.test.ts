@@ -1,0 +1,107 @@
+import { MediaExplanation } from '@mds/contract';
+import { parsePresets } from '@mds/transcode';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import type { Lease } from '../jobs/job-queue.ts';
+import { presentExplanation } from './media-explanation.ts';
+
+let app: AppFixture;
+beforeEach(async () => {
+  app = await startApp();
+});
+afterEach(() => app.stop());
+
+const explain = async (id: string) => MediaExplanation.parse(await (await app.control(`/media/${id}/explain`)).json());
+const waiting = async (id: string) => (await explain(id)).waiting_for;
+const claim = async (): Promise<Lease> => {
+  const lease = await app.repositories.jobs.claim('w1');
+  if (!lease) throw new Error('There is nothing to claim.');
+  return lease;
+};
+const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
+const thumb = {
+  ...{ name: 'thumb', extension: 'webp', contentType: 'image/webp', revision: '0000000a', current: true },
+  ...{ reason: null, objectKey: 'renditions/thumb', sha256: 'f'.repeat(64), bytes: 1, files: 1, width: 1, height: 1 },
+  state: 'ready' as const,
+};
+
+describe('what a medium is waiting for', () => {
+  it('is said in every state of its life: none stays queued or processing without a place, a worker or a reason', async () => {
+    const { jobs, media } = app.repositories;
+    const first = await app.addMedia();
+    const id = await app.addMedia();
+    expect(await waiting(first)).toMatch(/^It is the next in the queue/);
+    expect(await waiting(id)).toMatch(/^1 before it in the queue/);
+
+    await media.fail(await claim(), crash);
+    expect(await waiting(first)).toBeNull();
+    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+
+    const claimed = await claim();
+    expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1.');
+    await media.start(claimed, [{ ...thumb, state: 'pending' }]);
+    await jobs.progress(claimed, 0.42);
+    expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1, 42 % done.');
+    await jobs.giveBack(claimed, { kind: 'released' });
+    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+
+    await jobs.reclaim((await claim()).token, { counted: true });
+    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+
+    await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
+    expect(await waiting(id)).toMatch(/^Attempt 2 begins in [45] s\. The attempt before said: It crashed\.$/);
+
+    await media.retry(first);
+    await media.publish(await claim(), { renditions: [thumb], thumbhash: null, warnings: [] });
+    expect(await waiting(first)).toBeNull();
+    await media.rederive(['renditions/thumb']);
+    expect(await waiting(first)).toMatch(/^It is the next in the queue.* It stays ready meanwhile\.$/);
+    await claim();
+    expect(await waiting(first)).toBe('Worker w1 works on it: attempt 1. It stays ready meanwhile.');
+  });
+});
+
+describe('an explanation', () => {
+  it('is for the project of the medium alone', async () => {
+    const id = await app.addMedia();
+    expect((await app.control(`/media/${id}/explain`, { token: TOKENS.ingest })).status).toBe(200);
+    expect((await app.control(`/media/${id}/explain`, { token: TOKENS.other })).status).toBe(404);
+    expect((await app.get(`/control/v1/media/${id}/explain`)).status).toBe(401);
+  });
+
+  it('of a medium that another version of the engine identified has what is known, and no plan', async () => {
+    const id = await app.addMedia({ identified: { kind: 'image', from: 'another version' } });
+    expect(await explain(id)).toMatchObject({ plan: [], probe: { from: 'another version' } });
+  });
+
+  it('shows no path of the machine and no token, wherever in an attempt they stand', async () => {
+    const id = await app.addMedia();
+    const root = '/srv/private/data';
+    const token = 'a-secret-token-of-the-operator';
+    const leak = `${root}/scratch/x and ${token}`;
+    const run = { step: 's', ms: 1, cpuMs: 1, maxMemoryBytes: 1 };
+    const media = await app.repositories.media.find(id);
+    if (!media) throw new Error('The medium is gone.');
+    const body = presentExplanation({
+      media,
+      job: null,
+      ahead: null,
+      attempts: [
+        {
+          ...{ attempt: 1, worker: 'w', startedAtMs: 0, endedAtMs: 1, outcome: 'failed' as const },
+          failure: { ...crash, message: leak },
+          report: {
+            notes: [leak],
+            timings: { total: 1 },
+            runs: [{ ...run, argv: ['ffmpeg', leak], outcome: leak, stderrTail: [leak] }],
+          },
+        },
+      ],
+      presets: parsePresets([{ name: 'thumb', container: 'webp', width: 10, height: 10 }]),
+      hidden: { [root]: 'DATA', '/srv': 'SRV', [token]: 'TOKEN' },
+    });
+    const text = JSON.stringify(body);
+    expect(text).not.toMatch(/private|secret|srv/);
+    expect(body.attempts[0]?.runs[0]?.argv[1]).toBe('DATA/scratch/x and TOKEN');
+  });
+});

@@ -1,0 +1,136 @@
+import type { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from '@mds/contract';
+import {
+  type ProgramRun as EngineRun,
+  type PlannedRendition,
+  type Preset,
+  parseIdentified,
+  planRenditions,
+} from '@mds/transcode';
+import type { MediaRecord } from '../db/media-repository.ts';
+import type { AttemptRecord, JobStanding } from '../jobs/job-queue.ts';
+import { type Presented, timestamp } from '../read-api/presented.ts';
+import { presentFailure } from './media-detail.ts';
+
+/** What an explanation is made of. */
+export interface ExplanationParts {
+  media: MediaRecord;
+  job: JobStanding | null;
+  /** Jobs that are handed out before this one; null where it does not wait. */
+  ahead: number | null;
+  /** Oldest first. */
+  attempts: readonly AttemptRecord[];
+  /** Today's. */
+  presets: readonly Preset[];
+  /** Texts that must not show, and what stands for each. */
+  hidden: Readonly<Record<string, string>>;
+}
+
+/** Everything that is known of why a medium is as it is, without a path of this machine or a secret. */
+export function presentExplanation(parts: ExplanationParts): Presented<MediaExplanation> {
+  const { media, presets } = parts;
+  const hide = hider(parts.hidden);
+  return {
+    id: media.id,
+    kind: media.kind,
+    status: media.status,
+    waiting_for: waitingFor(parts),
+    error: media.failure === null ? null : presentFailure(media.failure),
+    warnings: media.warnings,
+    probe: isRecord(media.identified) ? media.identified : {},
+    plan: planOf(media.identified, presets).map(presentPlanned),
+    attempts: parts.attempts.map((attempt) => presentAttempt(attempt, hide)),
+  };
+}
+
+/**
+ * What a medium is waiting for, as a sentence: its place in the queue, whoever works on it, or when it is tried again. Null where
+ * nothing more is going to happen to it by itself.
+ */
+export function waitingFor({ media, job, ahead }: Pick<ExplanationParts, 'media' | 'job' | 'ahead'>): string | null {
+  if (job === null) {
+    if (media.status === 'ready' || media.status === 'failed') return null;
+    // Start of the service puts such media back into the queue; this is what is true until then.
+    return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
+  }
+  const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
+  if (job.worker !== null) {
+    const far = job.progress === null ? '' : `, ${Math.round(job.progress * 100)} % done`;
+    return `Worker ${job.worker} works on it: attempt ${job.attempt}${far}.${again}`;
+  }
+  const because = job.lastReason === null ? '' : ` The attempt before said: ${job.lastReason}`;
+  if (job.dueInMs > 0) {
+    return `Attempt ${job.attempt} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
+  }
+  const place = ahead === null || ahead === 0 ? 'It is the next in the queue' : `${ahead} before it in the queue`;
+  return `${place}; it waits for a worker with room for it.${because}${again}`;
+}
+
+function planOf(identified: unknown, presets: readonly Preset[]): PlannedRendition[] {
+  try {
+    return planRenditions(parseIdentified(identified), presets);
+  } catch (error) {
+    // Written by another version of the engine; the next attempt identifies it anew.
+    if (error instanceof Error && error.name.endsWith('ZodError')) return [];
+    throw error;
+  }
+}
+
+const DECISIONS = { make: 'make', skip: 'skip', not_applicable: 'not_applicable' } as const satisfies Record<
+  PlannedRendition['state'],
+  PlannedPreset['decision']
+>;
+
+function presentPlanned(planned: PlannedRendition): Presented<PlannedPreset> {
+  return {
+    name: planned.name,
+    extension: planned.extension,
+    revision: planned.revision,
+    decision: DECISIONS[planned.state],
+    reason: planned.reason,
+    width: planned.width,
+    height: planned.height,
+    rungs: (planned.video?.rungs ?? []).map(({ name, width, height, bitrate, mayCopy }) => ({
+      ...{ name, width, height, bitrate },
+      may_copy: mayCopy,
+    })),
+  };
+}
+
+function presentAttempt(record: AttemptRecord, hide: (text: string) => string): Presented<ProcessingAttempt> {
+  const { failure, report } = record;
+  return {
+    attempt: record.attempt,
+    worker: record.worker,
+    started_at: timestamp(record.startedAtMs),
+    ended_at: record.endedAtMs === null ? null : timestamp(record.endedAtMs),
+    outcome: record.outcome,
+    error: failure === null ? null : { ...presentFailure(failure), message: hide(failure.message) },
+    notes: (report?.notes ?? []).map(hide),
+    timings: { ...report?.timings },
+    runs: (report?.runs ?? []).map((run) => presentRun(run, hide)),
+  };
+}
+
+function presentRun(run: EngineRun, hide: (text: string) => string): Presented<ProgramRun> {
+  return {
+    step: run.step,
+    argv: run.argv.map(hide),
+    ms: Math.round(run.ms),
+    cpu_ms: run.cpuMs === null ? null : Math.round(run.cpuMs),
+    max_memory_bytes: run.maxMemoryBytes === null ? null : Math.round(run.maxMemoryBytes),
+    outcome: hide(run.outcome),
+    stderr_tail: run.stderrTail.map(hide),
+  };
+}
+
+/** Longest first, so that no part of a path is left of a longer one. */
+function hider(hidden: Readonly<Record<string, string>>): (text: string) => string {
+  const pairs = Object.entries(hidden)
+    .filter(([text]) => text !== '')
+    .sort(([a], [b]) => b.length - a.length);
+  return (text) => pairs.reduce((shown, [secret, name]) => shown.replaceAll(secret, name), text);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

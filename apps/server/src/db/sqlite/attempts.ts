@@ -1,0 +1,65 @@
+import { and, asc, desc, eq, lt } from 'drizzle-orm';
+import {
+  type AttemptOutcome,
+  type AttemptRecord,
+  type AttemptReport,
+  KEPT_ATTEMPTS,
+  type Lease,
+} from '../../jobs/job-queue.ts';
+import type { SqliteDatabase } from './database.ts';
+import { processingAttempts } from './schema.ts';
+
+type Reader = Pick<SqliteDatabase, 'select'>;
+type Writer = Pick<SqliteDatabase, 'select' | 'insert' | 'update' | 'delete'>;
+
+/** Notes that a run of a job has begun; inside the transaction of its claim. */
+export function beginAttempt(tx: Writer, lease: Lease & { worker: string }, nowMs: number): void {
+  const { mediaId, token, attempt, worker } = lease;
+  tx.insert(processingAttempts)
+    .values({ mediaId, leaseToken: token, attempt, worker, startedAtMs: nowMs, outcome: 'running' })
+    .run();
+  const oldestKept = tx
+    .select({ id: processingAttempts.id })
+    .from(processingAttempts)
+    .where(eq(processingAttempts.mediaId, mediaId))
+    .orderBy(desc(processingAttempts.id))
+    .limit(1)
+    .offset(KEPT_ATTEMPTS - 1)
+    .get();
+  if (!oldestKept) return;
+  tx.delete(processingAttempts)
+    .where(and(eq(processingAttempts.mediaId, mediaId), lt(processingAttempts.id, oldestKept.id)))
+    .run();
+}
+
+/** Notes how the run under a lease ended; inside the transaction that ends the lease. */
+export function endAttempt(
+  tx: Writer,
+  token: string,
+  ending: {
+    outcome: AttemptOutcome;
+    endedAtMs: number | null;
+    failure?: AttemptRecord['failure'];
+    report?: AttemptReport | null;
+  },
+): void {
+  tx.update(processingAttempts)
+    .set({
+      outcome: ending.outcome,
+      endedAtMs: ending.endedAtMs,
+      failure: ending.failure ?? null,
+      report: ending.report ?? null,
+    })
+    .where(and(eq(processingAttempts.leaseToken, token), eq(processingAttempts.outcome, 'running')))
+    .run();
+}
+
+/** The runs of a medium's jobs that are kept, oldest first. */
+export function attemptsOf(db: Reader, mediaId: string): AttemptRecord[] {
+  return db
+    .select()
+    .from(processingAttempts)
+    .where(eq(processingAttempts.mediaId, mediaId))
+    .orderBy(asc(processingAttempts.id))
+    .all();
+}

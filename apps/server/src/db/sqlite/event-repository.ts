@@ -1,0 +1,76 @@
+import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { type EventRecord, type EventRepository, KEPT_EVENTS, type NewEvent } from '../event-repository.ts';
+import type { SqliteDatabase } from './database.ts';
+import { events } from './schema.ts';
+
+type Writer = Pick<SqliteDatabase, 'insert' | 'delete'>;
+
+/** Writes events inside the transactions of those whom they are about, and wakes this process's listeners. */
+export interface EventWriter {
+  append(tx: Writer, event: NewEvent & { projectId: string | null }): void;
+  onAppended(listener: () => void): () => void;
+}
+
+/** @param now the wall clock, milliseconds since the epoch */
+export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVENTS): EventWriter {
+  const listeners = new Set<() => void>();
+  let waking = false;
+  const wake = () => {
+    if (waking || listeners.size === 0) return;
+    waking = true;
+    // Transactions are synchronous, so that this comes after the commit.
+    setImmediate(() => {
+      waking = false;
+      for (const listener of listeners) listener();
+    });
+  };
+  return {
+    append(tx, { projectId, type, data }) {
+      const { seq } = tx
+        .insert(events)
+        .values({ projectId, type, data, createdAtMs: now() })
+        .returning({ seq: events.seq })
+        .get();
+      tx.delete(events)
+        .where(lte(events.seq, seq - keep))
+        .run();
+      wake();
+    },
+
+    onAppended(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+/** {@link EventRepository} over SQLite. */
+export function createEventRepository(db: SqliteDatabase, writer: EventWriter): EventRepository {
+  return {
+    async append(event) {
+      db.transaction((tx) => writer.append(tx, event), { behavior: 'immediate' });
+    },
+
+    async after(seq, { projectId, limit }): Promise<EventRecord[]> {
+      const whose = projectId === null ? undefined : or(isNull(events.projectId), eq(events.projectId, projectId));
+      return db
+        .select()
+        .from(events)
+        .where(and(gt(events.seq, seq), whose))
+        .orderBy(asc(events.seq))
+        .limit(limit)
+        .all();
+    },
+
+    async latest() {
+      return (
+        db
+          .select({ seq: sql<number | null>`max(${events.seq})` })
+          .from(events)
+          .get()?.seq ?? 0
+      );
+    },
+
+    onAppended: (listener) => writer.onAppended(listener),
+  };
+}

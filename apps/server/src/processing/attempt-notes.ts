@@ -1,0 +1,62 @@
+import type { ProgramRun, RenderResult } from '@mds/transcode';
+import type { AttemptReport } from '../jobs/job-queue.ts';
+
+/** What is kept of one attempt: enough to see what happened, and never so much that it weighs on the database. */
+const MAX_RUNS = 50;
+const MAX_NOTES = 50;
+const MAX_LINES = 20;
+const MAX_CHARACTERS = 1_000;
+
+/** Collects what an attempt at a medium did, for its report, however the attempt ends. */
+export interface AttemptNotes {
+  /** Notes a sentence, once. */
+  say(sentence: string): void;
+  /** Takes over what a render reports. */
+  take(rendered: Pick<RenderResult, 'renditions' | 'runs' | 'timings'>): void;
+  /** Takes over the runs that a failed render tells of. */
+  takeFailure(error: unknown): void;
+  report(): AttemptReport;
+}
+
+export function createAttemptNotes(): AttemptNotes {
+  const notes = new Set<string>();
+  const runs: ProgramRun[] = [];
+  let timings: Record<string, number> = {};
+
+  return {
+    say: (sentence) => void notes.add(sentence),
+
+    take(rendered) {
+      runs.push(...rendered.runs);
+      timings = { ...timings, ...rendered.timings };
+      for (const rendition of rendered.renditions) {
+        if (rendition.state === 'failed') notes.add(rendition.reason);
+        else for (const note of rendition.notes) notes.add(`${rendition.name}.${rendition.extension}: ${note}`);
+      }
+    },
+
+    takeFailure(error) {
+      for (let cause = error; cause instanceof Error; cause = cause.cause) {
+        if ('runs' in cause && Array.isArray(cause.runs)) runs.push(...cause.runs.filter(isRun));
+      }
+    },
+
+    report: () => ({
+      notes: [...notes].slice(0, MAX_NOTES).map(shortened),
+      timings,
+      runs: runs.slice(-MAX_RUNS).map((run) => ({
+        ...run,
+        argv: run.argv.map(shortened),
+        stderrTail: run.stderrTail.slice(-MAX_LINES).map(shortened),
+      })),
+    }),
+  };
+}
+
+function isRun(value: unknown): value is ProgramRun {
+  return typeof value === 'object' && value !== null && 'argv' in value && 'stderrTail' in value;
+}
+
+function shortened(text: string): string {
+  return text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text;
+}

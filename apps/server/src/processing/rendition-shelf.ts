@@ -1,0 +1,173 @@
+import { isRenditionFile, renditionPath } from '@mds/contract';
+import type { PlannedRendition, ReadyRendition } from '@mds/transcode';
+import type {
+  MediaRecord,
+  MediaRepository,
+  NewRendition,
+  NewRenditionFile,
+  RenditionFileRecord,
+} from '../db/media-repository.ts';
+import type { Lease } from '../jobs/job-queue.ts';
+import { hashStream } from '../storage/hash-stream.ts';
+import { type ObjectStore, renditionFileKey, renditionKey } from '../storage/object-store.ts';
+import { hashFile } from './hash-file.ts';
+import { ProcessingError } from './processing-error.ts';
+
+/** Files that are on their way into the store at once: each waits for the disk twice. */
+const PUTS_AT_ONCE = 8;
+
+/** A rendition that is made and in the store. */
+export interface ShelvedRendition {
+  row: NewRendition;
+  /** Its files where it consists of several, else none. */
+  files: NewRenditionFile[];
+}
+
+/** A rendition found in the store, and of which medium. */
+export type StandingRendition = ShelvedRendition & { mediaId: string };
+
+/** The place of one medium's renditions in the object store. */
+export interface RenditionShelf {
+  /** Renditions that are ready and really there, of this medium or another of the same bytes: they need not be made again. */
+  standing(planned: readonly NewRendition[]): Promise<Map<string, StandingRendition>>;
+  /** Names the files of what stands as this medium's, too. False: the lease is lost. */
+  adopt(lease: Lease, standing: StandingRendition): Promise<boolean>;
+  /**
+   * Moves what was made into the store, file by file. Nothing of it is delivered before its row is published.
+   * @returns null where the lease is lost
+   */
+  put(lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal): Promise<ShelvedRendition | null>;
+  /** @throws ProcessingError where an object of these is missing, or of another size */
+  require(shelved: Iterable<ShelvedRendition>): Promise<void>;
+  /** Keys under which objects were put, or were about to be. */
+  readonly touched: ReadonlySet<string>;
+}
+
+/** {@link RenditionShelf} of one medium. */
+export function createRenditionShelf(parts: {
+  media: Pick<MediaRepository, 'findReadyObject' | 'reserveFiles'>;
+  store: ObjectStore;
+  medium: MediaRecord;
+}): RenditionShelf {
+  const { media, store, medium } = parts;
+  const touched = new Set<string>();
+
+  const isThere = async ({ row, files }: ShelvedRendition): Promise<boolean> => {
+    const objects = files.length > 0 ? files : [{ objectKey: row.objectKey, bytes: row.bytes }];
+    for (const { objectKey, bytes } of objects) {
+      if (objectKey === null || (await store.stat(objectKey))?.bytes !== bytes) return false;
+    }
+    return true;
+  };
+
+  /**
+   * Puts a file under its key. What an attempt that was cut off left there may have the size of this file and other bytes,
+   * as encoders give them on another number of cores.
+   */
+  const putFile = async (key: string, file: { path: string; sha256: string; bytes: number }): Promise<void> => {
+    touched.add(key);
+    const left = await store.read(key);
+    if (left !== null && (await hashStream(left.stream)) !== file.sha256) await store.delete(key);
+    await store.put(key, file);
+  };
+
+  const putFiles = async (lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal) => {
+    const { name, revision } = row;
+    const hashed: (NewRenditionFile & { path: string })[] = [];
+    for (const file of made.files ?? []) {
+      if (!isRenditionFile(file.name)) throw new RangeError(`"${file.name}" cannot be a file of a rendition.`);
+      const objectKey = renditionFileKey({ sourceSha256: medium.sha256, name, revision, file: file.name });
+      const { sha256, bytes } = await hashFile(file.path, signal);
+      hashed.push({ file: file.name, contentType: file.contentType, objectKey, sha256, bytes, path: file.path });
+    }
+    const [first] = hashed;
+    if (first === undefined || first.objectKey !== row.objectKey) {
+      throw new RangeError(`The first file of ${name} is not the one that its path names.`);
+    }
+    const files = hashed.map(({ path: _, ...file }) => file);
+    if (!(await media.reserveFiles(lease, row, files))) return null;
+    // The first one last: whoever looks into the store sees by it that the others are there.
+    for (let from = hashed.length; from > 0; from -= PUTS_AT_ONCE) {
+      signal.throwIfAborted();
+      const some = hashed.slice(Math.max(0, from - PUTS_AT_ONCE), from);
+      const outcomes = await Promise.allSettled(some.map((file) => putFile(file.objectKey, file)));
+      // All have come to an end before anything is cleared away.
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    }
+    const { sha256 } = first;
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    return { row: { ...readyRow(row, made), sha256, bytes, files: files.length }, files };
+  };
+
+  return {
+    async standing(planned) {
+      const found = new Map<string, StandingRendition>();
+      for (const { objectKey } of planned) {
+        const ready = objectKey === null ? null : await media.findReadyObject(objectKey);
+        if (objectKey === null || ready === null) continue;
+        const { mediaId, updatedAtMs: _, ...row } = ready.rendition;
+        const standing = { mediaId, row: { ...row, current: true }, files: ready.files.map(fileOf) };
+        if (await isThere(standing)) found.set(objectKey, standing);
+      }
+      return found;
+    },
+
+    async adopt(lease, { mediaId, row, files }) {
+      return mediaId === medium.id || files.length === 0 || media.reserveFiles(lease, row, files);
+    },
+
+    async put(lease, row, made, signal) {
+      if (row.objectKey === null) throw new RangeError(`${row.name} was not to be made.`);
+      if (made.files !== null) return putFiles(lease, row, made, signal);
+      const file = await hashFile(made.path, signal);
+      await putFile(row.objectKey, { path: made.path, ...file });
+      return { row: { ...readyRow(row, made), ...file, files: 1 }, files: [] };
+    },
+
+    async require(shelved) {
+      for (const rendition of shelved) {
+        if (await isThere(rendition)) continue;
+        throw new ProcessingError(
+          'object_missing',
+          'A rendition vanished from the object store before it was published.',
+          { retryable: true },
+        );
+      }
+    },
+
+    touched,
+  };
+}
+
+/** The row of a rendition before anything of it is made. */
+export function plannedRow(medium: MediaRecord, planned: PlannedRendition): NewRendition {
+  const { name, extension, contentType, revision } = planned;
+  const made = planned.state === 'make';
+  const path = renditionPath({ id: medium.id, name, extension, revision });
+  const source = { sourceSha256: medium.sha256, name, revision };
+  const key =
+    path.kind === 'file' ? renditionFileKey({ ...source, file: path.file }) : renditionKey({ ...source, extension });
+  return {
+    name,
+    extension,
+    contentType,
+    revision,
+    current: true,
+    state: made ? 'pending' : 'skipped',
+    reason: made ? null : planned.reason,
+    objectKey: made ? key : null,
+    sha256: null,
+    bytes: null,
+    files: null,
+    width: null,
+    height: null,
+  };
+}
+
+function readyRow(row: NewRendition, { width, height }: ReadyRendition): NewRendition {
+  return { ...row, state: 'ready', reason: null, width, height };
+}
+
+function fileOf({ file, contentType, objectKey, sha256, bytes }: RenditionFileRecord): NewRenditionFile {
+  return { file, contentType, objectKey, sha256, bytes };
+}

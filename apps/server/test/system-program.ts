@@ -1,0 +1,33 @@
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { test } from 'vitest';
+
+/** Where a program of the system is; null where this machine has none of these names. */
+export function findSystemProgram(...names: string[]): string | null {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    for (const name of names) {
+      const path = join(folder, name);
+      try {
+        accessSync(path, constants.X_OK);
+        return path;
+      } catch {
+        // Not in this folder.
+      }
+    }
+  }
+  return null;
+}
+
+type RunTest = (title: string, run: () => Promise<void>) => void;
+
+/**
+ * `test`, or where a program is missing a skipped one that says so in its name: what did not run must be seen. The continuous
+ * integration installs these programs, so there every one of them runs.
+ */
+export function testWith(program: string | null, called: string): RunTest {
+  if (program !== null) return (title, run) => test(title, run);
+  return (title) => {
+    test.skip(`${title} [needs ${called}, which is not on this machine]`, () => undefined);
+    process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
+  };
+}

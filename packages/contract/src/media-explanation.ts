@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { MediaStatus } from './media.ts';
+import { MediaFailure } from './media-failure.ts';
+import { MediaId, MediaKind, Revision, Timestamp } from './scalars.ts';
+
+/** One run of a program: what was run, how long it took, how it ended and what it said last. Paths are replaced by names. */
+export const ProgramRun = z.strictObject({
+  step: z.string().meta({ example: 'ladder' }),
+  argv: z.array(z.string()),
+  ms: z.int(),
+  cpu_ms: z.int().nullable(),
+  max_memory_bytes: z.int().nullable(),
+  outcome: z.string().meta({ description: '`ok`, or how it ended' }),
+  stderr_tail: z.array(z.string()),
+});
+export type ProgramRun = z.infer<typeof ProgramRun>;
+
+/** What was decided for one preset, and why. */
+export const PlannedPreset = z.strictObject({
+  name: z.string(),
+  extension: z.string(),
+  revision: Revision,
+  decision: z.enum(['make', 'skip', 'not_applicable']),
+  reason: z.string(),
+  width: z.int(),
+  height: z.int(),
+  rungs: z.array(
+    z.strictObject({ name: z.string(), width: z.int(), height: z.int(), bitrate: z.int(), may_copy: z.boolean() }),
+  ),
+});
+export type PlannedPreset = z.infer<typeof PlannedPreset>;
+
+/** One attempt at processing a medium. */
+export const ProcessingAttempt = z.strictObject({
+  attempt: z.int(),
+  worker: z.string(),
+  started_at: Timestamp,
+  ended_at: Timestamp.nullable().meta({ description: 'Null while it runs, and where its worker died' }),
+  outcome: z.enum(['running', 'ready', 'failed', 'retried', 'released', 'lost']).meta({
+    description:
+      '`retried`: failed, and tried again. `released`: given back on the way out of the worker. `lost`: its worker died',
+  }),
+  error: MediaFailure.nullable(),
+  notes: z.array(z.string()).meta({ description: 'What was decided on the way, such as that a stream was copied' }),
+  timings: z.record(z.string(), z.number()).meta({ description: 'Milliseconds by step' }),
+  runs: z.array(ProgramRun),
+});
+export type ProcessingAttempt = z.infer<typeof ProcessingAttempt>;
+
+/** Everything that is known of why a medium is as it is. */
+export const MediaExplanation = z
+  .strictObject({
+    id: MediaId,
+    kind: MediaKind,
+    status: MediaStatus,
+    waiting_for: z.string().nullable().meta({
+      description:
+        'A sentence: its place in the queue, the worker that has it, or when it is tried again; null when it is done',
+    }),
+    error: MediaFailure.nullable(),
+    warnings: z.array(z.string()),
+    probe: z.record(z.string(), z.unknown()).meta({ description: 'What identification found out about the bytes' }),
+    plan: z.array(PlannedPreset),
+    attempts: z.array(ProcessingAttempt).meta({ description: 'Oldest first; the last ten are kept' }),
+  })
+  .meta({ id: 'MediaExplanation' });
+export type MediaExplanation = z.infer<typeof MediaExplanation>;

@@ -1,0 +1,5 @@
+import { z } from 'zod';
+
+/** Why a medium failed. */
+export const MediaFailure = z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() });
+export type MediaFailure = z.infer<typeof MediaFailure>;

@@ -1,0 +1,46 @@
+import { chmodSync } from 'node:fs';
+import { afterEach, expect, test } from 'vitest';
+import { bundledPrograms } from '../../test/generated-media.ts';
+import { scratch } from '../../test/scratch.ts';
+import { findPrograms, ProgramsMissingError } from './programs.ts';
+
+const { file, folder } = scratch();
+const path = process.env['PATH'];
+afterEach(() => {
+  process.env['PATH'] = path;
+});
+
+function script(text: string): string {
+  const made = file(`#!/bin/sh\n${text}\n`, 'program');
+  chmodSync(made, 0o755);
+  return made;
+}
+
+test('where the system has none, the bundled programs are used', async () => {
+  process.env['PATH'] = folder;
+  const { ffmpeg, ffprobe } = await findPrograms({});
+  expect(ffmpeg).toMatchObject({
+    path: bundledPrograms.ffmpeg,
+    origin: 'bundled',
+    version: expect.stringMatching(/^n?7\.0/),
+  });
+  expect(ffprobe).toMatchObject({ path: bundledPrograms.ffprobe, origin: 'bundled' });
+});
+
+test('configured programs come first, and are not replaced where they cannot be used', async () => {
+  expect(await findPrograms(bundledPrograms)).toMatchObject({
+    ffmpeg: { origin: 'configured' },
+    ffprobe: { origin: 'configured' },
+  });
+  const missing = findPrograms({ ffmpeg: `${folder}/nothing` });
+  await expect(missing).rejects.toThrow(ProgramsMissingError);
+  await expect(missing).rejects.toThrow(/FFMPEG_PATH names .*nothing, but it does not run/);
+  await expect(findPrograms({ ffprobe: script('echo hello') })).rejects.toThrow(/FFPROBE_PATH .* which version/);
+  const old = script('echo "ffprobe version 4.3.6 Copyright"');
+  await expect(findPrograms({ ffprobe: old })).rejects.toThrow(/it is version 4.3.6/);
+});
+
+test('builds of a development tree are new, whatever their version is called', async () => {
+  const { ffprobe } = await findPrograms({ ffprobe: script('echo "ffprobe version N-66595-gc2b38619c0 Copyright"') });
+  expect(ffprobe.version).toBe('N-66595-gc2b38619c0');
+});

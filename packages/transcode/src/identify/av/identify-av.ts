@@ -1,0 +1,344 @@
+import { MediaRejectedError } from '../../errors.ts';
+import { type Programs, ProgramsMissingError } from '../../ffmpeg/programs.ts';
+import { ProgramError } from '../../ffmpeg/run.ts';
+import { type AvContainer, type AvFormatId, avFormats, codecFamily, demuxers } from '../../formats-av.ts';
+import type { AudioTrack, IdentifiedFields, Tracks, VideoTrack } from '../../identified.ts';
+import type { EngineLimits } from '../../limits.ts';
+import { playedAudio } from '../../plan.ts';
+import type { Bytes } from '../bytes.ts';
+import { codecName } from './codec-name.ts';
+import { frameTiming } from './frame-timing.ts';
+import { createProber, type Probe, type ProbedStream, type Prober, seconds } from './probe.ts';
+import {
+  audioTrack,
+  bitDepthOf,
+  codecOf,
+  codecsOf,
+  displayedSize,
+  displayMatrix,
+  remainingBitrate,
+  type Streams,
+  sortStreams,
+  videoTrack,
+} from './tracks.ts';
+import { checkWholeness, type Wholeness } from './wholeness.ts';
+
+export interface AvSource {
+  readonly path: string;
+  readonly bytes: Bytes;
+  readonly container: AvContainer;
+}
+
+/** A film has some dozen tracks: sound and subtitles in many languages. */
+const maxStreams = 64;
+
+/**
+ * Says what a video or a sound is: its container is known by its first bytes, ffprobe reads what is in it with that container's
+ * demuxer alone, our own rules decide what of it is accepted, and ffmpeg decodes a little of it.
+ * @throws MediaRejectedError
+ */
+export async function identifyAv(
+  { path, bytes, container }: AvSource,
+  limits: EngineLimits,
+  programs: Programs,
+): Promise<IdentifiedFields> {
+  const whole = checkWholeness(container, bytes);
+  const prober = createProber(path, demuxers[container], programs, limits);
+  const unread = avFormats[defaultFormat(container)].names;
+  const probe = await prober.probe().catch((error: unknown) => {
+    throw rejectionOf(error, whole.endsEarly ? 'is cut off, and what is left cannot be read' : 'is damaged', unread);
+  });
+  const streams = sortStreams(probe.streams);
+  const name = avFormats[formatOf(container, streams)].names;
+  holdStreams(probe, name, whole);
+  const warnings: string[] = [];
+  const format = formatOf(container, streams);
+  const { video, audio } = chooseTracks(streams, probe, format, warnings);
+  const tracks: Tracks = {
+    video: video?.track ?? null,
+    audio,
+    coverArt: streams.coverArt,
+    bitrate: remainingBitrate({ ...probe, streams: [] }),
+  };
+  holdAgainstLimits(tracks, limits);
+
+  try {
+    const timed = video ? { ...tracks, video: await withTiming(prober, video.track) } : tracks;
+    await checkDecoding(prober, timed, name, warnings);
+    const endsEarly = whole.endsEarly || (await tailIsMissing(prober, container, probe, timed));
+    const durationMs = await durationOf(prober, probe, timed, endsEarly);
+    holdDuration(durationMs, limits, name);
+    if (endsEarly) warnings.push('The file ends early; what is missing will not play.');
+    const main = probe.streams.find(({ index }) => index === (timed.video ?? timed.audio[0])?.index);
+    return describe(format, bytes.size, { tracks: timed, durationMs, warnings, main });
+  } catch (error) {
+    throw rejectionOf(error, 'cannot be read', name);
+  }
+}
+
+/** What goes wrong in a program becomes the file's refusal; what goes wrong in us stays what it is. */
+function rejectionOf(error: unknown, what: string, name: string): unknown {
+  if (error instanceof ProgramsMissingError) return error;
+  if (!(error instanceof ProgramError)) return error;
+  if (error.failure === 'start') return error;
+  if (['wall', 'cpu', 'stall'].includes(error.failure)) {
+    return new MediaRejectedError(
+      'identify_timeout',
+      'Looking at the file took too long, so it was given up. It may be damaged or made to do that; export it again.',
+      { cause: error },
+    );
+  }
+  if (error.failure === 'memory' || error.failure === 'output') {
+    return new MediaRejectedError(
+      'unsafe_media',
+      `Looking at the ${name} took more memory than any honest file needs. Export it again.`,
+      { cause: error },
+    );
+  }
+  const stranger = error.run.stderrTail.join('\n').match(/Codec \((\w+)\) not on whitelist/)?.[1];
+  if (stranger !== undefined) {
+    return new MediaRejectedError(
+      'unsupported_codec',
+      `The ${name} has a track in ${codecName(stranger)}, which is not accepted. Export it in another codec.`,
+      { cause: error },
+    );
+  }
+  return new MediaRejectedError('corrupt_media', `The ${name} ${what}. Export or copy it again and retry.`, {
+    cause: error,
+  });
+}
+
+function holdStreams({ streams }: Probe, name: string, whole: Wholeness): void {
+  if (streams.length > maxStreams) {
+    throw new MediaRejectedError(
+      'unsafe_media',
+      `The ${name} has ${streams.length} tracks; at most ${maxStreams} are accepted. Export it with fewer.`,
+    );
+  }
+  if (whole.encrypted || streams.some(isEncrypted)) {
+    throw new MediaRejectedError(
+      'unsupported_codec',
+      `The ${name} is encrypted (protected against copying), so it cannot be played here. Send an unprotected copy.`,
+    );
+  }
+}
+
+/** Matroska's tracks have the id of a key; Apple's older scheme names codecs `drm?`. */
+function isEncrypted({ codec_tag_string = '', tags }: ProbedStream): boolean {
+  if (codec_tag_string === 'drms' || codec_tag_string === 'drmi') return true;
+  return Object.keys(tags).some((key) => key.toLowerCase() === 'enc_key_id');
+}
+
+function defaultFormat(container: AvContainer): AvFormatId {
+  return container === 'matroska' ? 'mkv' : container;
+}
+
+function formatOf(container: AvContainer, { video, audio }: Streams): AvFormatId {
+  const moves = video.length > 0;
+  switch (container) {
+    case 'mp4':
+      return moves ? 'mp4' : 'm4a';
+    case 'webm':
+      return moves ? 'webm' : 'weba';
+    case 'matroska':
+      return moves ? 'mkv' : 'mka';
+    case 'ogg':
+      return moves ? 'ogv' : audio.every((stream) => codecOf(stream) === 'opus') ? 'opus' : 'ogg';
+    default:
+      return container;
+  }
+}
+
+/** Picks the tracks that are accepted; says what is left out, and refuses a file of which nothing can be played. */
+function chooseTracks(streams: Streams, probe: Probe, format: AvFormatId, warnings: string[]) {
+  const { codecs, names } = avFormats[format];
+  const accepted = (kind: 'video' | 'audio') => (stream: ProbedStream) =>
+    (codecs[kind] ?? []).includes(codecFamily(codecOf(stream)));
+  const pick = (kind: 'video' | 'audio') => {
+    const all = streams[kind];
+    const good = all.filter(accepted(kind));
+    const other = all.find((stream) => !accepted(kind)(stream));
+    if (other !== undefined && good.length === 0) throw notAccepted(other, kind, format);
+    if (other !== undefined) {
+      warnings.push(`A further ${kind} track in ${codecName(codecOf(other))} is left out: that codec is not accepted.`);
+    }
+    return good;
+  };
+  if (streams.video.length === 0 && streams.audio.length === 0) {
+    const art = streams.coverArt ? ' but a picture' : '';
+    throw new MediaRejectedError(
+      'corrupt_media',
+      `The ${names} holds nothing that plays: no video and no sound${art}.`,
+    );
+  }
+  const [shown, ...further] = pick('video');
+  if (further.length > 0) warnings.push('The file has several video tracks; only the first is shown.');
+  const audio = pick('audio').flatMap((stream) => {
+    const track = audioTrack(stream);
+    if (track === null) warnings.push('An audio track says neither its rate nor its channels; it is left out.');
+    return track ?? [];
+  });
+  if (shown === undefined) {
+    if (audio.length === 0) throw nothingDecodes(names);
+    return { video: null, audio: withBitrate(audio, probe) };
+  }
+  const track = videoTrack(shown, remainingBitrate(probe));
+  if (track === null) {
+    throw new MediaRejectedError(
+      'corrupt_media',
+      `The ${names} does not say how large its picture is; it is damaged. Export or copy it again and retry.`,
+    );
+  }
+  const { mirrored, skewed } = displayMatrix(shown);
+  if (mirrored) warnings.push('The video is marked to be shown mirrored; it is shown as it was recorded.');
+  if (skewed) warnings.push('The video is marked to be turned by an odd angle; the nearest quarter turn is used.');
+  return { video: { track }, audio };
+}
+
+/** The only track of a file has all of its bits, where it does not say better. */
+function withBitrate(audio: readonly AudioTrack[], probe: Probe): AudioTrack[] {
+  return audio.map((track) =>
+    audio.length === 1 ? { ...track, bitrate: track.bitrate ?? remainingBitrate(probe) } : track,
+  );
+}
+
+function notAccepted(stream: ProbedStream, kind: 'video' | 'audio', format: AvFormatId): MediaRejectedError {
+  const { codecs, names } = avFormats[format];
+  const possible = (codecs[kind] ?? []).map(codecName).join(', ');
+  const what = kind === 'video' ? 'video' : 'sound';
+  const instead = possible === '' ? `A ${names} with ${what} is not accepted.` : `Accepted in it: ${possible}.`;
+  return new MediaRejectedError(
+    'unsupported_codec',
+    `The ${names} has its ${what} in ${codecName(codecOf(stream))}, which is not accepted. ${instead}`,
+  );
+}
+
+function nothingDecodes(name: string): MediaRejectedError {
+  return new MediaRejectedError(
+    'corrupt_media',
+    `Nothing of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
+  );
+}
+
+function holdAgainstLimits({ video }: Tracks, limits: EngineLimits): void {
+  if (video === null) return;
+  const { codedWidth, codedHeight } = video;
+  const shown = displayedSize(video);
+  if (Math.max(codedWidth * codedHeight, shown.width * shown.height) > limits.maxPixels) {
+    const most = (limits.maxPixels / 1e6).toFixed(limits.maxPixels < 1e7 ? 1 : 0);
+    throw new MediaRejectedError(
+      'too_many_pixels',
+      `The video has frames of ${codedWidth} x ${codedHeight} pixels; at most ${most} million are accepted. Make it smaller.`,
+    );
+  }
+}
+
+function holdDuration(durationMs: number, limits: EngineLimits, name: string): void {
+  if (durationMs > limits.maxDurationS * 1_000) {
+    throw new MediaRejectedError(
+      'too_long',
+      `The ${name} lasts ${Math.round(durationMs / 1_000)} s; at most ${limits.maxDurationS} s are accepted. Cut it into parts.`,
+    );
+  }
+}
+
+async function withTiming(prober: Prober, track: VideoTrack): Promise<VideoTrack> {
+  return { ...track, ...(await frameTiming(prober, track)) };
+}
+
+/** One frame of the video and a little of each sound: what does not decode at its beginning is not taken in. */
+async function checkDecoding(
+  prober: Prober,
+  { video, audio }: Tracks,
+  name: string,
+  warnings: string[],
+): Promise<void> {
+  const played = playedAudio(audio);
+  const came = await prober.decode({
+    ...(video ? { video: video.index } : {}),
+    ...(played ? { audio: played.index } : {}),
+  });
+  if (!came.video && !came.audio) throw nothingDecodes(name);
+  if (video && !came.video) {
+    throw new MediaRejectedError(
+      'corrupt_media',
+      `No picture of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
+    );
+  }
+  if (played && !came.audio) warnings.push('No sound could be decoded; that track may be empty or damaged.');
+}
+
+/**
+ * FLAC and MP3 say in their heads how long they are, and nowhere where they end: what is there near the end is looked for.
+ */
+async function tailIsMissing(prober: Prober, container: AvContainer, probe: Probe, tracks: Tracks): Promise<boolean> {
+  const durationS = seconds(probe.format.duration);
+  const [sound] = tracks.audio;
+  if ((container !== 'flac' && container !== 'mp3') || sound === undefined || !durationS || isGuessed(probe))
+    return false;
+  const fromS = durationS * 0.95;
+  let last = 0;
+  await prober.packets(
+    sound.index,
+    ({ pts, duration }) => {
+      last = Math.max(last, (pts ?? 0) + (duration ?? 0));
+    },
+    { fromS, most: 4 },
+  );
+  return last < fromS - Math.max(0.5, durationS * 0.02);
+}
+
+function isGuessed({ complaints }: Probe): boolean {
+  return complaints.some((line) => line.includes('Estimating duration from bitrate'));
+}
+
+/** The container's own word, else the longest track's, else the end of the last packet. */
+async function durationOf(prober: Prober, probe: Probe, tracks: Tracks, endsEarly: boolean): Promise<number> {
+  const guessed = isGuessed(probe);
+  const said = seconds(probe.format.duration);
+  if (said !== null && said > 0 && !guessed && !endsEarly) return Math.round(said * 1_000);
+  const longest = Math.max(0, ...[tracks.video, ...tracks.audio].map((track) => track?.durationMs ?? 0));
+  if (longest > 0 && !guessed && !endsEarly) return longest;
+  const main = tracks.video ?? tracks.audio[0];
+  if (main === undefined) return 0;
+  let start = Number.POSITIVE_INFINITY;
+  let end = 0;
+  let clock = 0;
+  await prober.packets(main.index, ({ pts, dts, duration }) => {
+    const at = pts ?? dts ?? clock;
+    clock = at + (duration ?? 0);
+    start = Math.min(start, at);
+    end = Math.max(end, clock);
+  });
+  return Number.isFinite(start) ? Math.round((end - Math.max(0, start)) * 1_000) : 0;
+}
+
+interface Findings {
+  tracks: Tracks;
+  durationMs: number;
+  warnings: string[];
+  main: ProbedStream | undefined;
+}
+
+function describe(id: AvFormatId, size: number, { tracks, durationMs, warnings, main }: Findings): IdentifiedFields {
+  const { video } = tracks;
+  const format = avFormats[id];
+  return {
+    kind: video ? 'video' : 'audio',
+    format: id,
+    contentType: format.contentTypes[0],
+    extension: format.extensions[0],
+    bytes: size,
+    ...(video ? displayedSize(video) : { width: 0, height: 0 }),
+    durationMs,
+    frames: video?.frames ?? 1,
+    codecs: codecsOf(tracks),
+    hasAlpha: video?.hasAlpha ?? false,
+    orientation: 1,
+    colorSpace: video ? (main?.color_space ?? 'unknown') : 'none',
+    bitDepth: main ? bitDepthOf(main) : 8,
+    icc: false,
+    tracks,
+    warnings,
+  };
+}

@@ -1,0 +1,198 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { inputOptions, probeOptions } from '../../ffmpeg/input.ts';
+import type { Program, Programs } from '../../ffmpeg/programs.ts';
+import { ProgramError, type RunLimits, type RunOptions, runProgram } from '../../ffmpeg/run.ts';
+import type { EngineLimits } from '../../limits.ts';
+
+/** ffprobe writes many numbers as text, and leaves out what it does not know. */
+const Text = z.string().optional();
+const Count = z.number().optional();
+
+const SideData = z.object({ side_data_type: Text, rotation: Count, displaymatrix: Text });
+
+/** One stream as `ffprobe -show_streams` tells of it; only what we read. */
+export const ProbedStream = z.object({
+  index: z.int().nonnegative(),
+  codec_name: Text,
+  codec_type: Text,
+  codec_tag_string: Text,
+  profile: z.union([z.string(), z.number()]).optional(),
+  level: Count,
+  pix_fmt: Text,
+  width: Count,
+  height: Count,
+  sample_aspect_ratio: Text,
+  r_frame_rate: Text,
+  avg_frame_rate: Text,
+  start_time: Text,
+  duration: Text,
+  bit_rate: Text,
+  nb_frames: Text,
+  bits_per_raw_sample: Text,
+  bits_per_sample: Count,
+  channels: Count,
+  sample_rate: Text,
+  field_order: Text,
+  color_transfer: Text,
+  color_space: Text,
+  disposition: z.record(z.string(), z.number()).default({}),
+  tags: z.record(z.string(), z.string()).default({}),
+  side_data_list: z.array(SideData).default([]),
+});
+export type ProbedStream = z.infer<typeof ProbedStream>;
+
+const Probed = z.object({
+  streams: z.array(ProbedStream).default([]),
+  format: z.object({ duration: Text, start_time: Text, bit_rate: Text }).default({}),
+});
+
+/** What ffprobe says of a file. */
+export interface Probe extends z.infer<typeof Probed> {
+  /** Its last complaints. */
+  readonly complaints: readonly string[];
+}
+
+/** One packet of a stream: times in seconds of its presentation and of its decoding, null where the file has none. */
+export interface ProbedPacket {
+  readonly pts: number | null;
+  readonly dts: number | null;
+  readonly duration: number | null;
+}
+
+/** Looks into one untrusted file with ffprobe and ffmpeg, each run in an empty working directory and under limits. */
+export interface Prober {
+  /** @throws ProgramError */
+  probe(): Promise<Probe>;
+  /**
+   * Reads the packets of one stream, without decoding: all of them, or the first `most` from `fromS` on.
+   * @throws ProgramError
+   */
+  packets(
+    stream: number,
+    onPacket: (packet: ProbedPacket) => void,
+    range?: { fromS?: number; most?: number },
+  ): Promise<void>;
+  /**
+   * Decodes the beginning of a video and of an audio stream, given by their indices.
+   * @returns whether a frame came of each
+   * @throws ProgramError
+   */
+  decode(streams: { video?: number; audio?: number }): Promise<{ video: boolean; audio: boolean }>;
+}
+
+/** Reports of files within the limits are some tens of kilobytes. */
+const maxReportBytes = 4 * 1024 * 1024;
+/** Of the time for a file: a long one is read to its end where one of its tracks has nothing, and that is no fault of it. */
+const decodingShare = 0.4;
+/**
+ * Video and audio are decoded to outputs of their own, or newer versions end one at the other's last frame; they share one
+ * pipe, where the length of a frame's hash tells whose it is.
+ */
+const hashes = {
+  video: { digits: 8, options: ['-c:v', 'rawvideo', '-f', 'framehash', '-hash', 'CRC32', '-flush_packets', '1'] },
+  audio: { digits: 32, options: ['-c:a', 'pcm_s16le', '-f', 'framehash', '-hash', 'MD5', '-flush_packets', '1'] },
+} as const;
+type Kind = keyof typeof hashes;
+
+/** `path` is absolute; `demuxer` is the one that its first bytes call for. */
+export function createProber(path: string, demuxer: string, programs: Programs, limits: EngineLimits): Prober {
+  const input = inputOptions(demuxer);
+  const probed = probeOptions(demuxer);
+  const runLimits: RunLimits = {
+    wallMs: limits.identifyTimeoutMs,
+    cpuMs: limits.identifyTimeoutMs,
+    memoryBytes: limits.maxMemoryBytes,
+    stallMs: limits.identifyTimeoutMs,
+  };
+  // `file:` keeps a colon in the name from being taken for a protocol's.
+  const source = `file:${path}`;
+
+  const run = async (program: Program, argv: readonly string[], options: Partial<RunOptions> = {}) => {
+    const cwd = await mkdtemp(join(tmpdir(), 'mds-probe-'));
+    try {
+      return await runProgram(program, ['-hide_banner', ...argv], {
+        step: 'identify',
+        cwd,
+        limits: runLimits,
+        hide: { [source]: 'the file', [path]: 'the file' },
+        maxOutputBytes: maxReportBytes,
+        ...options,
+      });
+    } finally {
+      await rm(cwd, { recursive: true, force: true });
+    }
+  };
+
+  return {
+    async probe() {
+      const argv = ['-loglevel', 'warning', ...probed, '-of', 'json', '-show_format', '-show_streams', source];
+      const { stdout, run: report } = await run(programs.ffprobe, argv);
+      return { ...Probed.parse(JSON.parse(stdout.toString('utf8'))), complaints: report.stderrTail };
+    },
+
+    async packets(stream, onPacket, { fromS, most } = {}) {
+      const interval = fromS === undefined && most === undefined ? [] : ['-read_intervals', intervalOf(fromS, most)];
+      const argv = [
+        ...['-loglevel', 'error', ...probed, '-select_streams', String(stream), ...interval],
+        ...['-show_entries', 'packet=pts_time,dts_time,duration_time', '-of', 'compact=p=0:nk=0', source],
+      ];
+      const lines = lineReader((line) => {
+        if (line.includes('_time=')) onPacket(packetOf(line));
+      });
+      await run(programs.ffprobe, argv, { onOutput: lines.take });
+      lines.end();
+    },
+
+    async decode(streams) {
+      const kinds = Object.keys(hashes) as Kind[];
+      const outputs = kinds.flatMap((kind) => {
+        const index = streams[kind];
+        return index === undefined ? [] : ['-map', `0:${index}`, '-frames', '1', ...hashes[kind].options, 'pipe:1'];
+      });
+      const seen = new Set<Kind>();
+      const lines = lineReader((line) => {
+        const digits = /^\d.*,\s*([0-9a-f]+)\s*$/.exec(line)?.[1]?.length;
+        for (const kind of kinds) if (hashes[kind].digits === digits) seen.add(kind);
+      });
+      // Undecodable frames are what is looked for here, not a reason to fail.
+      const argv = ['-nostdin', '-loglevel', 'error', '-max_error_rate', '1', ...input, '-i', source, ...outputs];
+      const limits = { ...runLimits, wallMs: runLimits.wallMs * decodingShare };
+      await run(programs.ffmpeg, argv, { limits, onOutput: lines.take }).catch((error: unknown) => {
+        const ranLong = error instanceof ProgramError && error.failure === 'wall' && seen.size > 0;
+        if (!ranLong) throw error;
+      });
+      lines.end();
+      return { video: seen.has('video'), audio: seen.has('audio') };
+    },
+  };
+}
+
+function intervalOf(fromS: number | undefined, most: number | undefined): string {
+  return `${fromS === undefined ? '' : fromS.toFixed(3)}%${most === undefined ? '' : `+#${most}`}`;
+}
+
+function packetOf(line: string): ProbedPacket {
+  const value = (key: string) => seconds(new RegExp(`(?:^|\\|)${key}_time=([^|]*)`).exec(line)?.[1]);
+  return { pts: value('pts'), dts: value('dts'), duration: value('duration') };
+}
+
+/** A time as ffprobe writes it, or null for `N/A` and nothing. */
+export function seconds(text: string | undefined): number | null {
+  const value = text === undefined ? Number.NaN : Number.parseFloat(text);
+  return Number.isFinite(value) ? value : null;
+}
+
+function lineReader(onLine: (line: string) => void) {
+  let rest = '';
+  return {
+    take(piece: Buffer) {
+      const lines = (rest + piece.toString('latin1')).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) onLine(line);
+    },
+    end: () => onLine(rest),
+  };
+}

@@ -1,0 +1,72 @@
+import type { AvContainer } from '../../formats-av.ts';
+import type { Bytes } from '../bytes.ts';
+import { readMovie } from './movie-boxes.ts';
+
+/** What a container's outermost structure tells. */
+export interface Wholeness {
+  /** The end of the file is missing. */
+  readonly endsEarly: boolean;
+  readonly encrypted: boolean;
+}
+
+const open = { encrypted: false };
+
+/** @throws MediaRejectedError for a file whose missing part is what players need to begin */
+export function checkWholeness(container: AvContainer, bytes: Bytes): Wholeness {
+  switch (container) {
+    case 'mp4':
+    case 'mov':
+      return readMovie(bytes);
+    case 'avi':
+    case 'wav':
+      return { ...open, endsEarly: riffEndsEarly(bytes) };
+    case 'webm':
+    case 'matroska':
+      return { ...open, endsEarly: segmentEndsEarly(bytes) };
+    case 'ogg':
+      return { ...open, endsEarly: oggEndsEarly(bytes) };
+    default:
+      return { ...open, endsEarly: false };
+  }
+}
+
+/** A RIFF file says its size in its head; 0 and all ones are what is written by programs that do not know it yet. */
+function riffEndsEarly(bytes: Bytes): boolean {
+  const size = bytes.u32le(4);
+  return size !== 0 && size !== 0xffffffff && size + 8 > bytes.size + 1;
+}
+
+/** RFC 8794 and 9559: after the EBML header comes a Segment, whose size is that of the rest, or unknown. */
+function segmentEndsEarly(bytes: Bytes): boolean {
+  const header = element(bytes, 0);
+  const segment = header?.end == null ? null : element(bytes, header.end);
+  return segment?.end != null && segment.end > bytes.size;
+}
+
+/** An EBML element: where it ends, null where it does not say. */
+function element(bytes: Bytes, offset: number): { end: number | null } | null {
+  const idLength = lengthOf(bytes.peek(offset, 1)[0] ?? 0);
+  const sizeAt = offset + idLength;
+  const sizeLength = lengthOf(bytes.peek(sizeAt, 1)[0] ?? 0);
+  const coded = bytes.peek(sizeAt, sizeLength);
+  if (idLength > 4 || sizeLength > 8 || coded.length < sizeLength) return null;
+  let size = (coded[0] ?? 0) & (0xff >> sizeLength);
+  let unknown = size === 0xff >> sizeLength;
+  for (const byte of coded.subarray(1)) {
+    size = size * 256 + byte;
+    unknown &&= byte === 0xff;
+  }
+  return { end: unknown ? null : sizeAt + sizeLength + size };
+}
+
+/** Bytes of a variable-length number, by the zeros that its first byte begins with. */
+function lengthOf(first: number): number {
+  return first === 0 ? 9 : Math.clz32(first) - 23;
+}
+
+/** RFC 3533: the last page of a stream is flagged; a page has at most 65,307 bytes. */
+function oggEndsEarly(bytes: Bytes): boolean {
+  const tail = bytes.peek(Math.max(0, bytes.size - 65_536), 65_536);
+  const last = tail.lastIndexOf('OggS', undefined, 'latin1');
+  return last < 0 || ((tail[last + 5] ?? 0) & 4) === 0;
+}

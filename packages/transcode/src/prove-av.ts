@@ -1,0 +1,92 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sourceOptions } from './ffmpeg/input.ts';
+import type { Programs } from './ffmpeg/programs.ts';
+import { runProgram } from './ffmpeg/run.ts';
+import type { Format } from './formats.ts';
+import type { Tracks } from './identified.ts';
+import type { EngineLimits } from './limits.ts';
+
+/** A decoded picture, 8 bits a channel, rows without padding. */
+export interface DecodedPicture {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+  readonly channels: number;
+}
+
+const sampleRate = 8_000;
+const toneHz = 1_000;
+/** Of the samples' energy, what must lie at the tone; noise and silence have next to nothing there. */
+const toneShare = 0.8;
+/** Of full scale, squared: far above silence, far below the samples' own level. */
+const audibleEnergy = 1e-4;
+
+/** Decodes a sample's first frame and its sound; the picture is given back for its colours, the sound must be the tone. */
+export async function decodeSample(
+  path: string,
+  tracks: Tracks,
+  format: Format,
+  { programs, limits }: { programs: Programs; limits: EngineLimits },
+): Promise<DecodedPicture | null> {
+  const cwd = await mkdtemp(join(tmpdir(), 'mds-prove-'));
+  const { video } = tracks;
+  const [sound] = tracks.audio;
+  // One run for both: the picture by the pipe, the sound by a file.
+  const picture = video && [
+    '-map',
+    `0:${video.index}`,
+    '-frames',
+    '1',
+    '-pix_fmt',
+    'rgb24',
+    '-f',
+    'rawvideo',
+    'pipe:1',
+  ];
+  const tone = sound && ['-map', `0:${sound.index}`, '-ac', '1', '-ar', String(sampleRate), '-f', 'f32le', 'tone'];
+  const wallMs = limits.identifyTimeoutMs;
+  try {
+    const argv = [
+      '-nostdin',
+      '-hide_banner',
+      '-loglevel',
+      'error',
+      ...sourceOptions({ format: format.id }),
+      '-i',
+      path,
+    ];
+    const { stdout } = await runProgram(programs.ffmpeg, [...argv, ...(picture ?? []), ...(tone ?? [])], {
+      step: 'prove',
+      cwd,
+      limits: { wallMs, cpuMs: wallMs, memoryBytes: limits.maxMemoryBytes, stallMs: wallMs },
+      hide: { [path]: 'the sample' },
+    });
+    if (tone) holdTone(await readFile(join(cwd, 'tone')));
+    if (video === null) return null;
+    const { codedWidth: width, codedHeight: height } = video;
+    if (stdout.length !== width * height * 3) throw new Error('The sample decodes to a picture of another size.');
+    return { data: stdout, width, height, channels: 3 };
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+/** Throws unless what is heard is the samples' tone. */
+export function holdTone(pcm: Buffer): void {
+  const count = Math.floor(pcm.length / 4);
+  let energy = 0;
+  let sine = 0;
+  let cosine = 0;
+  for (let index = 0; index < count; index++) {
+    const value = pcm.readFloatLE(index * 4);
+    const angle = (2 * Math.PI * toneHz * index) / sampleRate;
+    energy += value * value;
+    sine += value * Math.sin(angle);
+    cosine += value * Math.cos(angle);
+  }
+  if (count === 0 || energy / count < audibleEnergy) throw new Error('The sample decodes to silence.');
+  const share = (2 * (sine * sine + cosine * cosine)) / (count * energy);
+  if (share < toneShare) throw new Error('The sample decodes to something else than its tone.');
+}

@@ -1,0 +1,90 @@
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { playedAudio } from '../../plan.ts';
+import type { ReadyRendition, RenderedFile } from '../result.ts';
+import { type Packaged, packageTrack } from './hls-package.ts';
+import { type AudioPlaylist, masterPlaylist, mediaPlaylist, type VideoPlaylist } from './hls-playlist.ts';
+import { readBackPlaylist } from './hls-read-back.ts';
+import { audioStarts, startsAtFrames } from './keyframes.ts';
+import type { PlannedHls } from './ladder.ts';
+import { type Mp4Track, timeAt } from './mp4-track.ts';
+import type { StepContext } from './step.ts';
+import type { Streams } from './streams.ts';
+
+const playlistType = 'application/vnd.apple.mpegurl';
+
+/** Cuts the streams into segments and writes the playlists: `master.m3u8`, one a rung, and one for the audio. */
+export async function makeHls(context: StepContext, planned: PlannedHls, streams: Streams): Promise<ReadyRendition> {
+  const { scratch, outDir, source } = context;
+  const { name, extension, revision, preset } = planned;
+  const { frameRate } = streams;
+  const framesPerSecond = frameRate ? frameRate.num / frameRate.den : 1;
+  const folder = join(scratch, name);
+  await mkdir(folder);
+  const packaged: Array<Packaged & { track: Mp4Track }> = [];
+  const rungs: VideoPlaylist[] = [];
+  let startTimes: readonly number[] = [0];
+  const tracks = streams.videosOf(planned);
+  for (const [index, track] of tracks.entries()) {
+    const rung = planned.video.rungs[index];
+    if (rung === undefined) throw new RangeError('There are more streams than rungs.');
+    const starts = startsAtFrames(track, streams.starts, framesPerSecond);
+    startTimes = starts.map((start) => timeAt(track, start));
+    const result = await packageTrack(track, starts, folder, rung.name);
+    packaged.push({ ...result, track });
+    rungs.push({ ...result.playlist, width: track.width, height: track.height, framesPerSecond });
+  }
+  let audio: AudioPlaylist | null = null;
+  const sound = streams.audioOf(planned);
+  if (sound) {
+    const starts = audioStarts(sound, startTimes, preset.segment_seconds);
+    const result = await packageTrack(sound, starts, folder, 'audio');
+    packaged.push({ ...result, track: sound });
+    const language = languageTag(playedAudio(source.tracks.audio)?.language ?? null);
+    audio = { ...result.playlist, channels: sound.channels, language, label: labelOf(language) };
+  }
+  const playlists: RenderedFile[] = [];
+  const put = async (file: string, text: string) => {
+    const path = join(folder, file);
+    await writeFile(path, text);
+    playlists.push({ name: file, path, contentType: playlistType, bytes: Buffer.byteLength(text) });
+  };
+  await put(`master.${extension}`, masterPlaylist(rungs, audio, `${name}.${revision}`));
+  for (const { playlist, track } of packaged) {
+    const file = `${playlist.name}.${extension}`;
+    await put(file, mediaPlaylist(playlist));
+    await readBackPlaylist(context, join(folder, file), playlist, track);
+  }
+
+  const place = join(outDir, name);
+  await rm(place, { recursive: true, force: true });
+  await rename(folder, place);
+  const files = [...playlists, ...packaged.flatMap((each) => each.files)].map((file) => ({
+    ...file,
+    path: join(place, file.name),
+  }));
+  const [largest] = rungs;
+  const seconds = Math.max(...packaged.map(({ playlist }) => playlist.segments.reduce((sum, s) => sum + s.seconds, 0)));
+  return {
+    ...{ name, extension, revision, state: 'ready' },
+    path: join(place, `master.${extension}`),
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    ...{ width: largest?.width ?? 0, height: largest?.height ?? 0 },
+    frames: Math.max(1, ...tracks.map(({ samples }) => samples.count)),
+    durationMs: Math.round(seconds * 1_000),
+    files,
+    notes: streams.notesOf(planned),
+  };
+}
+
+/** `eng` and `ger` as BCP 47 has them (RFC 5646: the shortest code there is); null for `und` and what is no language. */
+export function languageTag(iso639: string | null): string | null {
+  if (iso639 === null || !/^[a-z]{2,3}$/.test(iso639) || ['und', 'mis', 'mul', 'zxx'].includes(iso639)) return null;
+  return new Intl.Locale(iso639).language;
+}
+
+/** What the player shows where one can choose. */
+function labelOf(language: string | null): string {
+  const name = language && new Intl.DisplayNames('en', { type: 'language' }).of(language);
+  return (name ?? 'Audio').replaceAll(/["\r\n]/g, '');
+}

@@ -1,0 +1,46 @@
+import { frameChannels, stillArgs } from '../../ffmpeg/argv/frames.ts';
+import type { RawPixels } from '../../heic.ts';
+import { fitInside, type PlannedPicture, type Size } from '../../plan.ts';
+import { baseBox, renderPictures } from '../pictures.ts';
+import { type PosterFrame, videoTrack } from './poster-frame.ts';
+import type { Step, StepContext } from './step.ts';
+
+/** Pictures of a video: one frame that stands for it, through the encoders that pictures of images go through. */
+export function posterStep(
+  wanted: readonly PlannedPicture[],
+  weight: number,
+  posterFrame: (context: StepContext) => Promise<PosterFrame>,
+): Step {
+  return {
+    name: 'poster',
+    renditions: wanted,
+    weight,
+    async run(context) {
+      const { source, outDir, signal } = context;
+      const frame = await posterFrame(context);
+      context.progress(0.4);
+      const decodeAt = (size: Size) => decodeFrame(context, frame, size);
+      const base = await decodeAt(fitInside(source, baseBox));
+      context.progress(0.6);
+      const thumbhash = await renderPictures({
+        ...{ wanted, base, decodeAt, outDir },
+        moving: null,
+        notes: [`The frame at ${(frame.timeMs / 1_000).toFixed(1)} s.`],
+        clock: (_stage, work) => work,
+        finish: (planned, rendition) => context.finish(planned, rendition),
+      });
+      signal?.throwIfAborted();
+      if (thumbhash !== null) context.represent(thumbhash);
+    },
+  };
+}
+
+async function decodeFrame(context: StepContext, frame: PosterFrame, size: Size): Promise<RawPixels> {
+  const channels = frameChannels(videoTrack(context));
+  const bytes = size.width * size.height * channels;
+  const data = await context.ffmpeg(stillArgs(context.path, context.source, size, frame.position), {
+    maxOutputBytes: bytes,
+  });
+  if (data.length !== bytes) throw new Error('the frame could not be decoded a second time');
+  return { data, ...size, channels };
+}

@@ -1,0 +1,14 @@
+import type { IdentifiedFile, Tracks } from '../../identified.ts';
+import type { PlannedRendition } from '../../plan.ts';
+import { audioSteps } from './audio.ts';
+import { frameSteps } from './frames.ts';
+import type { Step } from './step.ts';
+import { videoSteps } from './video.ts';
+
+/** What has to be done for these renditions, quickest first: a poster is there long before the ladder. */
+export function stepsOf(
+  source: IdentifiedFile & { readonly tracks: Tracks },
+  wanted: readonly PlannedRendition[],
+): Step[] {
+  return [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted)];
+}

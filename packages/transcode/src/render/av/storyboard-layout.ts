@@ -1,0 +1,48 @@
+import type { PlannedRendition } from '../../plan.ts';
+import type { StoryboardPreset } from '../../presets/video.ts';
+
+/** Where each stretch of a video has its tile. Follows from the plan and the duration alone: index and sprite agree unseen. */
+export interface StoryboardLayout {
+  readonly tiles: number;
+  readonly columns: number;
+  readonly rows: number;
+  /** Of one tile, in pixels. */
+  readonly width: number;
+  readonly height: number;
+  readonly durationMs: number;
+}
+
+/** Closer together than this, tiles tell nobody more. */
+const leastApartMs = 1_000;
+
+export function storyboardLayout(
+  { width, height, preset }: Pick<PlannedRendition, 'width' | 'height'> & { readonly preset: StoryboardPreset },
+  durationMs: number | null,
+): StoryboardLayout {
+  const known = Math.max(1, durationMs ?? 0);
+  const tiles = Math.min(preset.max_tiles, Math.max(1, Math.floor(known / leastApartMs)));
+  const columns = Math.min(preset.columns, tiles);
+  return { tiles, columns, rows: Math.ceil(tiles / columns), width, height, durationMs: known };
+}
+
+/**
+ * The index as WebVTT: one cue a tile, without gaps from 0 to the end, each naming a rectangle of the sprite as a spatial
+ * media fragment (W3C Media Fragments 1.0, 4.2.2).
+ */
+export function storyboardIndex(
+  { tiles, columns, width, height, durationMs }: StoryboardLayout,
+  sprite: string,
+): string {
+  const cues = Array.from({ length: tiles }, (_, tile) => {
+    const [from, to] = [tile, tile + 1].map((n) => timestamp(Math.round((n * durationMs) / tiles)));
+    const [x, y] = [(tile % columns) * width, Math.floor(tile / columns) * height];
+    return `${from} --> ${to}\n${sprite}#xywh=${x},${y},${width},${height}\n`;
+  });
+  return `WEBVTT\n\n${cues.join('\n')}`;
+}
+
+/** A WebVTT timestamp: `HH:MM:SS.mmm`, more hours than 99 with as many digits as they take. */
+export function timestamp(ms: number): string {
+  const pad = (value: number, digits = 2) => String(Math.floor(value)).padStart(digits, '0');
+  return `${pad(ms / 3_600_000)}:${pad((ms / 60_000) % 60)}:${pad((ms / 1_000) % 60)}.${pad(ms % 1_000, 3)}`;
+}

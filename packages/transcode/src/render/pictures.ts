@@ -1,0 +1,136 @@
+import { join } from 'node:path';
+import type { Sharp } from 'sharp';
+import { rgbaToThumbHash } from 'thumbhash';
+import type { RawPixels } from '../heic.ts';
+import { fitInside, type PlannedPicture, type Size } from '../plan.ts';
+import { presetRevision } from '../presets/presets.ts';
+import { fromRaw, toRaw } from './decode.ts';
+import { encodeWith } from './encode.ts';
+import { copyWhole, readyFile, writeWhole } from './output-file.ts';
+import type { FailedRendition, ReadyRendition } from './result.ts';
+
+/**
+ * Whatever is not larger is derived from the source at this size. A constant, not the largest of what is due: else the
+ * bytes under a revision would depend on what else is made in the same run.
+ */
+export const baseBox = { width: 2048, height: 2048 };
+
+/** Pictures to make of one still, which an image is or a frame of a video. */
+export interface PictureJob {
+  readonly wanted: readonly PlannedPicture[];
+  /** The still, upright, within {@link baseBox}: 8-bit sRGB or grey, with alpha where the source has it. */
+  readonly base: RawPixels;
+  /** The same anew, for what is larger than the base. */
+  decodeAt(size: Size): Promise<RawPixels>;
+  /** All frames at the size of a WebP, for a source that moves; null for a still. */
+  readonly moving: ((planned: PlannedPicture) => Sharp) | null;
+  readonly outDir: string;
+  /** Wraps each piece of work, by its name, to tell how long it took. */
+  clock<T>(stage: string, work: Promise<T>): Promise<T>;
+  /** Sentences that go with every one. */
+  readonly notes?: readonly string[];
+  finish(planned: PlannedPicture, rendition: ReadyRendition | FailedRendition): void;
+}
+
+/** Renditions with the same bytes: the same encoder settings at the same size. The first is encoded, the others copied. */
+interface Batch {
+  members: PlannedPicture[];
+  lead: PlannedPicture;
+}
+
+/**
+ * Makes pictures into `outDir` as `name.extension`: every size is derived from the base, encoders run side by side, and each
+ * rendition is told of as soon as it is done. One that fails is reported as failed, and does not throw.
+ * @returns ThumbHash of the base as base64; null where none could be made
+ */
+export async function renderPictures(job: PictureJob): Promise<string | null> {
+  const { base, moving, clock } = job;
+  const sizes = sizesFrom(base, (size) => job.decodeAt(size));
+  const encoded = batchesOf(job.wanted).map((batch) =>
+    clock(
+      `${batch.lead.name}.${batch.lead.extension}`,
+      renderBatch(batch, job, async (temporary) => {
+        const { lead } = batch;
+        const moves = moving !== null && lead.preset.container === 'webp';
+        const picture = moves ? moving(lead) : fromRaw(await sizes(lead));
+        await encodeWith(picture, lead.preset).toFile(temporary);
+      }),
+    ),
+  );
+  const thumbhash = clock('thumbhash', thumbhashOf(sizes, base)).catch(() => null);
+  await Promise.all(encoded);
+  return thumbhash;
+}
+
+function batchesOf(wanted: readonly PlannedPicture[]): Batch[] {
+  const batches = new Map<string, Batch>();
+  for (const rendition of wanted) {
+    const { preset, width, height } = rendition;
+    // The revision says what the encoder is told; the box does not matter any more once the size is known.
+    const key = `${presetRevision({ ...preset, width: null, height: null })} ${width}x${height}`;
+    const batch = batches.get(key);
+    if (batch) batch.members.push(rendition);
+    else batches.set(key, { members: [rendition], lead: rendition });
+  }
+  // What takes longest first: large before small, the slow AVIF encoder before its equals in size.
+  const slowness = ({ preset }: PlannedPicture) => (preset.container === 'avif' ? 1 : 0);
+  return [...batches.values()].sort(
+    ({ lead: a }, { lead: b }) => b.width * b.height - a.width * a.height || slowness(b) - slowness(a),
+  );
+}
+
+type Sizes = (size: Size) => Promise<RawPixels>;
+
+/** Pixels at any size: the base's or derived from it, or decoded anew where larger; each made once. */
+function sizesFrom(base: RawPixels, decodeAt: (size: Size) => Promise<RawPixels>): Sizes {
+  const made = new Map<string, Promise<RawPixels>>();
+  return (size) => {
+    if (size.width === base.width && size.height === base.height) return Promise.resolve(base);
+    const key = `${size.width}x${size.height}`;
+    const known = made.get(key);
+    if (known !== undefined) return known;
+    const larger = size.width > base.width || size.height > base.height;
+    const pixels = larger ? decodeAt(size) : toRaw(fromRaw(base), size);
+    made.set(key, pixels);
+    return pixels;
+  };
+}
+
+async function renderBatch(
+  { members, lead }: Batch,
+  { outDir, finish, notes = [] }: PictureJob,
+  write: (temporary: string) => Promise<unknown>,
+): Promise<void> {
+  const placeOf = ({ name, extension }: PlannedPicture) => join(outDir, `${name}.${extension}`);
+  try {
+    const place = placeOf(lead);
+    const facts = await writeWhole(place, lead, write);
+    // Copied before anybody is told of it: who is told may take the file away.
+    for (const member of members) if (member !== lead) await copyWhole(place, placeOf(member));
+    for (const member of members) finish(member, readyFile(member, placeOf(member), facts, notes));
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.replaceAll(outDir, '').split('\n')[0] ?? '') : String(error);
+    for (const member of members) {
+      const { name, extension, revision } = member;
+      finish(member, {
+        name,
+        extension,
+        revision,
+        state: 'failed',
+        code: 'output_failed',
+        reason: `${name}.${extension} could not be made: ${reason}`,
+      });
+    }
+  }
+}
+
+/** ThumbHash takes pictures of at most 100 x 100. */
+async function thumbhashOf(sizes: Sizes, base: RawPixels): Promise<string> {
+  const small = await sizes(fitInside(base, { width: 100, height: 100 }));
+  const { data, info } = await fromRaw(small)
+    .toColourspace('srgb')
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  return Buffer.from(rgbaToThumbHash(info.width, info.height, data)).toString('base64');
+}

@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findPrograms, type Programs } from '../src/ffmpeg/programs.ts';
+
+/** The programs that a test run is meant for: those of FFMPEG_PATH and FFPROBE_PATH, else what the engine would choose. */
+export function programsForTests(): Promise<Programs> {
+  const { FFMPEG_PATH: ffmpeg, FFPROBE_PATH: ffprobe } = process.env;
+  return findPrograms({ ffmpeg, ffprobe });
+}
+
+/** Makes clips in a folder, each once. */
+export function clipMaker({ ffmpeg }: Programs, folder: string) {
+  return (name: string, ...argv: readonly string[]): string => {
+    const path = join(folder, name);
+    if (!existsSync(path)) execFileSync(ffmpeg.path, ['-v', 'error', '-y', ...argv, path]);
+    return path;
+  };
+}
+
+/** Options for a moving test picture, and one for a tone. */
+export const picture = (size: string, seconds: number, rate: number | string = 25): string[] => [
+  ...['-f', 'lavfi', '-i', `testsrc2=size=${size}:rate=${rate}:duration=${seconds}`],
+];
+export const tone = (seconds: number, rate = 48_000): string[] => [
+  ...['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${rate}:duration=${seconds}`],
+];
+export const fastVideo = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
