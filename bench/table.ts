@@ -7,11 +7,15 @@ export function toText({ title, head, rows }: Table): string {
   return [title, line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n');
 }
 
-/** The table as Markdown. */
+/** The table as Markdown, its columns aligned as the formatter wants them. */
 export function toMarkdown({ title, head, rows }: Table): string {
-  const line = (row: readonly string[]) => `| ${row.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  const rule = head.map((_, column) => (column === 0 ? '---' : '---:'));
-  return [`**${title}**`, '', line(head), line(rule), ...rows.map(line)].join('\n');
+  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) =>
+    `| ${row.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join(' | ')} |`;
+  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  const [first = '', ...others] = cells.map(line);
+  return [`**${title}**`, '', first, line(rule), ...others].join('\n');
 }
 
 function pad(cell: string, width: number, column: number): string {
