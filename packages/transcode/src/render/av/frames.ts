@@ -1,11 +1,11 @@
 import type { IdentifiedFile, Tracks } from '../../identified.ts';
 import { isPicture, type PlannedRendition } from '../../plan.ts';
-import { withMappableSource } from './frames-tone.ts';
 import { posterStep } from './poster.ts';
 import { findPosterFrame, type PosterFrame } from './poster-frame.ts';
 import { isPreview, previewStep } from './preview.ts';
 import type { Step, StepContext } from './step.ts';
 import { isStoryboard, storyboardStep } from './storyboard.ts';
+import { withMappableSource } from './tone-mapping.ts';
 
 /** Steps for presets of the types `picture`, `preview` and `storyboard`. */
 export function frameSteps(

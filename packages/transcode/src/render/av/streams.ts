@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { RenderError } from '../../errors.ts';
-import { copyArgv, ladderArgv, type Picture, toneMappingFilters } from '../../ffmpeg/argv/ladder.ts';
+import { copyArgv, ladderArgv, type Picture } from '../../ffmpeg/argv/ladder.ts';
 import { sourceInput } from '../../ffmpeg/argv/source-input.ts';
 import { inputOptions } from '../../ffmpeg/input.ts';
 import { ProgramError } from '../../ffmpeg/run.ts';
@@ -21,6 +21,7 @@ import {
 import { BoxError } from './mp4-boxes.ts';
 import { type Mp4Track, readMp4Track, timeAt } from './mp4-track.ts';
 import type { StepContext } from './step.ts';
+import { canToneMap } from './tone-mapping.ts';
 
 /** What the renditions of a source are put together from: each stream is encoded, or copied, once. */
 export interface Streams {
@@ -224,15 +225,4 @@ async function pictureOf(context: StepContext, video: VideoTrack, frameRate: Rat
     matrix: highDefinition || /^bt(709|2020)/.test(source.colorSpace) || video.hdr !== null ? 'bt709' : 'smpte170m',
     frameRate,
   };
-}
-
-/** An ffmpeg that was built without zimg has no such filter; the picture then comes out flat, which is better than not at all. */
-async function canToneMap(context: StepContext): Promise<boolean> {
-  const listed = (await context.ffmpeg(['-filters'])).toString('utf8').split('\n');
-  const names = new Set(listed.map((line) => line.trim().split(/\s+/)[1]));
-  if (toneMappingFilters.every((name) => names.has(name))) return true;
-  context.warn(
-    'The source has high dynamic range, which this ffmpeg cannot map to what any screen shows: colours look flat.',
-  );
-  return false;
 }
