@@ -1,21 +1,9 @@
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { programOnPath } from '@mds/transcode';
 import { test } from 'vitest';
 
-/** Where a program of the system is; null where this machine has none of these names. */
+/** Where the first of these programs of the system is; null where this machine has none of them. */
 export function findSystemProgram(...names: string[]): string | null {
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    for (const name of names) {
-      const path = join(folder, name);
-      try {
-        accessSync(path, constants.X_OK);
-        return path;
-      } catch {
-        // Not in this folder.
-      }
-    }
-  }
-  return null;
+  return names.map(programOnPath).find((path) => path !== null) ?? null;
 }
 
 type RunTest = (title: string, run: () => Promise<void>) => void;

@@ -1,6 +1,6 @@
 export { createEngine, type Engine, type EngineOptions, type RenderJob } from './engine.ts';
 export { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from './errors.ts';
-export { findPrograms, type Program, type Programs, ProgramsMissingError } from './ffmpeg/programs.ts';
+export { findPrograms, type Program, type Programs, ProgramsMissingError, programOnPath } from './ffmpeg/programs.ts';
 export { type Format, formats } from './formats.ts';
 export { type AudioTrack, type IdentifiedFile, parseIdentified, type Tracks, type VideoTrack } from './identified.ts';
 export type { ChildExit, IsolateStats } from './isolate.ts';

@@ -327,7 +327,10 @@ function tsxUrl(): string {
   return pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
 }
 
-/** Nothing of ours reaches the decoders but what a process needs to run: no tokens, no database address, no keys. */
+/**
+ * Nothing of ours reaches the decoders but what a process needs to run: no tokens, no database address, no keys. The
+ * environment is read here to be handed on, not to be heeded: no setting is taken from it.
+ */
 function childEnvironment(home: string): NodeJS.ProcessEnv {
   const kept = ['PATH', 'TMPDIR', 'LANG', 'LC_ALL', 'FONTCONFIG_FILE', 'FONTCONFIG_PATH', 'SystemRoot'];
   return {

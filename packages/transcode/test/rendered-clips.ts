@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findPrograms, type Programs } from '../src/ffmpeg/programs.ts';
+import type { Programs } from '../src/ffmpeg/programs.ts';
 import type { IdentifiedFile } from '../src/identified.ts';
 import { defaultLimits } from '../src/limits.ts';
 import { type PlannedRendition, planRenditions } from '../src/plan.ts';
@@ -10,11 +10,10 @@ import { type AvRenderOptions, renderAv } from '../src/render/av/render-av.ts';
 import type { ReadyRendition, RenderResult } from '../src/render/result.ts';
 import { identifyForTests, plainEnvironment } from './identify-for-tests.ts';
 import { scratch } from './scratch.ts';
+import { programsForTests } from './video-clips.ts';
 
-/** The programs that these tests run: those of FFMPEG_PATH and FFPROBE_PATH, else those that the engine would find. */
-export const programs: Programs = await findPrograms({
-  ...{ ffmpeg: process.env['FFMPEG_PATH'], ffprobe: process.env['FFPROBE_PATH'] },
-});
+/** The programs that these tests run. */
+export const programs: Programs = await programsForTests();
 
 /** Runs ffmpeg and gives standard output. */
 export function ffmpeg(...argv: string[]): Buffer {

@@ -59,7 +59,7 @@ async function findProgram(name: Name, configured: string | undefined): Promise<
     return found;
   }
   const tried: string[] = [];
-  const system = onPath(name);
+  const system = programOnPath(name);
   if (system === null) tried.push('none is on PATH');
   else {
     const found = await probe(system, 'system');
@@ -97,7 +97,11 @@ async function probe(path: string, origin: Program['origin'], anyVersion = false
   return { path, version, origin };
 }
 
-function onPath(name: string): string | null {
+/**
+ * Where the system has a program of this name; null where it is not on PATH. PATH is no setting of this service, so it is read
+ * here and not in a configuration.
+ */
+export function programOnPath(name: string): string | null {
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
     if (folder === '') continue;
     const path = join(folder, name);
