@@ -20,6 +20,13 @@ type Transaction = Parameters<Parameters<SqliteDatabase['transaction']>[0]>[0];
 /** Immediate: a transaction that will write takes the lock at once, so that it never fails half-way for being late. */
 const WRITE = { behavior: 'immediate' } as const;
 export const DEFAULT_PRIORITY = 100;
+/** Joins a file to the rendition that it is of. */
+const renditionOfFile = and(
+  eq(mediaRenditions.mediaId, renditionFiles.mediaId),
+  eq(mediaRenditions.name, renditionFiles.name),
+  eq(mediaRenditions.extension, renditionFiles.extension),
+  eq(mediaRenditions.revision, renditionFiles.revision),
+);
 
 /** {@link MediaRepository} over SQLite. @param parts.now the wall clock, milliseconds since the epoch */
 export function createMediaRepository(
@@ -200,15 +207,7 @@ export function createMediaRepository(
         const ofFiles = tx
           .select({ key: mediaRenditions.objectKey })
           .from(renditionFiles)
-          .innerJoin(
-            mediaRenditions,
-            and(
-              eq(mediaRenditions.mediaId, renditionFiles.mediaId),
-              eq(mediaRenditions.name, renditionFiles.name),
-              eq(mediaRenditions.extension, renditionFiles.extension),
-              eq(mediaRenditions.revision, renditionFiles.revision),
-            ),
-          )
+          .innerJoin(mediaRenditions, renditionOfFile)
           .where(inArray(renditionFiles.objectKey, objectKeys))
           .all()
           .flatMap(({ key }) => (key === null ? [] : [key]));
@@ -373,15 +372,7 @@ export function createMediaRepository(
       const found = db
         .select({ file: renditionFiles, updatedAtMs: mediaRenditions.updatedAtMs })
         .from(renditionFiles)
-        .innerJoin(
-          mediaRenditions,
-          and(
-            eq(mediaRenditions.mediaId, renditionFiles.mediaId),
-            eq(mediaRenditions.name, renditionFiles.name),
-            eq(mediaRenditions.extension, renditionFiles.extension),
-            eq(mediaRenditions.revision, renditionFiles.revision),
-          ),
-        )
+        .innerJoin(mediaRenditions, renditionOfFile)
         .where(
           and(
             eq(renditionFiles.mediaId, mediaId),
