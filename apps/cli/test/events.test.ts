@@ -72,6 +72,7 @@ it('on a terminal lines them up, and says when the connection was lost', async (
 
 it('shows an event that it does not know, harmless whatever is in it', async () => {
   await using service = await startService();
+  // The cast is the point: a type that no contract has, of a service newer than this program or not one at all.
   const evil = { ...kept(3), type: 'media.\x1b[2Jlevitated', data: { x: '\u202e\x9b' } } as unknown as Event;
   service.hasEvents = true;
   const running = mdsHere(['events'], { terminal: 80, env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });

@@ -7,17 +7,24 @@ import { type Client, createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
 import { png } from './pictures.ts';
-import { spawnService } from './service-process.ts';
+import { type ServiceProcess, spawnService } from './service-process.ts';
 
 /** `MDS_TEST_KILLS=100 npm test -- apps/server/test/kill.test.ts` for the long version. */
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_120);
 
 let dataDir: string;
+let running: ServiceProcess | undefined;
+const start = async () => {
+  running = await spawnService({ dataDir });
+  return running;
+};
 beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'mds-kill-'));
 });
 afterEach(async () => {
+  // A test that failed half-way has not ended its service.
+  if (running && running.child.exitCode === null && running.child.signalCode === null) await running.end('SIGKILL');
   await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 });
 
@@ -31,7 +38,7 @@ it(
     let seed = 0;
 
     for (let round = 0; round < KILLS; round++) {
-      const service = await spawnService({ dataDir });
+      const service = await start();
       const client = createClient({ baseUrl: service.url, token: service.token, maxRetries: 0 });
       const killed = new AbortController();
       const load = [
@@ -66,7 +73,7 @@ it(
       await Promise.all(load);
     }
 
-    const service = await spawnService({ dataDir });
+    const service = await start();
     const client = createClient({ baseUrl: service.url, token: service.token });
     const found = await becomeReady(client, [...acknowledged.values()]);
     for (const [sha256, id] of acknowledged) {
