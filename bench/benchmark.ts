@@ -27,7 +27,8 @@ export interface Outcome<Names extends string = string> {
 /** What a benchmark cannot run without, and what to do where it is missing. */
 export type Need =
   | { readonly program: string; readonly hint: string }
-  | { readonly file: string; readonly hint: string };
+  | { readonly file: string; readonly hint: string }
+  | { readonly platform: NodeJS.Platform; readonly hint: string };
 
 export interface RunContext {
   /** Alternating rounds, at least 5. */

@@ -9,7 +9,15 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** A sentence for each need that this machine does not meet. */
 export function missing(needs: readonly Need[]): string[] {
-  return needs
-    .filter((need) => ('program' in need ? programOnPath(need.program) === null : !existsSync(join(root, need.file))))
-    .map((need) => `${'program' in need ? need.program : need.file} is missing: ${need.hint}`);
+  return needs.filter((need) => !isMet(need)).map((need) => `${nameOf(need)} is missing: ${need.hint}`);
+}
+
+function isMet(need: Need): boolean {
+  if ('program' in need) return programOnPath(need.program) !== null;
+  return 'file' in need ? existsSync(join(root, need.file)) : process.platform === need.platform;
+}
+
+function nameOf(need: Need): string {
+  if ('program' in need) return need.program;
+  return 'file' in need ? need.file : need.platform;
 }

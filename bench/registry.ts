@@ -1,8 +1,13 @@
 import type { Benchmark } from './benchmark.ts';
 import api from './benchmarks/api.ts';
+import apiScale from './benchmarks/api-scale.ts';
+import deliveryLarge from './benchmarks/delivery-large.ts';
+import deliveryMiss from './benchmarks/delivery-miss.ts';
+import deliverySmall from './benchmarks/delivery-small.ts';
 import image from './benchmarks/image.ts';
 import imageChoice from './benchmarks/image-choice.ts';
 import imageSettings from './benchmarks/image-settings.ts';
+import memory from './benchmarks/memory.ts';
 import ready from './benchmarks/ready.ts';
 import readyVideo from './benchmarks/ready-video.ts';
 import start from './benchmarks/start.ts';
@@ -17,5 +22,10 @@ export const benchmarks: readonly Benchmark[] = [
   ready,
   readyVideo,
   api,
+  apiScale,
+  deliverySmall,
+  deliveryLarge,
+  deliveryMiss,
+  memory,
   start,
 ];

@@ -43,7 +43,8 @@ export function dataDirWithMedia(rows: number, progress: (message: string) => vo
   });
 }
 
-function schemaKey(): string {
+/** Stands for all migrations: another schema, another key. */
+export function schemaKey(): string {
   const hash = createHash('sha256');
   for (const file of readdirSync(migrations)
     .filter((name) => name.endsWith('.sql'))

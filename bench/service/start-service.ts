@@ -14,6 +14,8 @@ export const builtService: Need = { file: entry, hint: 'build it with `npm run b
 /** A service in a process of its own. */
 export interface RunningService {
   readonly url: string;
+  /** Of the service itself; its worker and engine children descend from it. */
+  readonly pid: number;
   /** From the moment it was spawned to its word that it listens. */
   readonly startMs: number;
   /** The operator's token. */
@@ -21,12 +23,18 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/** Starts the built service on a free port with `dataDir`. Throws with what it said on stderr where it does not come up. */
-export async function startService(dataDir: string): Promise<RunningService> {
+/**
+ * Starts the built service on a free port with `dataDir` and, beside the defaults, these settings. Throws with what it said on
+ * stderr where it does not come up.
+ */
+export async function startService(
+  dataDir: string,
+  settings: Readonly<Record<`MDS_${string}`, string>> = {},
+): Promise<RunningService> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('MDS_') && name !== 'NODE_OPTIONS');
   const start = performance.now();
   const child = spawn(process.execPath, [join(root, entry)], {
-    env: { ...Object.fromEntries(own), MDS_DATA_DIR: dataDir, MDS_PORT: '0', MDS_LOG_LEVEL: 'warn' },
+    env: { ...Object.fromEntries(own), MDS_DATA_DIR: dataDir, MDS_PORT: '0', MDS_LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = once(child, 'exit');
@@ -39,6 +47,7 @@ export async function startService(dataDir: string): Promise<RunningService> {
     if (url === null) continue;
     return {
       url,
+      pid: child.pid ?? 0,
       startMs: performance.now() - start,
       token: async () => (await readFile(join(dataDir, 'control-token'), 'utf8')).trim(),
       async stop() {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { registerApi } from './commands/api.ts';
 import { registerAssets } from './commands/assets.ts';
+import { registerCache } from './commands/cache.ts';
 import { registerDoctor } from './commands/doctor.ts';
 import { registerEvents } from './commands/events.ts';
 import { registerFormats } from './commands/formats.ts';
@@ -33,6 +34,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerEvents,
     registerAssets,
     registerRegions,
+    registerCache,
     registerStatus,
     registerFormats,
     registerRenditions,

@@ -11,8 +11,16 @@ const EVENTS: Event[] = [
   { ...kept(6), type: 'media.created', data: { id, status: 'queued', error: null } },
   { type: 'media.progress', data: { id, progress: 0.42 } },
   { ...kept(7), type: 'rendition.ready', data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' } },
+  {
+    ...kept(7),
+    type: 'rendition.failed',
+    data: { id, name: 'mp4', extension: 'mp4', revision: '0a1b2c3d', reason: 'The program was killed.' },
+  },
   { ...kept(8), type: 'media.failed', data: { id, status: 'failed', error: failure } },
   { ...kept(9), type: 'region.status_changed', data: { code: 'fra1', status: 'partial_outage' } },
+  { ...kept(10), type: 'cache.purged', data: { media_id: id, path: null } },
+  { ...kept(11), type: 'cache.purged', data: { media_id: null, path: '/media/x/thumb.webp' } },
+  { ...kept(12), type: 'cache.purged', data: { media_id: null, path: null } },
 ];
 
 /** Runs `mds events` until the service says that it is over. */
@@ -34,8 +42,12 @@ it('prints a line for each event, progress left out', async () => {
   expect(stdout.split('\n')).toEqual([
     `6\t2026-01-31T08:15:00Z\tmedia.created\t${id}\t`,
     `7\t2026-01-31T08:15:00Z\trendition.ready\t${id}\thls.m3u8`,
+    `7\t2026-01-31T08:15:00Z\trendition.failed\t${id}\tmp4.mp4: The program was killed.`,
     `8\t2026-01-31T08:15:00Z\tmedia.failed\t${id}\tThe file is damaged. (corrupt_media)`,
     '9\t2026-01-31T08:15:00Z\tregion.status_changed\tfra1\tpartial_outage',
+    `10\t2026-01-31T08:15:00Z\tcache.purged\t${id}\t`,
+    '11\t2026-01-31T08:15:00Z\tcache.purged\t/media/x/thumb.webp\t',
+    '12\t2026-01-31T08:15:00Z\tcache.purged\teverything\t',
     '',
   ]);
 });
@@ -49,7 +61,7 @@ it('begins where --after says, and --type asks for progress too', async () => {
     '',
   ]);
   expect(service.requests).toEqual(['GET /control/v1/events?after=5', 'GET /control/v1/events']);
-  expect(service.headers()['last-event-id']).toBe('9');
+  expect(service.headers()['last-event-id']).toBe('12');
 });
 
 it('--json prints the events of the API, one a line', async () => {
@@ -66,7 +78,8 @@ it('on a terminal lines them up, and says when the connection was lost', async (
   const { stdout, stderr } = await follow(service, [], { terminal: 80 });
   const lines = plain(stdout).split('\n');
   expect(lines[0]).toBe(`    6  2026-01-31T08:15:00Z  media.created     ${id}`);
-  expect(lines[2]).toBe(`    8  2026-01-31T08:15:00Z  media.failed      ${id}  The file is damaged. (corrupt_media)`);
+  expect(lines[2]).toBe(`    7  2026-01-31T08:15:00Z  rendition.failed  ${id}  mp4.mp4: The program was killed.`);
+  expect(lines[3]).toBe(`    8  2026-01-31T08:15:00Z  media.failed      ${id}  The file is damaged. (corrupt_media)`);
   expect(plain(stderr)).toMatch(/^The connection was lost; the next attempt is in \d+ ms\.\n$/);
 });
 

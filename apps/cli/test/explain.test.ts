@@ -48,8 +48,8 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     'poster.jpg    make       720x1280',
     'hls.m3u8      make      1080x1920  High dynamic range is mapped to what every screen shows, and',
     '                                   frames come at a constant rate.',
-    '  1080p                 1080x1920  at most 6.0 Mb/s; copied where its keyframes allow',
-    '  360p                    360x640  at most 800 kb/s',
+    '  1080p                 1080x1920  At most 6.0 Mb/s; copied where its keyframes allow',
+    '  360p                    360x640  At most 800 kb/s',
     'preview.webp  skip        270x480  It lasts less than a second.',
     'Not for video: thumb.webp.',
     '',
@@ -64,7 +64,8 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     `  ladder       8.1 s  ${'━'.repeat(32)}`,
     `  storyboard   1.0 s  ${'━'.repeat(4)}${'─'.repeat(28)}`,
     '',
-    '  ladder: ffmpeg  exit code 1  8.1 s, 15.2 s CPU, 231 MB memory',
+    '  STEP    PROGRAM  ENDED         TIME     CPU  MEMORY',
+    '  ladder  ffmpeg   exit code 1  8.1 s  15.2 s  231 MB',
     `ffmpeg -hide_banner -i source.mp4 -filter_complex ${filter} -f mp4 hls/360p.mp4`,
     '  | [h264 @ 0x1] error while decoding MB 12 7',
     '  | source.mp4: Invalid data found',
@@ -93,11 +94,56 @@ it('of an attempt that went well tells no command, unless asked, and of one that
   );
   it.service.explanations.set(id, { ...explanation, attempts: [{ ...failed, outcome: 'ready' }] });
   const short = (await it.explain([], { terminal: 100 })).stdout;
-  expect(short).toContain('  ladder: ffmpeg  exit code 1  8.1 s');
+  expect(short).toContain('\n  ladder  ffmpeg   exit code 1  8.1 s');
   expect(short).not.toMatch(/\| line|^ffmpeg/m);
   const long = (await it.explain(['--all'], { terminal: 100 })).stdout;
   expect(long.match(/^ {2}\| line \d+$/gm)).toHaveLength(20);
   expect(long).toMatch(/^ffmpeg -hide_banner/m);
+});
+
+it('tells programs of one step that all went well in one line, what they took together; with --all each', async () => {
+  const explanation = failedVideo(id);
+  const [, failed] = explanation.attempts;
+  const [run] = failed?.runs ?? [];
+  if (!failed || !run) throw new Error('There should be an attempt with a program');
+  const fine = { ...run, outcome: 'ok', stderr_tail: [], ms: 100, cpu_ms: 40, max_memory_bytes: 20_000_000 };
+  const probe = { ...fine, argv: ['ffprobe', 'x'], cpu_ms: null, max_memory_bytes: null };
+  const runs = [fine, { ...fine, max_memory_bytes: 30_000_000 }, run, fine, probe, probe, { ...probe, step: 'poster' }];
+  await using it = await setUp({ ...explanation, attempts: [{ ...failed, outcome: 'ready', runs }] });
+  const { stdout } = await it.explain([], { terminal: 80 });
+  const from = stdout.indexOf('  STEP    PROGRAM');
+  expect(stdout.slice(from, stdout.indexOf('\n\n', from)).split('\n')).toEqual([
+    '  STEP    PROGRAM     ENDED          TIME     CPU   MEMORY',
+    '  ladder  ffmpeg ×2   ok           200 ms   80 ms  30.0 MB',
+    '  ladder  ffmpeg      exit code 1   8.1 s  15.2 s   231 MB',
+    '  ladder  ffmpeg      ok           100 ms   40 ms  20.0 MB',
+    '  ladder  ffprobe ×2  ok           200 ms       -        -',
+    '  poster  ffprobe     ok           100 ms       -        -',
+  ]);
+  expect((await it.explain(['--all'], { terminal: 80 })).stdout.match(/^ {2}(ladder|poster) +ff/gm)).toHaveLength(7);
+});
+
+it('a reason that two formats share is told once, a ladder of one rung in one line, and a size is not broken apart', async () => {
+  const explanation = failedVideo(id);
+  const [, poster, hls] = explanation.plan;
+  const rung = hls?.rungs[1];
+  if (!poster || !rung) throw new Error('There should be a poster and a rung');
+  const reason = 'A frame of the video that is not black, at most as large as 1280 x 720.';
+  const plan = [
+    { ...poster, reason },
+    { ...poster, extension: 'webp', reason },
+    { ...poster, name: 'mp4', extension: 'mp4', width: 360, height: 640, reason: 'At 360 x 640.', rungs: [rung] },
+  ];
+  await using it = await setUp({ ...explanation, plan });
+  const { stdout } = await it.explain([], { terminal: 75 });
+  expect(stdout.slice(stdout.indexOf('PLAN'), stdout.indexOf('\n\nATTEMPT')).split('\n')).toEqual([
+    'PLAN         DECISION    PIXELS  WHY',
+    'poster.jpg   make      720x1280  A frame of the video that is not black, at',
+    '                                 most as large as 1280 x 720.',
+    'poster.webp  make      720x1280  As for poster.jpg.',
+    'mp4.mp4      make       360x640  At 360 x 640. At most 800 kb/s.',
+  ]);
+  expect((await it.explain([], { terminal: 70 })).stdout).toMatch(/most as large as\n +1280 x 720\.$/m);
 });
 
 it('says what a medium waits for', async () => {
@@ -114,7 +160,7 @@ it.each([80, 120, 60, 40])(
     await using it = await setUp();
     const lines = plain((await it.explain([], { terminal })).stdout).split('\n');
     const table = lines.slice(lines.findIndex((line) => line.startsWith('PLAN')));
-    for (const line of table.filter((it) => !/^(ff|ATTEMPT|Every| {2}(STEP|ladder|poster|story|\||The))/.test(it))) {
+    for (const line of table.filter((it) => !/^(ff|ATTEMPT|Every| {2}(\||The))/.test(it))) {
       expect(displayWidth(line)).toBeLessThanOrEqual(terminal);
     }
     // A reason is told in full, however narrow it is.
@@ -140,6 +186,26 @@ it('elsewhere is one fact a line, its name first', async () => {
   ]) {
     expect(lines).toContain(line);
   }
+});
+
+it('elsewhere shortens long lists in commands, with their count; --all has them whole, and --json', async () => {
+  const explanation = failedVideo(id);
+  const [run] = explanation.attempts[1]?.runs ?? [];
+  if (!run) throw new Error('There should be a program');
+  const decoders = Array.from({ length: 62 }, (_, n) => `decoder_${n}`).join(',');
+  const filter = '[0:v]split=2[a][b];[a]scale=1280:720,format=yuv420p,setsar=1[v0];[b]scale=640:360,format=yuv420p[v1]';
+  run.argv = ['ffmpeg', '-codec_whitelist', decoders, '-i', 'SOURCE', '-filter_complex', filter, 'a,b.mp4'];
+  await using it = await setUp(explanation);
+  const line = (stdout: string) =>
+    stdout
+      .split('\n')
+      .find((text) => text.startsWith('run\t2\t'))
+      ?.split('\t')
+      .at(-1);
+  expect(line((await it.explain()).stdout)).toBe(
+    `ffmpeg -codec_whitelist 'decoder_0,decoder_1,… (62 in all)' -i SOURCE -filter_complex '${filter}' a,b.mp4`,
+  );
+  for (const args of [['--all'], ['--json']]) expect((await it.explain(args)).stdout).toContain(decoders);
 });
 
 it("--json is the API's own document", async () => {

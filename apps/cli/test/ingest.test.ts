@@ -1,8 +1,9 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { MediaDetail } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { change, type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { change, medium, type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
@@ -46,9 +47,9 @@ it('goes through folders, leaves out what is hidden, and goes round in no circle
   expect(names(it.service)).toEqual(['a.jpg', 'b.jpg']);
   const [first, second] = it.service.media.toReversed();
   expect(stdout.split('\n')).toEqual([
-    `${first?.id}\tcreated\tqueued\tin/a.jpg\t`,
-    '\tfailed\t\tin/notes.txt\tThe file is not of an accepted format. (unsupported_format)',
-    `${second?.id}\tcreated\tqueued\tin/sub/b.jpg\t`,
+    `${first?.id}\tcreated\tqueued\tin/a.jpg\t\t`,
+    '\tfailed\t\tin/notes.txt\tThe file is not of an accepted format. (unsupported_format)\t',
+    `${second?.id}\tcreated\tqueued\tin/sub/b.jpg\t\t`,
     '',
   ]);
   expect(stderr).toContain('3 files: 2 created, 1 failed\n');
@@ -61,7 +62,7 @@ it('says what was there already; --duplicate=allow makes another all the same', 
   await it.ingest(['in/a.jpg']);
   const again = await it.ingest(['in/a.jpg']);
   expect(again).toMatchObject({ code: 0, stderr: '1 file: 1 existing\n' });
-  expect(again.stdout).toBe(`${it.service.media[0]?.id}\texisting\tqueued\tin/a.jpg\t\n`);
+  expect(again.stdout).toBe(`${it.service.media[0]?.id}\texisting\tqueued\tin/a.jpg\t\t\n`);
   expect((await it.ingest(['in/a.jpg', '--duplicate=allow'])).stdout).toContain('\tcreated\t');
   expect(it.service.media).toHaveLength(2);
 });
@@ -78,11 +79,91 @@ it('--wait waits until it is processed, and a medium that fails makes it fail', 
   const { code, stdout } = await it.ingest(['--wait', 'in/a.jpg', 'broken.jpg']);
   const [broken, fine] = it.service.media;
   expect(stdout.split('\n')).toEqual([
-    `${fine?.id}\tcreated\tready\tin/a.jpg\t`,
-    `${broken?.id}\tfailed\tfailed\tbroken.jpg\tThe file is damaged. (corrupt_media)`,
+    `${fine?.id}\tcreated\tready\tin/a.jpg\t\t`,
+    `${broken?.id}\tfailed\tfailed\tbroken.jpg\tThe file is damaged. (corrupt_media)\t`,
     '',
   ]);
   expect(code).toBe(1);
+});
+
+/** A medium that is ready, though some of its renditions failed and something was wrong with it. */
+function incomplete(found: MediaDetail | undefined): void {
+  if (!found) throw new Error('There should be a medium');
+  const [thumb, large] = medium(1).renditions;
+  if (!thumb || !large) throw new Error('There should be two renditions');
+  const failed = { ...large, state: 'failed' as const, reason: 'It was killed.', bytes: null, files: null };
+  // Of thumb an earlier revision failed, which nobody misses.
+  found.renditions = [
+    thumb,
+    { ...failed, ...{ name: 'hls', extension: 'm3u8' } },
+    failed,
+    { ...failed, name: 'thumb' },
+  ];
+  found.warnings = ['The file ends early.'];
+}
+
+it('--wait tells of renditions that failed of what is ready and of warnings, and ends with 1: a film without its stream is not done', async () => {
+  await using it = await setUp();
+  await it.ingest(['in/a.jpg', 'in/sub/b.jpg']);
+  const [b, a] = it.service.media;
+  for (const found of [a, b]) Object.assign(found ?? {}, { status: 'ready' });
+  incomplete(a);
+  const args = ['--wait', 'in/a.jpg', 'in/sub/b.jpg'];
+  const ran = await it.ingest(args);
+  expect(ran.stdout.split('\n')).toEqual([
+    `${a?.id}\texisting\tready\tin/a.jpg\t2 renditions failed: hls.m3u8, large.webp\tThe file ends early.`,
+    `${b?.id}\texisting\tready\tin/sub/b.jpg\t\t`,
+    '',
+  ]);
+  expect(ran.stderr).toBe('2 files: 2 existing; 2 renditions of 1 file failed; 1 warning\n');
+  expect(ran.code).toBe(1);
+
+  const shown = await it.ingest(args, { terminal: 80 });
+  expect(plain(shown.stdout).split('\n')).toEqual([
+    expect.stringMatching(/^existing {2}med_\w+ .* ready {3}in\/a\.jpg$/),
+    '          2 renditions failed: hls.m3u8, large.webp',
+    '          warning: The file ends early.',
+    expect.stringMatching(/^existing {2}med_\w+ .* ready {3}in\/sub\/b\.jpg$/),
+    '',
+  ]);
+  expect(plain(shown.stderr)).toContain(`Why renditions failed: mds media get ${a?.id}\n`);
+  expect(shown.code).toBe(1);
+
+  const json = await it.ingest(['--json', ...args]);
+  expect(JSON.parse(json.stdout.split('\n')[0] ?? '')).toMatchObject({
+    outcome: 'existing',
+    failed_renditions: ['hls.m3u8', 'large.webp'],
+    media: { warnings: ['The file ends early.'] },
+  });
+  expect(json.stderr).toContain('"message":"Renditions of 1 file of 2 failed."');
+  // Who did not ask to wait is told what is known, and has what was asked for.
+  const unwaited = await it.ingest(['in/a.jpg']);
+  expect(unwaited).toMatchObject({ code: 0, stdout: expect.stringContaining('2 renditions failed') });
+});
+
+it('--wait goes on while renditions of what is there already are made again', async () => {
+  await using it = await setUp();
+  await it.ingest(['in/a.jpg']);
+  it.service.hasEvents = true;
+  const [found] = it.service.media;
+  if (!found) throw new Error('There should be a medium');
+  Object.assign(found, { status: 'ready', renditions: medium(1).renditions });
+  const [first] = found.renditions;
+  if (first) first.state = 'pending';
+  const running = it.ingest(['--wait', 'in/a.jpg']);
+  await expect.poll(() => it.service.listeners.size).toBe(1);
+  if (first) first.state = 'failed';
+  await change(it.service, found.id, 'ready');
+  expect(await running).toMatchObject({ code: 1, stdout: expect.stringContaining('1 rendition failed: thumb.webp') });
+});
+
+it.each([3, 30])('on a terminal each of %i files that failed has one line', async (count) => {
+  await using it = await setUp();
+  await mkdir(join(it.folder, 'many'));
+  for (let n = 0; n < count; n++) await writeFile(join(it.folder, `many/${n}.txt`), `text ${n}`);
+  const { code, stderr } = await it.ingest(['many'], { terminal: 80 });
+  expect(code).toBe(1);
+  expect(plain(stderr).match(/failed {4}many\/\d+\.txt: The file is not/g)).toHaveLength(count);
 });
 
 it('with --json prints one object a line', async () => {
@@ -135,7 +216,7 @@ it('a storage that is full fails the file, with the reason', async () => {
     sendProblem(response, 507, 'insufficient_storage', 'No room is left.');
   });
   const { code, stdout } = await it.ingest(['in/a.jpg']);
-  expect([code, stdout]).toEqual([1, '\tfailed\t\tin/a.jpg\tNo room is left. (insufficient_storage)\n']);
+  expect([code, stdout]).toEqual([1, '\tfailed\t\tin/a.jpg\tNo room is left. (insufficient_storage)\t\n']);
 });
 
 it('--filename names one file, never a path, and never several', async () => {
@@ -221,7 +302,7 @@ it('--wait without a terminal prints a line for each file and nothing of the way
   await change(it.service, made?.id ?? '', 'ready');
   expect(await running).toEqual({
     code: 0,
-    stdout: `${made?.id}\tcreated\tready\tin/a.jpg\t\n`,
+    stdout: `${made?.id}\tcreated\tready\tin/a.jpg\t\t\n`,
     stderr: '1 file: 1 created\n',
   });
 });
@@ -232,4 +313,48 @@ it('--wait says on a terminal where to read on when processing failed', async ()
   const { code, stderr } = await it.ingest(['--wait', 'broken.jpg'], { terminal: 80 });
   expect(code).toBe(1);
   expect(plain(stderr)).toContain(`What was tried: mds media explain ${it.service.media[0]?.id}\n`);
+});
+
+it.each([undefined, 80])(
+  '--wait that is interrupted says of what was accepted that it is processed still, and how to go on (terminal: %s)',
+  async (terminal) => {
+    await using it = await setUp();
+    it.service.hasEvents = true;
+    const ctrlC = new AbortController();
+    const args = ['--wait', '--parallel', '2', 'in/a.jpg', 'in/sub/b.jpg', 'in/notes.txt'];
+    const running = it.ingest(args, { interrupt: ctrlC.signal, ...(terminal && { terminal }) });
+    await expect.poll(() => it.service.media.length).toBe(2);
+    await expect.poll(() => it.service.listeners.size).toBe(1);
+    const [a, b] = ['a.jpg', 'b.jpg'].map((name) => it.service.media.find(({ filename }) => filename === name));
+    if (!a || !b) throw new Error('Both should be there');
+    await change(it.service, a.id, 'processing', 0.5);
+    ctrlC.abort();
+    const { code, stdout, stderr } = await running;
+    expect(code).toBe(130);
+    const lines = plain(stdout).split('\n').slice(0, -1).toSorted();
+    if (terminal === undefined) {
+      expect(lines).toEqual(
+        [`${a.id}\tcreated\tprocessing\tin/a.jpg\t\t`, `${b.id}\tcreated\tqueued\tin/sub/b.jpg\t\t`].toSorted(),
+      );
+    } else {
+      expect(lines).toHaveLength(2);
+      expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${a.id} +1 B  processing  in/a.jpg`));
+      expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${b.id} +2 B  queued  in/sub/b.jpg`));
+    }
+    const said = plain(stderr).split('\x1b[J').at(-1);
+    expect(said).toContain('3 files: 2 accepted, still processing; 1 not done\n');
+    for (const { id } of [a, b]) expect(said).toContain(`  How far it is: mds media get ${id}\n`);
+    expect(said).toMatch(/\nerror: Interrupted\.\n$/);
+  },
+);
+
+it('without --wait what was accepted is done, and an interruption says nothing else of it', async () => {
+  await using it = await setUp();
+  it.service.bytesPerSecond = 1_000;
+  const ctrlC = new AbortController();
+  await writeFile(join(it.folder, 'big.mp4'), Buffer.alloc(200_000));
+  const running = it.ingest(['in/a.jpg', 'big.mp4'], { interrupt: ctrlC.signal });
+  await expect.poll(() => it.service.requests.length).toBe(2);
+  ctrlC.abort();
+  expect(await running).toMatchObject({ code: 130, stderr: '2 files: 1 created, 1 not done\nerror: Interrupted.\n' });
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { MediaDetail, MediaRendition } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { change, medium, sendJson, startService, TOKEN } from './scripted-service.ts';
+import { change, medium, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
@@ -131,14 +131,74 @@ it('get shows what is known, and every rendition', async () => {
   expect(JSON.parse((await it.media(['get', id, '--json'])).stdout)).toEqual(it.service.media[0]);
 });
 
-it('url builds an address without asking, or lists those that are there', async () => {
+it('get shows addresses whole or not at all, and reasons where something is missing', async () => {
+  await using it = await setUp(1);
+  const [found] = it.service.media;
+  const [thumb, large] = found?.renditions ?? [];
+  if (!found || !thumb || !large) throw new Error('There should be two renditions');
+  thumb.url = `https://media.example.com/media/${id}/thumb.webp`;
+  large.url = `https://media.example.com/media/${id}/large.webp`;
+  const get = async (terminal: number) => plain((await it.media(['get', id], { terminal })).stdout);
+  expect(await get(120)).toContain(`  ${large.url}\n`);
+  const narrow = await get(100);
+  expect(narrow).not.toMatch(/ADDRESS|https:|\u2026/);
+  expect(narrow).toContain(`\n\nAddresses: mds media url ${id}\n`);
+  Object.assign(thumb, { state: 'failed', reason: 'The program was killed: it took more than 600 s.', bytes: null });
+  expect(await get(120)).toMatch(
+    /STATE .* ADDRESS OR REASON\n.* failed .* The program was killed: it took more than 600 s\.\n/,
+  );
+  for (const terminal of [100, 60]) {
+    const text = await get(terminal);
+    expect(text).toMatch(/STATE .* REASON\n.* failed .* The program was/);
+    expect(text).toContain(`Reasons in full: mds media explain ${id}\n`);
+  }
+});
+
+it('url prints the address of what is there, or lists all that is', async () => {
   await using it = await setUp(1);
   const base = `${it.service.url}/media/${id}`;
-  expect((await it.media(['url', id, 'medium', '--ext', 'avif'])).stdout).toBe(`${base}/medium.avif\n`);
-  expect((await it.media(['url', id, 'medium'])).stdout).toBe(`${base}/medium\n`);
-  expect(it.service.requests).toEqual([]);
+  expect((await it.media(['url', id, 'large', '--ext', 'webp'])).stdout).toBe(`${base}/large.webp\n`);
+  expect((await it.media(['url', id, 'large'])).stdout).toBe(`${base}/large\n`);
+  expect(JSON.parse((await it.media(['url', id, 'large', '--json'])).stdout)).toEqual({ url: `${base}/large` });
   expect((await it.media(['url', id])).stdout).toBe(`thumb.webp\t${base}/thumb.webp\nlarge.webp\t${base}/large.webp\n`);
   expect((await it.media(['url', id, '--srcset'])).stdout).toBe(`${base}/thumb.webp 320w, ${base}/large.webp 2048w\n`);
+});
+
+it.each([
+  [['nope'], 'nope'],
+  [['large', '--ext', 'avif'], 'large.avif'],
+  [['hls'], 'hls'],
+])('url %j prints no address that leads nowhere, and says what there is', async (args, asked) => {
+  await using it = await setUp(1);
+  const [, large] = it.service.media[0]?.renditions ?? [];
+  if (large) it.service.media[0]?.renditions.push({ ...large, name: 'hls', extension: 'm3u8', state: 'failed' });
+  expect(await it.media(['url', id, ...args])).toEqual({
+    code: 3,
+    stdout: '',
+    stderr: `error: ${id} has no ${asked} that is ready.\n  There are thumb.webp, large.webp.\n`,
+  });
+});
+
+it('url of an earlier revision, or of what is ready while the rest is made, is printed where something is delivered there', async () => {
+  await using it = await setUp(1);
+  const base = `${it.service.url}/media/${id}`;
+  const url = (revision: string) => it.media(['url', id, 'large', '--ext', 'webp', '--revision', revision]);
+  expect((await url('0a1b2c3d')).stdout).toBe(`${base}/large.0a1b2c3d.webp\n`);
+  expect(it.service.requests).toEqual([`GET /media/${id}/manifest.json`]);
+  expect(await url('ffffffff')).toMatchObject({ code: 3, stdout: '' });
+  it.service.on(`GET /media/${id}/large.ffffffff.webp`, (_, response) => void response.writeHead(206).end('x'));
+  expect((await url('ffffffff')).stdout).toBe(`${base}/large.ffffffff.webp\n`);
+  it.service.on(`GET /media/${id}/manifest.json`, (_, response) => {
+    sendProblem(response, 404, 'rendition_not_ready', 'It is still processed.');
+  });
+  expect((await it.media(['url', id, 'thumb', '--ext', 'webp'])).stdout).toBe(`${base}/thumb.webp\n`);
+  expect(await it.media(['url', id, 'poster', '--ext', 'webp'])).toMatchObject({ code: 3, stdout: '' });
+});
+
+it('url of what is no picture is that of its only format, whatever its preset is called', async () => {
+  await using it = await setUp(0);
+  it.service.media.push(video({ renditions: [rendition('film', 'mp4', 'video/mp4')] }));
+  expect((await it.media(['url', id, 'film'])).stdout).toBe(`${it.service.url}/media/${id}/film.mp4\n`);
 });
 
 it('download writes a rendition to a file, whole, and over no file that is there', async () => {
@@ -277,14 +337,69 @@ it('retry --wait of a ready medium waits for its renditions that are made again'
   expect(await running).toEqual({ code: 0, stdout: `${id}\tready\n`, stderr: '' });
 });
 
-/** A video of 12.3 seconds with all that is made of one. */
-function video(change: Partial<MediaDetail> = {}): MediaDetail {
-  const rendition = (name: string, extension: string, content_type: string, rest: Partial<MediaRendition> = {}) => ({
+it('retry --wait of a ready medium says which of its renditions failed again, and ends with 1', async () => {
+  await using it = await setUp(2);
+  it.service.hasEvents = true;
+  const [found, other] = it.service.media;
+  const [first] = found?.renditions ?? [];
+  const [second] = other?.renditions ?? [];
+  if (!found || !other || !first || !second) throw new Error('There should be media with renditions');
+  it.service.on('POST', (request, response) => {
+    const [medium, rendition] = request.url?.includes(id) ? [found, first] : [other, second];
+    rendition.state = 'pending';
+    sendJson(response, 202, medium);
+  });
+  expect(await it.media(['retry', id])).toMatchObject({
+    ...{ code: 0, stdout: `${id}\tready\tbeing made again: thumb.webp\n` },
+  });
+  const end = async (ids: string[], options: Parameters<typeof it.media>[1] = {}) => {
+    const running = it.media(['retry', '--wait', ...ids], options);
+    await expect.poll(() => it.service.listeners.size).toBe(1);
+    Object.assign(first, { state: 'failed', reason: 'It was killed.' });
+    second.state = 'ready';
+    await change(it.service, id, 'ready');
+    await change(it.service, other.id, 'ready');
+    return running;
+  };
+  const line = `${id}\tready\t1 rendition failed: thumb.webp\n`;
+  expect(await end([id])).toEqual({ code: 1, stdout: line, stderr: '' });
+  const terminal = await end([id], { terminal: 80 });
+  expect([terminal.code, plain(terminal.stdout)]).toEqual([1, line.replaceAll('\t', '  ')]);
+  const json = await end([id], {});
+  expect(json.code).toBe(1);
+  expect(await end([id, other.id])).toEqual({
+    ...{ code: 1, stdout: `${line}${other.id}\tready\n`, stderr: 'error: 1 of 2 failed.\n' },
+  });
+});
+
+it('list and get mark what is ready without all of its renditions', async () => {
+  await using it = await setUp(2);
+  const [, large] = it.service.media[0]?.renditions ?? [];
+  if (!large) throw new Error('There should be a rendition');
+  large.state = 'failed';
+  const shown = plain((await it.media(['list', '--detail'], { terminal: 120 })).stdout).split('\n');
+  expect(shown[1]).toMatch(/^med_\w+ {2}ready, 1 failed {2}image\/jpeg/);
+  expect(shown[2]).toMatch(/^med_\w+ {2}ready {12}image\/jpeg/);
+  const lines = (await it.media(['list', '--detail'])).stdout.split('\n').map((line) => line.split('\t'));
+  expect(lines.slice(0, 2).map((fields) => [fields[1], fields[9]])).toEqual([
+    ['ready', 'large.webp'],
+    ['ready', ''],
+  ]);
+  expect(plain((await it.media(['get', id], { terminal: 100 })).stdout)).toMatch(/^status +ready, 1 failed$/m);
+});
+
+/** A rendition of a video that is ready. */
+function rendition(name: string, extension: string, content_type: string, rest: Partial<MediaRendition> = {}) {
+  return {
     ...{ name, extension, content_type, revision: '0a1b2c3d', state: 'ready' as const, reason: null },
     ...{ bytes: 4_000, files: 1, width: 1280, height: 720 },
     ...{ url: `/media/${id}/${name}.${extension}`, immutable_url: `/media/${id}/${name}.0a1b2c3d.${extension}` },
     ...rest,
-  });
+  };
+}
+
+/** A video of 12.3 seconds with all that is made of one. */
+function video(change: Partial<MediaDetail> = {}): MediaDetail {
   const hls = { url: `/media/${id}/hls/master.m3u8`, immutable_url: `/media/${id}/hls.0a1b2c3d/master.m3u8` };
   return medium(1, {
     ...{ kind: 'video', content_type: 'video/mp4', filename: 'clip.mp4', duration: 12.3, codecs: ['h264', 'aac'] },
@@ -305,17 +420,31 @@ it('list and get show how long a video plays, how far its processing is, and of 
   expect(list[1]).toMatch(/^med_\w+ {2}processing 42% {2}video\/mp4 .* 0:12 {2}clip\.mp4$/);
   expect(list[2]).toMatch(/^med_\w+ {2}ready {11}image\/jpeg .* - {2}photo-2\.jpg$/);
   const lines = (await it.media(['list', '--detail'])).stdout.split('\n');
-  expect(lines[0]?.split('\t').slice(5)).toEqual([it.service.media[0]?.created_at, 'clip.mp4', '12.3', '0.429']);
-  expect(lines[1]?.split('\t').slice(6)).toEqual(['photo-2.jpg', '', '']);
+  expect(lines[0]?.split('\t').slice(5)).toEqual([it.service.media[0]?.created_at, 'clip.mp4', '12.3', '0.429', '']);
+  expect(lines[1]?.split('\t').slice(6)).toEqual(['photo-2.jpg', '', '', '']);
 
   const text = plain((await it.media(['get', id], { terminal: 100 })).stdout);
   expect(text).toMatch(/^status +processing 42%$/m);
   expect(text).toMatch(/^type +video\/mp4, 2\.4 MB, 4032x3024, 0:12$/m);
-  expect(text).toMatch(/^RENDITION +STATE +SIZE +PIXELS +FILES +ADDRESS OR REASON$/m);
+  expect(text).toMatch(/^RENDITION +STATE +SIZE +PIXELS +FILES +ADDRESS$/m);
   expect(text).toMatch(/^hls\.m3u8 +ready +12\.3 MB +1280x720 +34 +\/media\/.*\/hls\/master\.m3u8$/m);
   const facts = (await it.media(['get', id])).stdout.split('\n');
   expect(facts).toContain('progress\t0.429');
   expect(facts).toContain(`rendition\thls.m3u8\tready\t12300000\t1280x720\t/media/${id}/hls/master.m3u8\t34`);
+});
+
+it('shows no pixels of what is no picture, be it said as nothing or as zero', async () => {
+  await using it = await setUp(0);
+  const storyboard = rendition('storyboard', 'vtt', 'text/vtt', { width: 0, height: 0, files: 1 });
+  const waveform = rendition('waveform', 'json', 'application/json', { width: null, height: null, files: 1 });
+  it.service.media.push(video({ renditions: [storyboard, waveform] }));
+  const text = plain((await it.media(['get', id], { terminal: 120 })).stdout);
+  expect(text).toMatch(/^storyboard\.vtt +ready +[\d.]+ k?B +- +/m);
+  const facts = (await it.media(['get', id])).stdout.split('\n');
+  for (const name of ['storyboard.vtt', 'waveform.json']) {
+    expect(facts.find((line) => line.startsWith(`rendition\t${name}\t`))?.split('\t')[4]).toBe('');
+  }
+  expect(text + facts.join('')).not.toContain('0x0');
 });
 
 it('shows media of a service that does not say how far it is', async () => {
@@ -329,6 +458,7 @@ it('shows media of a service that does not say how far it is', async () => {
 
 it('url of a stream is that of the playlist that a player opens', async () => {
   await using it = await setUp(0);
+  it.service.media.push(video());
   const base = `${it.service.url}/media/${id}`;
   expect((await it.media(['url', id, 'hls'])).stdout).toBe(`${base}/hls/master.m3u8\n`);
   expect((await it.media(['url', id, 'hls', '--revision', '0a1b2c3d'])).stdout).toBe(

@@ -28,7 +28,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     const { code, stdout } = await mds(['media', 'list', '--detail'], { env });
     expect(code).toBe(0);
     expect(stdout).toBe(
-      `${medium(1).id}\tready\timage/jpeg\t2400000\t4032x3024\t${service.media[0]?.created_at}\tphoto-1.jpg\t\t\n`,
+      `${medium(1).id}\tready\timage/jpeg\t2400000\t4032x3024\t${service.media[0]?.created_at}\tphoto-1.jpg\t\t\t\n`,
     );
   });
 
@@ -39,7 +39,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(stderr).toBe('1 file: 1 created\n');
     expect(code).toBe(0);
     expect(service.media[0]).toMatchObject({ filename: 'piped.jpg', bytes: 300_000 });
-    expect(stdout).toBe(`${service.media[0]?.id}\tcreated\tqueued\t-\t\n`);
+    expect(stdout).toBe(`${service.media[0]?.id}\tcreated\tqueued\t-\t\t\n`);
   });
 
   it.each([

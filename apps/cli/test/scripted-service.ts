@@ -100,7 +100,13 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 }
 
 /** Answers with a problem document. */
-export function sendProblem(response: ServerResponse, status: number, code: ProblemCode, detail: string): void {
+export function sendProblem(
+  response: ServerResponse,
+  status: number,
+  code: ProblemCode,
+  detail: string,
+  errors?: Problem['errors'],
+): void {
   const problem: Problem = {
     type: `https://mds.invalid/problems/${code}`,
     title: code,
@@ -109,6 +115,7 @@ export function sendProblem(response: ServerResponse, status: number, code: Prob
     instance: '/',
     code,
     request_id: 'req-1',
+    ...(errors && { errors }),
   };
   sendJson(response, status, problem);
 }
@@ -265,9 +272,8 @@ function manifestOf({ id, kind, width, height, duration, thumbhash, renditions }
     thumbhash,
     poster: null,
     storyboard: null,
-    renditions: renditions.map(({ state: _, reason: __, revision: ___, files: ____, bytes, ...rest }) => ({
-      bytes: bytes ?? 0,
-      ...rest,
-    })),
+    renditions: renditions
+      .filter(({ state }) => state === 'ready')
+      .map(({ state: _, reason: __, revision: ___, files: ____, bytes, ...rest }) => ({ bytes: bytes ?? 0, ...rest })),
   };
 }

@@ -42,7 +42,18 @@ it.each([
 it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => {
   const { code, stdout, stderr } = await mdsHere(args);
   expect([code, stderr]).toEqual([0, '']);
-  for (const command of ['ingest', 'media', 'events', 'assets', 'regions', 'status', 'formats', 'renditions', 'api']) {
+  for (const command of [
+    'ingest',
+    'media',
+    'events',
+    'assets',
+    'regions',
+    'cache',
+    'status',
+    'formats',
+    'renditions',
+    'api',
+  ]) {
     expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   }
 });

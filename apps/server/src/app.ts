@@ -1,17 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DELIVERY_CACHE_CONTROL, DELIVERY_PREFIX } from '@mds/contract';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import helmet from 'helmet';
 import { type ControlApiParts, mountControlApi } from './control-api/control-api.ts';
-import { createAccessLog } from './http/access-log.ts';
 import { AppError } from './http/app-error.ts';
-import { allowEveryOrigin } from './http/cors.ts';
 import { mountDiscovery } from './http/discovery.ts';
 import { mountDocsPage } from './http/docs-page.ts';
 import { mountHealth } from './http/health.ts';
-import { methodNotAllowed } from './http/methods.ts';
 import { type Metrics, mountMetrics } from './http/metrics.ts';
-import { observeRequests } from './http/observe.ts';
 import { sendProblem } from './http/problem.ts';
 import { mountProblemTypes } from './http/problem-types.ts';
 import { refuseBadTarget } from './http/request-path.ts';
@@ -28,27 +22,21 @@ export interface AppParts {
   notReady(): Promise<string | null>;
   read: ReadApiParts | null;
   control: Omit<ControlApiParts, 'publicUrl'> | null;
-  delivery: DeliveryPart | null;
-}
-
-/** Answers GET and HEAD under `/media`; rejects with an AppError before anything is sent. */
-export interface DeliveryPart {
-  handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
+  /** Mounts what stands in for both planes on a point of presence without them. */
+  instead?: ((app: Express) => void) | undefined;
 }
 
 /**
- * The Express app of all planes; it listens to nothing. Paths are case-sensitive; a trailing slash is tolerated. Forwarding
+ * The Express app of all planes but delivery; it listens to nothing, and stands behind the front (http/front.ts). Paths are case-sensitive; a trailing slash is tolerated. Forwarding
  * headers are not believed.
  */
 export function createApp(parts: AppParts): Express {
-  const { logger, delivery, publicUrl, read, control } = parts;
+  const { logger, publicUrl, read, control } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.enable('case sensitive routing');
 
-  app.use(createAccessLog(logger));
-  app.use(observeRequests(parts.metrics));
   app.use(helmet.xContentTypeOptions());
   // Public answers say cross-origin themselves.
   app.use(helmet.crossOriginResourcePolicy({ policy: 'same-origin' }));
@@ -57,9 +45,9 @@ export function createApp(parts: AppParts): Express {
     next();
   });
 
-  if (delivery) mountDelivery(app, delivery, logger);
   if (read) mountReadApi(app, read);
   if (control) mountControlApi(app, { ...control, publicUrl });
+  parts.instead?.(app);
   mountHealth(app, parts);
   mountMetrics(app, parts.metrics);
   mountDiscovery(app, { publicUrl });
@@ -72,32 +60,6 @@ export function createApp(parts: AppParts): Express {
   // Express knows an error handler by its four parameters.
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => sendProblem(req, res, error, logger));
   return app;
-}
-
-/**
- * Hands delivery paths over. Not mounted under its prefix, as that would cut it off the URL; the raw path decides, so that
- * an encoded one is never taken for a rendition.
- */
-function mountDelivery(app: Express, delivery: DeliveryPart, logger: Logger): void {
-  app.use(DELIVERY_PREFIX, allowEveryOrigin);
-  app.use((req, res, next) => {
-    if (!req.path.startsWith(`${DELIVERY_PREFIX}/`)) {
-      next();
-      return;
-    }
-    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(req, 'GET, HEAD');
-    delivery.handle(req, res).catch((error: unknown) => sendProblem(req, res, shortLived(error), logger));
-  });
-}
-
-/** A rendition that is not there may be there soon; until then caches keep the question away for a moment. */
-function shortLived(error: unknown): unknown {
-  if (!(error instanceof AppError) || error.status !== 404) return error;
-  return new AppError(error.code, error.message, {
-    cause: error,
-    headers: { 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound, ...error.headers },
-    ...(error.issues ? { issues: error.issues } : {}),
-  });
 }
 
 /** A path for a sentence; percent-encoded as it came, so that nothing in it is invisible. */

@@ -1,25 +1,28 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { createApp } from './app.ts';
+import { composeEdge } from './compose-edge.ts';
 import { type Config, ConfigError, workerEnvironment } from './config.ts';
 import { type DataDir, openDataDir } from './data-dir.ts';
 import type { Repositories } from './db/repositories.ts';
 import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
 import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
+import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
-import { createHttpServer, drainServer } from './http/http-server.ts';
+import { createFront } from './http/front.ts';
+import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
+import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
@@ -29,6 +32,7 @@ import { resolveRegion } from './regions/region-identity.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
+import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
 import { createLocalObjectStore } from './storage/local-object-store.ts';
 
 /** Assets kept a region. */
@@ -38,8 +42,11 @@ const KEPT_ASSETS = 10_000;
 export interface Service {
   /** The address that it listens on. */
   url: string;
-  /** Finishes what is in flight, gives back what is not, and lets the next service in. */
-  stop(): Promise<void>;
+  /**
+   * Finishes what is in flight, gives back what is not, and lets the next service in.
+   * @param options.graceMs how long it says on `/readyz` that it is leaving, and still takes connections
+   */
+  stop(options?: { graceMs?: number }): Promise<void>;
 }
 
 /** A running worker without a service around it. */
@@ -89,10 +96,6 @@ function refuseWhatIsNotThereYet(config: Config): void {
     problems.push('MDS_DATABASE_URL: this version keeps its database in the data folder only');
   if (config.storageUrl !== null)
     problems.push('MDS_STORAGE_URL: this version keeps its objects in the data folder only');
-  if (config.originUrl !== null) problems.push('MDS_ORIGIN_URL: this version serves its own region only');
-  if (config.roles.has('edge') && !config.roles.has('api')) {
-    problems.push('MDS_ROLES: in this version the role edge needs the role api in the same process');
-  }
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
@@ -115,6 +118,7 @@ async function readPresets(file: string): Promise<readonly Preset[]> {
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; nothing is left running
  */
 export async function composeService(config: Config, logger: Logger): Promise<Service> {
+  if (!config.roles.has('api')) return composeEdge(config, logger);
   const region = resolveRegion(config.region);
   const { dataDir, repositories, engine, presets } = await layFoundation(config, logger);
   const { media, jobs } = repositories;
@@ -163,14 +167,20 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     let publicUrl = config.publicUrl ?? '';
     const delivery = createDelivery({
-      media,
-      store,
+      resolver: createDatabaseResolver({
+        media,
+        pieceDigests: repositories.pieceDigests,
+        region: region.code,
+        publicUrl: () => publicUrl,
+      }),
+      origin: createLocalObjectOrigin({ root: dataDir.objectsDir }),
+      diskCache: null,
       region: region.code,
       memoryCacheBytes: config.memoryCacheBytes,
       requestLog,
-      publicUrl: () => publicUrl,
       logger,
     });
+    undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
     const ingest = createIngest({
@@ -200,7 +210,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       regions: repositories.regions,
       events: repositories.events,
       self: region,
-      nodeId: `${hostname()}:${createHash('sha256').update(dataDir.root).digest('hex').slice(0, 16)}`,
+      nodeId: dataDir.nodeId,
       logger,
     });
     await regionMonitor.start();
@@ -221,20 +231,22 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     await status.start();
     undo.push(() => status.stop());
+    regionMonitor.onChanged(() => void status.refreshRegions());
 
     const eventStream = createEventStream({ events: repositories.events, jobs, logger });
     await eventStream.start();
 
     let stopping = false;
+    const metrics = createMetrics({
+      deliveries: () => delivery.stats,
+      queue: () => jobs.counts(),
+      workers: async () => (await jobs.workers()).length,
+      ingest: () => ingest.stats,
+    });
     const app = createApp({
       logger,
       publicUrl: () => publicUrl,
-      metrics: createMetrics({
-        deliveries: () => delivery.stats,
-        queue: () => jobs.counts(),
-        workers: async () => (await jobs.workers()).length,
-        ingest: () => ingest.stats,
-      }),
+      metrics,
       notReady: async () => {
         if (stopping) return 'This process is stopping.';
         return repositories.probe().then(
@@ -264,10 +276,38 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
+        regions: {
+          regions: repositories.regions,
+          regionMonitor,
+          events: repositories.events,
+          regionsChanged: () => status.refreshRegions(),
+        },
+        cache: { media, events: repositories.events, regionMonitor, delivery },
+        edges: {
+          regions: repositories.regions,
+          assets: repositories.assets,
+          keptAssets: KEPT_ASSETS,
+          regionMonitor,
+          events: eventStream,
+          resolverFor: (baseUrl) =>
+            createDatabaseResolver({
+              media,
+              pieceDigests: repositories.pieceDigests,
+              region: region.code,
+              publicUrl: () => baseUrl,
+            }),
+          delivery,
+        },
       },
-      delivery: config.roles.has('edge') ? delivery : null,
     });
-    const server = createHttpServer(app);
+    const front = createFront({
+      app,
+      delivery: config.roles.has('edge') ? delivery : null,
+      versions: repositories.versions,
+      metrics,
+      logger,
+    });
+    const server = createHttpServer(front);
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
@@ -279,7 +319,17 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await dataDir.announce({ url });
     engine.warmUp('identify');
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
-    return { url, stop: stopAll };
+    return {
+      url,
+      async stop({ graceMs = 0 } = {}) {
+        stopping = true;
+        announceLeaving(server);
+        // Beside the rest: a worker in the middle of a render and a reader of a large file both need all the time that there is.
+        const released = supervisor?.stop();
+        await setTimeout(graceMs);
+        await Promise.all([released, stopAll()]);
+      },
+    };
   } catch (error) {
     await stopAll().catch((cause: unknown) => logger.error({ err: cause }, 'a part did not stop after a failed start'));
     throw error;
@@ -289,11 +339,12 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 /** Builds and starts a worker alone, beside a service on the same data folder. */
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
   const { dataDir, repositories, engine, presets } = await layFoundation(config, logger);
-  const { media, jobs } = repositories;
+  const { media, jobs, pieceDigests } = repositories;
   const worker = createWorker({
     id: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
     jobs,
     media,
+    pieceDigests,
     store: createLocalObjectStore({ root: dataDir.objectsDir }),
     engine,
     presets,
@@ -324,33 +375,4 @@ function superviseWorker(config: Config, jobs: Repositories['jobs'], logger: Log
     jobs,
     logger,
   });
-}
-
-/** The address cannot be listened on; the message says which setting to look at. */
-export class ListenError extends Error {
-  constructor({ host, port }: Pick<Config, 'host' | 'port'>, cause: NodeJS.ErrnoException) {
-    const reasons: Record<string, string> = {
-      EADDRINUSE: `Port ${port} of ${host} is taken by another program. Stop that one, or choose another port with MDS_PORT (0: any free one).`,
-      EACCES: `Port ${port} may not be used by this user. Choose one above 1023 with MDS_PORT.`,
-      EADDRNOTAVAIL: `MDS_HOST: ${host} is not an address of this machine. Use 127.0.0.1, 0.0.0.0 or one of its own.`,
-      ENOTFOUND: `MDS_HOST: the name ${host} is not known. Use 127.0.0.1, 0.0.0.0 or an address of this machine.`,
-    };
-    super(reasons[cause.code ?? ''] ?? `The service cannot listen on ${host}, port ${port}: ${cause.message}.`, {
-      cause,
-    });
-    this.name = 'ListenError';
-  }
-}
-
-async function listen(server: Server, config: Config): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(new ListenError(config, error)));
-    server.listen(config.port, config.host, () => {
-      server.removeAllListeners('error');
-      resolve();
-    });
-  });
-  const { port } = server.address() as AddressInfo;
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-  return `http://${host}:${port}`;
 }

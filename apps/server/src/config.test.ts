@@ -57,6 +57,28 @@ describe('configuration', () => {
     expect(() => readConfig({ MDS_REGION: 'lab1:Testville' })).toThrow(ConfigError);
   });
 
+  it.each([
+    [{ MDS_ROLES: 'edge' }, ['MDS_ORIGIN_URL', 'MDS_CONTROL_TOKEN']],
+    [{ MDS_ROLES: 'edge', MDS_ORIGIN_URL: 'https://origin.test' }, ['MDS_CONTROL_TOKEN']],
+    [{ MDS_ORIGIN_URL: 'https://origin.test' }, ['MDS_ORIGIN_URL']],
+    [
+      { MDS_ROLES: 'edge,worker', MDS_ORIGIN_URL: 'https://origin.test', MDS_CONTROL_TOKEN: 'x'.repeat(16) },
+      ['MDS_ROLES'],
+    ],
+  ])('says what a point of presence lacks or cannot be: %j', (settings, named) => {
+    try {
+      readConfig(settings);
+      expect.unreachable('a configuration that contradicts itself was taken');
+    } catch (error) {
+      expect((error as ConfigError).problems.map((problem) => problem.split(':')[0])).toEqual(named);
+    }
+  });
+
+  it('takes all that a point of presence needs', () => {
+    const origin = { MDS_ORIGIN_URL: 'https://origin.test/', MDS_CONTROL_TOKEN: 'x'.repeat(16) };
+    expect(readConfig({ MDS_ROLES: 'edge', ...origin })).toMatchObject({ originUrl: 'https://origin.test' });
+  });
+
   it('warns of settings that mean nothing instead of passing over a typing error', () => {
     expect(readConfig({ MDS_PROT: '1', MDS_URL: 'http://x', HOME: '/' }).unknownSettings).toEqual(['MDS_PROT']);
   });

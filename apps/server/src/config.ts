@@ -123,6 +123,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
   }
   const env = parsed.data;
+  const problems = contradictionsIn(env);
+  if (problems.length > 0) throw new ConfigError(problems);
   const dataDir = resolve(env.MDS_DATA_DIR);
   return {
     host: env.MDS_HOST,
@@ -150,6 +152,35 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       (name) => name.startsWith('MDS_') && !(name in Environment.shape) && !FOREIGN.has(name),
     ),
   };
+}
+
+/** What each setting allows and all together do not. */
+function contradictionsIn(env: z.infer<typeof Environment>): string[] {
+  const roles = env.MDS_ROLES;
+  const problems: string[] = [];
+  if (roles.has('api') && env.MDS_ORIGIN_URL !== undefined) {
+    problems.push(
+      'MDS_ORIGIN_URL: a service with the role api is an origin itself. Leave this out, or set MDS_ROLES=edge for a point of presence of that origin',
+    );
+  }
+  if (roles.has('edge') && !roles.has('api')) {
+    if (roles.has('worker')) {
+      problems.push(
+        'MDS_ROLES: a worker needs the data folder of an api, which an edge alone does not have. Run edge and worker as two processes',
+      );
+    }
+    if (env.MDS_ORIGIN_URL === undefined) {
+      problems.push(
+        'MDS_ORIGIN_URL: the role edge without api needs the address of the service that it belongs to, such as https://media.example.org',
+      );
+    }
+    if (env.MDS_CONTROL_TOKEN === undefined) {
+      problems.push(
+        'MDS_CONTROL_TOKEN: the role edge without api needs an operator token of its origin: the one in control-token of the data folder there',
+      );
+    }
+  }
+  return problems;
 }
 
 /** Runs have working folders of their own, so that a path must hold anywhere. */

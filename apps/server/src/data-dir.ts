@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   access,
   chmod,
@@ -12,6 +12,7 @@ import {
   stat,
   writeFile,
 } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { Database } from './db/sqlite/driver.ts';
@@ -19,6 +20,8 @@ import { Database } from './db/sqlite/driver.ts';
 /** The folder that holds everything the service keeps, and who may use it. Paths are absolute. */
 export interface DataDir {
   root: string;
+  /** Names the node that lives on the folder; the same after a restart. */
+  nodeId: string;
   databaseFile: string;
   objectsDir: string;
   /** Uploads on their way in; what a crash left here is removed when the owner starts. */
@@ -61,9 +64,13 @@ const PRIVATE_FILE = 0o600;
  * Opens the data folder, making what is missing: folders of mode 0700, files of mode 0600.
  * @param exclusive true for the one process that answers requests: it holds the folder until it releases it or dies,
  *   however it dies, and clears away what a crash left. False for its workers.
+ * @param cacheOnly true for a point of presence that keeps nothing of its own: neither database nor objects
  * @throws DataDirInUseError that names the owner; DataDirError where the folder cannot be used
  */
-export async function openDataDir(path: string, { exclusive }: { exclusive: boolean }): Promise<DataDir> {
+export async function openDataDir(
+  path: string,
+  { exclusive, cacheOnly = false }: { exclusive: boolean; cacheOnly?: boolean },
+): Promise<DataDir> {
   const root = resolve(path);
   const at = (name: string) => join(root, name);
   const layout = {
@@ -75,7 +82,7 @@ export async function openDataDir(path: string, { exclusive }: { exclusive: bool
   };
   const ownerFile = at('service.json');
   const { objectsDir, stagingDir, scratchDir, cacheDir } = layout;
-  const folders = [objectsDir, stagingDir, scratchDir, cacheDir];
+  const folders = cacheOnly ? [cacheDir] : [objectsDir, stagingDir, scratchDir, cacheDir];
 
   await makeUsable(root, folders);
   const startedAt = new Date().toISOString();
@@ -87,7 +94,7 @@ export async function openDataDir(path: string, { exclusive }: { exclusive: bool
     try {
       await writeOwner(null);
       // The database's own library would make it readable to others; its side files take their mode from it.
-      await (await open(layout.databaseFile, 'a', PRIVATE_FILE)).close();
+      if (!cacheOnly) await (await open(layout.databaseFile, 'a', PRIVATE_FILE)).close();
       for (const folder of [stagingDir, scratchDir, join(objectsDir, '.incoming')]) await empty(folder);
     } catch (error) {
       lock.close();
@@ -97,6 +104,9 @@ export async function openDataDir(path: string, { exclusive }: { exclusive: bool
 
   return {
     root,
+    nodeId: `${hostname()
+      .replace(/[^\x21-\x7e]/g, '-')
+      .slice(0, 64)}:${createHash('sha256').update(root).digest('hex').slice(0, 16)}`,
     ...layout,
     announce: ({ url }) => writeOwner(url),
     async controlToken(configured) {

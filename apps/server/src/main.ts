@@ -1,12 +1,19 @@
-import { composeService, composeWorker, ListenError } from './compose.ts';
+import { composeService, composeWorker } from './compose.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError } from './db/sqlite/database.ts';
+import { ListenError } from './listen.ts';
 import { createLogger } from './logger.ts';
 import { UnknownRegionError } from './regions/region-identity.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
+/**
+ * How long a service that is asked to stop says so on `/readyz` and yet takes connections: those who balance load by other means,
+ * such as a list of addresses that takes a moment to reach everybody, go on sending until they know. Who looks at `/readyz` every
+ * few seconds needs no longer: connections that were refused are tried elsewhere.
+ */
+const LEAVING_GRACE_MS = 500;
 
 const HELP = `The Media Delivery Service. Settings come from the environment; the most used:
 
@@ -15,6 +22,7 @@ const HELP = `The Media Delivery Service. Settings come from the environment; th
   MDS_DATA_DIR           where everything is kept (./data)
   MDS_CONTROL_TOKEN      the operator's token (else made, and kept in the data folder)
   MDS_REGION             this node's point of presence (fra1)
+  MDS_ROLES              api,worker,edge; edge alone with MDS_ORIGIN_URL is a further point of presence
   MDS_LOG_LEVEL          info
   FFMPEG_PATH, FFPROBE_PATH   programs for video and audio (else looked for)
 
@@ -39,7 +47,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const service = worker ?? (await composeService(config, logger));
 
   let stopping = false;
-  const stop = (reason: string, exitCode: number) => {
+  const stop = (reason: string, exitCode: number, graceMs = 0) => {
     if (stopping) return;
     stopping = true;
     logger.info({ reason }, 'stopping');
@@ -48,7 +56,7 @@ async function main(argv: readonly string[]): Promise<void> {
       process.exit(1);
     }, STOP_DEADLINE_MS);
     deadline.unref();
-    service.stop().then(
+    service.stop({ graceMs }).then(
       () => process.exit(exitCode),
       (error: unknown) => {
         logger.error({ err: error }, 'the stop failed');
@@ -56,7 +64,7 @@ async function main(argv: readonly string[]): Promise<void> {
       },
     );
   };
-  process.on('SIGTERM', () => stop('SIGTERM', 0));
+  process.on('SIGTERM', () => stop('SIGTERM', 0, LEAVING_GRACE_MS));
   process.on('SIGHUP', () => stop('SIGHUP', 0));
   // Ctrl-C reaches the whole process group; a worker is told by its service, once that has stopped taking work.
   process.on('SIGINT', () => {

@@ -4,14 +4,18 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { defaultPresets } from '@mds/transcode';
 import { pino } from 'pino';
-import { type AppParts, createApp, type DeliveryPart } from '../src/app.ts';
+import { type AppParts, createApp } from '../src/app.ts';
 import { hashToken } from '../src/control-api/authenticate.ts';
 import type { NewMedia } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { createDatabaseResolver } from '../src/delivery/database-resolver.ts';
+import type { PurgeScope } from '../src/delivery/delivery.ts';
 import { createEventStream } from '../src/events/event-stream.ts';
 import { AppError } from '../src/http/app-error.ts';
-import { createHttpServer } from '../src/http/http-server.ts';
+import type { DeliveryPart } from '../src/http/delivery-plane.ts';
+import { createFront, type FrontParts } from '../src/http/front.ts';
+import { createHttpServer, type RequestHandler } from '../src/http/http-server.ts';
 import { createMetrics } from '../src/http/metrics.ts';
 import type { IngestInput } from '../src/ingest/ingest.ts';
 import { resolveRegion } from '../src/regions/region-identity.ts';
@@ -39,6 +43,8 @@ export interface AppFixture {
   /** What reached the ingest, bodies read whole. */
   ingested: { input: Omit<IngestInput, 'body' | 'signal'>; body: Buffer }[];
   woken: number;
+  /** What delivery was told to purge. */
+  purged: PurgeScope[];
   /** Answers to readiness; null: ready. */
   notReady: string | null;
   get(path: string, init?: RequestInit): Promise<Response>;
@@ -57,7 +63,13 @@ export function mediaId(): string {
 
 /** Starts the app on a free port. */
 export async function startApp(
-  overrides: { delivery?: DeliveryPart; read?: Partial<NonNullable<AppParts['read']>> } = {},
+  overrides: {
+    delivery?: Partial<DeliveryPart>;
+    read?: Partial<NonNullable<AppParts['read']>>;
+    front?: Partial<FrontParts>;
+    /** Sees what the front lets through to Express. */
+    aroundApp?: (app: RequestHandler) => RequestHandler;
+  } = {},
 ): Promise<AppFixture> {
   const repositories = openSqliteRepositories(':memory:');
   const { media, projects, assets, regions, jobs, events } = repositories;
@@ -99,12 +111,18 @@ export async function startApp(
     return record.id;
   };
 
-  const fixture = { woken: 0, notReady: null as string | null, ingested: [] as AppFixture['ingested'] };
+  const fixture = {
+    woken: 0,
+    purged: [] as AppFixture['purged'],
+    notReady: null as string | null,
+    ingested: [] as AppFixture['ingested'],
+  };
   const eventStream = createEventStream({ events, jobs, logger });
   await eventStream.start();
+  const metrics = createMetrics({ deliveries: null, queue: () => jobs.counts(), workers: null, ingest: null });
   const app = createApp({
     logger,
-    metrics: createMetrics({ deliveries: null, queue: () => jobs.counts(), workers: null, ingest: null }),
+    metrics,
     publicUrl: () => 'https://media.example.test',
     notReady: async () => fixture.notReady,
     read: {
@@ -140,6 +158,21 @@ export async function startApp(
       wakeWorkers: () => {
         fixture.woken += 1;
       },
+      regions: { regions, regionMonitor, events, regionsChanged: () => statusBoard.refreshRegions() },
+      cache: { media, events, regionMonitor, delivery: { purge: (scope) => void fixture.purged.push(scope) } },
+      edges: {
+        ...{ regions, assets, regionMonitor },
+        keptAssets: 100,
+        events: eventStream,
+        resolverFor: (baseUrl) =>
+          createDatabaseResolver({
+            media,
+            pieceDigests: repositories.pieceDigests,
+            region: region.code,
+            publicUrl: () => baseUrl,
+          }),
+        delivery: { handleObject: async (_req, res, path) => void res.end(`the bytes of ${path}`) },
+      },
       ingest: {
         async ingest({ body, signal: _signal, ...input }) {
           if ((input.declaredBytes ?? 0) > MAX_UPLOAD_BYTES) {
@@ -154,9 +187,21 @@ export async function startApp(
         },
       },
     },
-    delivery: overrides.delivery ?? null,
   });
-  const server = createHttpServer(app);
+  const delivery: DeliveryPart | null = overrides.delivery
+    ? {
+        answerHot: () => false,
+        handle: async (_req, res) => {
+          res.end();
+        },
+        ...overrides.delivery,
+      }
+    : null;
+  const { versions } = repositories;
+  const aroundApp = overrides.aroundApp ?? ((inner: RequestHandler) => inner);
+  const server = createHttpServer(
+    createFront({ app: aroundApp(app), delivery, versions, metrics, logger, ...overrides.front }),
+  );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;

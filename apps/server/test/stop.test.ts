@@ -1,13 +1,16 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { png } from './pictures.ts';
+import { noisePng, png } from './pictures.ts';
 import { spawnService } from './service-process.ts';
 
 const run = promisify(execFile);
@@ -61,6 +64,48 @@ describe('how the service ends', () => {
     await expect.poll(() => family.filter(lives), { timeout: 5_000 }).toEqual([]);
   });
 
+  it('fault 15: SIGTERM under load fails nobody: readyz says so first, answers in flight come whole, only new connections are refused', async () => {
+    const presets = join(dataDir, 'presets.json');
+    await writeFile(presets, JSON.stringify([{ name: 'print', container: 'png', effort: 0 }]));
+    const service = await spawnService({ dataDir, env: { MDS_PRESETS: presets } });
+    const client = createClient({ baseUrl: service.url, token: service.token });
+    const { media } = await client.control.media.ingest(noisePng(1, 2400, 1500));
+    await client.control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
+    const print = client.url(media, 'print', { extension: 'png' });
+    const whole = Buffer.from(await (await fetch(print)).arrayBuffer());
+    expect(whole.length).toBeGreaterThan(10_000_000);
+
+    const load = createLoad();
+    load.repeat(4, () => `${service.url}/api/v1/media`);
+    load.repeat(4, (n) => `${service.url}/api/v1/media?n=${n}`);
+    load.repeat(4, () => `${service.url}/media/${media.id}/manifest.json`);
+    // A connection of its own for each: they keep coming while the service leaves.
+    load.repeat(2, () => `${service.url}/api/v1/regions`, { keepAlive: false });
+    const slow = (await once(get(print), 'response'))[0] as IncomingMessage;
+    slow.pause();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+    const readiness = load.watch(`${service.url}/readyz`);
+
+    const began = performance.now();
+    const ended = service.end('SIGTERM');
+    await load.refused;
+    const refusedAfterMs = performance.now() - began;
+    // Long after the listener is gone the large answer is still owed.
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(service.child.exitCode).toBeNull();
+    // Not `toEqual`, which would take minutes for so many bytes.
+    expect((await buffer(slow)).equals(whole)).toBe(true);
+
+    expect(await ended).toEqual({ code: 0, signal: null });
+    expect(performance.now() - began).toBeLessThan(20_000);
+    const { failures, answered } = await load.end();
+    expect(failures).toEqual([]);
+    expect(answered).toBeGreaterThan(100);
+    expect((await readiness).at(-1)).toBe(503);
+    expect(refusedAfterMs).toBeGreaterThan(400);
+  }, 90_000);
+
   it.each([0, 300, 1500])(
     'kill -9 %i ms after it listens leaves no worker and no engine child behind',
     async (ms) => {
@@ -74,3 +119,76 @@ describe('how the service ends', () => {
     60_000,
   );
 });
+
+/** Requests without end, each followed by the next as soon as it is answered, until no connection is taken any more. */
+function createLoad() {
+  const failures: string[] = [];
+  let answered = 0;
+  let tell: () => void = () => undefined;
+  const refused = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const running: Promise<void>[] = [];
+
+  /** Status of a whole answer; null where the connection was not taken. */
+  const ask = (url: string, agent: Agent): Promise<number | null> =>
+    new Promise((resolve) => {
+      const fail = (error: NodeJS.ErrnoException) => {
+        const isNew = !request.reusedSocket;
+        if (error.code === 'ECONNREFUSED') resolve(null);
+        // The system had taken the connection for a listener that went before it looked: refused, as TCP says it then.
+        else if (isNew && error.code === 'ECONNRESET') resolve(null);
+        else {
+          failures.push(`${url}: ${error.message}${isNew ? '' : ' on a kept connection'}`);
+          resolve(0);
+        }
+      };
+      const request = get(url, { agent }, (response) => {
+        response.on('error', fail).on('end', () => resolve(response.statusCode ?? 0));
+        response.resume();
+      });
+      request.on('error', fail);
+    });
+
+  const until = async (url: (n: number) => string, keepAlive: boolean, see: (status: number) => void) => {
+    const agent = new Agent({ keepAlive, maxSockets: 1 });
+    for (let n = 0; ; n += 1) {
+      const status = await ask(url(n), agent);
+      if (status === null || failures.length > 10) break;
+      see(status);
+    }
+    agent.destroy();
+    tell();
+  };
+
+  return {
+    /** Resolves when the first connection was refused. */
+    refused,
+
+    repeat(connections: number, url: (n: number) => string, { keepAlive = true } = {}) {
+      for (let i = 0; i < connections; i += 1) {
+        const see = (status: number) => {
+          answered += 1;
+          if (status !== 200) failures.push(`${url(0)}: ${status}`);
+        };
+        running.push(until((n) => url(i * 1_000_000 + n), keepAlive, see));
+      }
+    },
+
+    /** Every status that was seen, in order, each once. */
+    async watch(url: string) {
+      const statuses = new Set<number>();
+      await until(
+        () => url,
+        false,
+        (status) => statuses.add(status),
+      );
+      return [...statuses];
+    },
+
+    async end() {
+      await Promise.all(running);
+      return { failures, answered };
+    },
+  };
+}

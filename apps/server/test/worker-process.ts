@@ -13,6 +13,7 @@ const worker = createWorker({
   id: `worker-${process.pid}-${Date.now()}`,
   jobs: repositories.jobs,
   media: repositories.media,
+  pieceDigests: repositories.pieceDigests,
   store: createLocalObjectStore({ root: dataDir.objectsDir }),
   engine,
   presets: defaultPresets,

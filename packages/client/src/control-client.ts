@@ -1,4 +1,6 @@
 import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
+import { type ControlCache, createControlCache } from './control-cache.ts';
+import { type ControlRegions, createControlRegions } from './control-regions.ts';
 import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
 import { createMediaWatch } from './media-watch.ts';
@@ -89,6 +91,10 @@ export interface ControlClient {
      */
     waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
   };
+  /** Points of presence: which there are, which node serves which, and what their operator says of them. */
+  regions: ControlRegions;
+  /** What the nodes hold of the media. */
+  cache: ControlCache;
   /**
    * What happens, as it happens, until the loop is left or the signal aborted. Connections that break are made anew, and go
    * on after the last event that came. `media.progress` is not kept by the service: what happened while nobody listened is lost.
@@ -156,6 +162,8 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
       },
       waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
     },
+    regions: createControlRegions(transport),
+    cache: createControlCache(transport, timeoutMs),
     events: (options) => followEvents(transport, options),
   };
 }

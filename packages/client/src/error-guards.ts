@@ -19,7 +19,7 @@ export const isMdsError = (error: unknown): error is MdsError => error instanceo
 /** Whether an answer came, and was an error. */
 export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError;
 
-/** Whether there is no such medium, rendition or path. */
+/** Whether there is no such medium, rendition, region or path. */
 export const isNotFoundError = (error: unknown): error is NotFoundError => error instanceof NotFoundError;
 
 /** Whether there is no token, a token that is not valid, or one that does not allow this. */

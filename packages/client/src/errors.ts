@@ -113,12 +113,12 @@ export class ForbiddenError extends ApiError {
   override name = 'ForbiddenError';
 }
 
-/** 404: no such medium, rendition or path. */
+/** 404: no such medium, rendition, region or path. */
 export class NotFoundError extends ApiError {
   override name = 'NotFoundError';
 }
 
-/** 409: the state of the medium does not allow this, or the Idempotency-Key was used for another request. */
+/** 409: the state of the medium or the region does not allow this, or the Idempotency-Key was used for another request. */
 export class ConflictError extends ApiError {
   override name = 'ConflictError';
 }

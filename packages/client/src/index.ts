@@ -22,8 +22,15 @@ export type {
   ProblemIssue,
   ProcessingAttempt,
   ProgramRun,
+  Purge,
+  PurgeReceipt,
+  PurgeResult,
   Region,
+  RegionChange,
+  RegionDetail,
+  RegionDetailList,
   RegionList,
+  RegionNode,
   Rendition,
   RenditionList,
   RenditionState,
@@ -33,7 +40,9 @@ export type {
   VersionIndex,
 } from '@mds/contract';
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
+export type { ControlCache, PurgeOptions } from './control-cache.ts';
 export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
+export type { ControlRegions, WrittenRegion } from './control-regions.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
   isApiError,
@@ -63,6 +72,7 @@ export {
   UnauthorizedError,
 } from './errors.ts';
 export type { EventOf, EventsOptions } from './events.ts';
+export { failedRenditions } from './failed-renditions.ts';
 export type { ClientOptions, Fetch } from './options.ts';
 export type { Page, PagePromise } from './page.ts';
 export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';

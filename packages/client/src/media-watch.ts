@@ -31,7 +31,8 @@ export function createMediaWatch(follow: (options: EventsOptions) => AsyncIterab
   let connection: { stop: AbortController; live: boolean } | null = null;
 
   const tell = (event: Event) => {
-    if (event.type === 'region.status_changed') return;
+    // Of a region, or of the caches: nobody who waits for a medium waits for that.
+    if (!('id' in event.data)) return;
     for (const [listener, id] of listeners) {
       if (event.data.id !== id) continue;
       if (event.type === 'media.progress') listener.onProgress(event.data.progress);

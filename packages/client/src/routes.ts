@@ -1,4 +1,4 @@
-import type { controlApi, eventsApi, readApi } from '@mds/contract';
+import type { controlApi, controlCacheApi, controlRegionsApi, eventsApi, readApi } from '@mds/contract';
 import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
 
 declare const contractRoute: unique symbol;
@@ -16,10 +16,10 @@ export interface Route<R extends AppRoute> {
 
 type RoutesOf<T> = { readonly [K in keyof T]: T[K] extends AppRoute ? Route<T[K]> : RoutesOf<T[K]> };
 
-/** Path parameters, query and headers that the contract has for a route. */
+/** Path parameters, query, headers and body that the contract has for a route. */
 export type RequestOf<R extends AppRoute> = Pick<
   ClientInferRequest<R>,
-  Extract<keyof ClientInferRequest<R>, 'params' | 'query' | 'headers'>
+  Extract<keyof ClientInferRequest<R>, 'params' | 'query' | 'headers' | 'body'>
 >;
 
 type Success = 200 | 201 | 202 | 204;
@@ -47,6 +47,19 @@ export const controlRoutes: RoutesOf<typeof controlApi> = {
   retry: { method: 'POST', path: '/control/v1/media/:id/retry' },
   verify: { method: 'POST', path: '/control/v1/media/:id/verify' },
   delete: { method: 'DELETE', path: '/control/v1/media/:id' },
+};
+
+/** The part of the control API that is about regions. */
+export const controlRegionsRoutes: RoutesOf<typeof controlRegionsApi> = {
+  list: { method: 'GET', path: '/control/v1/regions' },
+  get: { method: 'GET', path: '/control/v1/regions/:code' },
+  put: { method: 'PUT', path: '/control/v1/regions/:code' },
+  delete: { method: 'DELETE', path: '/control/v1/regions/:code' },
+};
+
+/** The part of the control API that is about caches. */
+export const controlCacheRoutes: RoutesOf<typeof controlCacheApi> = {
+  purge: { method: 'POST', path: '/control/v1/cache/purge' },
 };
 
 /** The stream of events, which is part of the control API, and no answer that ends. */

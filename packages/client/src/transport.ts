@@ -46,6 +46,8 @@ export interface Transport {
 
 interface Outgoing extends RequestLine {
   options: SendOptions;
+  /** The body of a request of the contract that has one. */
+  json?: string | undefined;
 }
 
 /** Makes the {@link Transport} of a client. */
@@ -80,16 +82,27 @@ function outgoingOf<R extends AppRoute>(
   request: RequestOf<R>,
   options: SendOptions,
 ): Outgoing {
-  const { params, query, headers } = request as { params?: Parameters; query?: Parameters; headers?: Parameters };
+  const { params, query, headers, body } = request as {
+    params?: Parameters;
+    query?: Parameters;
+    headers?: Parameters;
+    body?: unknown;
+  };
   return {
     method: route.method,
     url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
     options: {
-      // DELETE is idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
-      repeatable: route.method === 'GET' || route.method === 'DELETE',
+      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
+      repeatable: route.method !== 'POST' && route.method !== 'PATCH',
       ...options,
-      headers: { accept: 'application/json', ...definedOnly(headers), ...options.headers },
+      headers: {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...definedOnly(headers),
+        ...options.headers,
+      },
     },
+    json: body === undefined ? undefined : JSON.stringify(body),
   };
 }
 
@@ -116,7 +129,7 @@ async function attemptOnce<T>(
   outgoing: Outgoing,
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
-  const { method, url, options } = outgoing;
+  const { method, url, options, json } = outgoing;
   const headers = headersOf(settings, options);
   options.signal?.throwIfAborted();
 
@@ -127,7 +140,8 @@ async function attemptOnce<T>(
   try {
     body = options.upload?.open(clock.restart);
     if (body?.unobserved) clock.stop();
-    const response = await settings.fetch(url, { method, headers, signal, ...body?.init });
+    const content = json === undefined ? body?.init : { body: json };
+    const response = await settings.fetch(url, { method, headers, signal, ...content });
     if (!response.ok && response.status !== 304) throw await errorOf(outgoing, response);
     return await read(response);
   } catch (error) {

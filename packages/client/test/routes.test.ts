@@ -1,6 +1,6 @@
-import { controlApi, eventsApi, readApi } from '@mds/contract';
+import { controlApi, controlCacheApi, controlRegionsApi, eventsApi, readApi } from '@mds/contract';
 import { expect, it } from 'vitest';
-import { controlRoutes, eventsRoutes, readRoutes } from '../src/routes.ts';
+import { controlCacheRoutes, controlRegionsRoutes, controlRoutes, eventsRoutes, readRoutes } from '../src/routes.ts';
 
 /** Method and path of every route, by its name. */
 function outline(router: object): Record<string, string> {
@@ -15,5 +15,7 @@ function outline(router: object): Record<string, string> {
 it('calls the routes of the contract, all of them and no other; the compiler says so, and here it is seen', () => {
   expect(outline(readRoutes)).toEqual(outline(readApi));
   expect(outline(controlRoutes)).toEqual(outline(controlApi));
+  expect(outline(controlRegionsRoutes)).toEqual(outline(controlRegionsApi));
+  expect(outline(controlCacheRoutes)).toEqual(outline(controlCacheApi));
   expect(outline(eventsRoutes)).toEqual(outline(eventsApi));
 });

@@ -100,6 +100,10 @@ it('over events asks when there is something to learn, and tells of progress bet
   await expect.poll(() => seen.length).toBe(2);
   for (const progress of [0.25, 0.25, 0.5]) it.tell('media.progress', { id: 'med_1', progress });
   it.tell('media.progress', { id: 'med_2', progress: 0.9 });
+  // Of no medium: nothing to ask for, and nothing to stumble over.
+  it.tell('region.status_changed', { code: 'fra1', status: 'partial_outage' });
+  it.tell('cache.purged', { media_id: null, path: null });
+  it.tell('cache.purged', { media_id: 'med_1', path: null });
   await expect.poll(() => seen.length).toBe(4);
   // Longer than the pauses between answers would be without events.
   await new Promise((resolve) => setTimeout(resolve, 1_500));

@@ -13,6 +13,11 @@ describe('events', () => {
       data: { id, status: 'failed', error: { code: 'corrupt_media', message: 'It is damaged.', retryable: false } },
     },
     { ...kept, type: 'rendition.ready', data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' } },
+    {
+      ...kept,
+      type: 'rendition.failed',
+      data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d', reason: 'The program was killed.' },
+    },
     { ...kept, type: 'region.status_changed', data: { code: 'fra1', status: 'operational' } },
     { type: 'media.progress', data: { id, progress: 0.5 } },
   ])('$type is read as what it is', (event) => {

@@ -13,7 +13,7 @@ const MediaEventData = z.strictObject({ id: MediaId, status: MediaStatus, error:
 const kept = { id: z.string().regex(/^\d+$/), created_at: Timestamp };
 
 /**
- * What happened to a medium, a rendition or a region, in the order of `id`, a number that only grows. As server-sent events (WHATWG
+ * What happened to a medium, a rendition, a region or the caches, in the order of `id`, a number that only grows. As server-sent events (WHATWG
  * HTML, 9.2): `event` is the type, `id` the id and `data` this document. `media.progress` is told to who listens and not kept: it
  * has no id, and a listener that comes back does not get it again.
  */
@@ -31,8 +31,27 @@ export const Event = z
     }),
     z.strictObject({
       ...kept,
+      type: z.literal('rendition.failed'),
+      data: z.strictObject({
+        id: MediaId,
+        name: z.string(),
+        extension: z.string(),
+        revision: Revision,
+        reason: z.string().nullable().meta({ description: 'Why it could not be made' }),
+      }),
+    }),
+    z.strictObject({
+      ...kept,
       type: z.literal('region.status_changed'),
       data: z.strictObject({ code: RegionCode, status: z.string() }),
+    }),
+    z.strictObject({
+      ...kept,
+      type: z.literal('cache.purged'),
+      data: z.strictObject({
+        media_id: MediaId.nullable(),
+        path: z.string().nullable().meta({ description: 'Where medium and path are null, everything was dropped' }),
+      }),
     }),
     z.strictObject({
       type: z.literal('media.progress'),

@@ -10,6 +10,8 @@ export {
   RenditionState,
   TokenScope,
 } from './control-api.ts';
+export { controlCacheApi, Purge, PurgeReceipt, PurgeResult } from './control-cache.ts';
+export { controlRegionsApi, RegionChange, RegionDetail, RegionDetailList, RegionNode } from './control-regions.ts';
 export {
   buildDeliveryPath,
   DELIVERY_CACHE_CONTROL,
@@ -19,6 +21,19 @@ export {
   parseDeliveryPath,
   renditionPath,
 } from './delivery-path.ts';
+export {
+  EdgeEvent,
+  EdgeReport,
+  EdgeReportReceipt,
+  EdgeRepresentation,
+  EdgeReset,
+  EdgeResource,
+  edgeStreamsApi,
+  edgesApi,
+  MAX_REPORTED_DELIVERIES,
+  PIECE_BYTES,
+  ReportedDelivery,
+} from './edges.ts';
 export { Event, type EventType, eventsApi } from './events.ts';
 export { Format, FormatList } from './formats.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';

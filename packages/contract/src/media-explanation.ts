@@ -32,7 +32,9 @@ export type PlannedPreset = z.infer<typeof PlannedPreset>;
 
 /** One attempt at processing a medium. */
 export const ProcessingAttempt = z.strictObject({
-  attempt: z.int(),
+  attempt: z.int().meta({
+    description: 'Attempts of a medium are numbered as they came, lost and released ones included',
+  }),
   worker: z.string(),
   started_at: Timestamp,
   ended_at: Timestamp.nullable().meta({ description: 'Null while it runs, and where its worker died' }),

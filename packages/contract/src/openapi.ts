@@ -2,6 +2,9 @@ import type { AppRoute } from '@ts-rest/core';
 import { generateOpenApi } from '@ts-rest/open-api';
 import { z } from 'zod';
 import { controlApi } from './control-api.ts';
+import { controlCacheApi } from './control-cache.ts';
+import { controlRegionsApi } from './control-regions.ts';
+import { edgeStreamsApi, edgesApi } from './edges.ts';
 import { eventsApi } from './events.ts';
 import { readApi } from './read-api.ts';
 
@@ -41,7 +44,15 @@ export function openApiDocument(serverUrl: string) {
   };
 
   const document = generateOpenApi(
-    { read: readApi, control: controlApi, events: eventsApi },
+    {
+      read: readApi,
+      control: controlApi,
+      regions: controlRegionsApi,
+      cache: controlCacheApi,
+      events: eventsApi,
+      edges: edgesApi,
+      edgeStreams: edgeStreamsApi,
+    },
     {
       info: {
         title: 'Media Delivery Service',
@@ -111,13 +122,16 @@ const DESCRIPTIONS: Record<string, string> = {
   201: 'Created',
   202: 'Accepted: processing goes on',
   204: 'Done; there is nothing to say',
+  206: 'The part that was asked for',
   400: 'The request is not valid',
   401: 'A valid token is needed',
   403: 'The token does not allow this',
   404: 'Not found',
   409: 'The state does not allow this',
+  412: 'It is another one than is expected',
   413: 'The body is too large',
   415: 'The Content-Type is not understood here',
+  416: 'The range lies outside',
   422: 'The file is not acceptable',
   429: 'Too many requests',
   500: 'Something went wrong here',

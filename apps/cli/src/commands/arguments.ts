@@ -15,6 +15,31 @@ export function parallelism(text: string): number {
   return wholeNumber(text, 1, 16);
 }
 
+/** Reads how many seconds the service may wait for nodes, 0 to 30. */
+export function secondsToWait(text: string): number {
+  return wholeNumber(text, 0, 30);
+}
+
+/** Reads the code of a region. */
+export function regionCode(text: string): string {
+  return matching(text, /^[a-z]{2,8}[0-9]$/, 'It has to be 2 to 8 small letters and a digit, such as fra1.');
+}
+
+/** Reads the zone of a region. */
+export function zoneName(text: string): string {
+  return matching(text, /^[a-z]+-[a-z]+$/, 'It has to be two words in small letters, such as europe-central.');
+}
+
+/** Reads a country by its ISO 3166-1 code. */
+export function countryCode(text: string): string {
+  return matching(text, /^[A-Z]{2}$/, 'It has to be two capital letters, such as DE.');
+}
+
+function matching(text: string, pattern: RegExp, otherwise: string): string {
+  if (pattern.test(text)) return text;
+  throw new InvalidArgumentError(otherwise);
+}
+
 function wholeNumber(text: string, min: number, max: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;

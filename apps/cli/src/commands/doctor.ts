@@ -17,8 +17,9 @@ export function registerDoctor(program: Command, context: () => Context): void {
 }
 
 const HELP = `
-Needs a token of scope operate. Prints what is not sound: id, what, health, what is done about it.
-A damaged original cannot be made again: upload the same file once more, and it takes its place.
+Needs a token of scope operate. Prints what is not sound: id, what, health, what
+is done about it. A damaged original cannot be made again: upload the same file
+once more, and it takes its place.
 
 Exit code 1 if something was not sound and is not being repaired.
 `;

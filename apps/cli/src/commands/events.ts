@@ -26,7 +26,9 @@ const TYPES = [
   'media.failed',
   'media.deleted',
   'rendition.ready',
+  'rendition.failed',
   'region.status_changed',
+  'cache.purged',
 ] as const satisfies readonly EventType[];
 
 function eventId(text: string): string {
@@ -35,13 +37,15 @@ function eventId(text: string): string {
 }
 
 const HELP = `
-Progress (media.progress) is told only where --type asks for it: it comes often, and is not kept.
-A connection that breaks is made anew, and goes on after the last event that came.
+Progress (media.progress) is told only where --type asks for it: it comes
+often, and is not kept. A connection that breaks is made anew, and goes on
+after the last event that came.
 
-Elsewhere than on a terminal: number, created_at, type, the medium's or region's id, and what there
-is to say of it, tab-separated. With --json one event of the API a line.
+Elsewhere than on a terminal: number, created_at, type, what it is about (a
+medium, a region, what was purged), and what there is to say of it,
+tab-separated. With --json one event of the API a line.
 
 Examples:
-  mds events --type media.ready media.failed
+  mds events --type media.ready media.failed rendition.failed
   mds events --after 0 --json | jq -r 'select(.type == "media.failed") | .data.id'
 `;

@@ -25,11 +25,17 @@ export function registerIngest(program: Command, context: () => Context): void {
 }
 
 const HELP = `
-Needs a token of scope ingest. Exit code 1 if any file failed.
+Needs a token of scope ingest. Exit code 1 if any file failed, or with --wait any
+rendition of one.
 
-Elsewhere than on a terminal: id, outcome (created, existing, failed), status, file,
-reason, tab-separated, as each file is done. With --json one object a line:
-  {"file","outcome","media": the API's medium or null,"error": {"code","message"} or null}
+Elsewhere than on a terminal: id, outcome (created, existing, failed), status,
+file, reason (or what of it could not be made), warnings, tab-separated, as each
+file is done. With --json one object a line:
+  {"file","outcome","media": the API's medium or null,
+   "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
+
+Interrupted while it waits, it says of what was accepted that it is processed
+all the same; its status is then queued or processing.
 
 Examples:
   mds ingest --wait photos/

@@ -39,7 +39,7 @@ export function registerMedia(program: Command, context: () => Context): void {
     .command('explain')
     .description('tell why a medium is as it is: what it is, what was planned, every attempt (needs a token)')
     .argument('<id>', 'med_…')
-    .option('--all', 'every attempt with the command line of every program')
+    .option('--all', 'every attempt with the command line of every program, whole')
     .addHelpText('after', EXPLAIN_HELP)
     .action(async (id: string, options: { all?: boolean }) => {
       const { explainMedia } = await import('../explain/explain-media.ts');
@@ -54,10 +54,7 @@ export function registerMedia(program: Command, context: () => Context): void {
     .option('--ext <extension>', 'format; without it the service chooses by Accept')
     .option('--revision <revision>', 'that very revision, cached for ever (of pictures needs --ext)')
     .option('--srcset', 'print the value of an <img srcset>')
-    .addHelpText(
-      'after',
-      '\nWith a name nothing is asked of the service: whether the rendition is there, is not known.\n',
-    )
+    .addHelpText('after', '\nExit code 3 if the rendition is not there; what is there is then said.\n')
     .action(async (id: string, name: string | undefined, options: UrlArguments) => {
       const { printUrls } = await import('../media/media-url.ts');
       return printUrls(context(), id, name, options);
@@ -101,14 +98,16 @@ export function registerMedia(program: Command, context: () => Context): void {
 const STATES = ['queued', 'processing', 'ready', 'failed'] as const satisfies readonly MediaStatus[];
 
 const LIST_HELP = `
-Elsewhere than on a terminal: id, status, type, bytes, WIDTHxHEIGHT, created_at, and
-with --detail the file name, the duration in seconds and the progress from 0 to 1,
-tab-separated. With --json the API's envelope; more than
-one page comes as one, with the next_cursor of the last.
+Elsewhere than on a terminal: id, status, type, bytes, WIDTHxHEIGHT, created_at,
+and with --detail the file name, the duration in seconds, the progress from 0 to
+1, and the renditions that failed of what is ready, tab-separated. With --json the API's envelope; more than one page comes as
+one, with the next_cursor of the last.
 `;
 
 const EXPLAIN_HELP = `
-On a terminal the latest attempt is told with its steps, and where it failed with the command
-line of what did; those before it in a few lines. Commands are quoted for a shell, with names in place
-of paths. Elsewhere one fact a line, its name first, tab-separated; with --json the API's document.
+On a terminal the latest attempt is told with its steps, and where it failed
+with the command line of what did; those before it in a few lines. Commands are
+quoted for a shell, with names in place of paths. Elsewhere one fact a line, its
+name first, tab-separated; long lists in commands are shortened there, unless
+--all is given. With --json the API's document.
 `;

@@ -1,29 +1,74 @@
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
-import { colourState } from '../output/colours.ts';
+import type { AddArguments } from '../regions/write-region.ts';
+import { countryCode, regionCode, zoneName } from './arguments.ts';
 
 /** `mds regions`: the points of presence. */
 export function registerRegions(program: Command, context: () => Context): void {
-  const regions = program.command('regions').description('points of presence');
+  const regions = program.command('regions').description('points of presence; alone it lists them');
+  // Alone it lists; but what is no command of it is none of `list` either.
+  regions.hook('preSubcommand', ({ args: [first] }) => {
+    if (first === undefined || first.startsWith('-')) return;
+    const names = regions.commands.map((command) => command.name());
+    if (names.includes(first)) return;
+    regions.error(`unknown command '${first}'\nThere are ${names.join(', ')}.`, { code: 'commander.unknownCommand' });
+  });
+
   regions
-    .command('list')
+    .command('list', { isDefault: true })
     .description('list the points of presence and their state')
-    .action(() => listRegions(context()));
+    .option('--all', 'every region that is known, served or not, with its nodes (needs a token)')
+    .addHelpText('after', LIST_HELP)
+    .action(async ({ all }: { all?: boolean }) => {
+      const { listAllRegions, listRegions } = await import('../regions/list-regions.ts');
+      return all ? listAllRegions(context()) : listRegions(context());
+    });
+
+  regions
+    .command('add')
+    .description('add a region, or correct what is known of it (needs a token)')
+    .argument('<code>', 'letters and a digit: fra1. A city of the built-in catalogue needs nothing else', regionCode)
+    .option('--name <name>', 'the city')
+    .option('--zone <zone>', 'geographic area and direction: europe-central', zoneName)
+    .option('--country <country>', 'two capital letters: DE', countryCode)
+    .addHelpText('after', ADD_HELP)
+    .action(async (code: string, options: AddArguments) => {
+      const { addRegion } = await import('../regions/write-region.ts');
+      return addRegion(context(), code, options);
+    });
+
+  regions
+    .command('maintain')
+    .description('show a region as under maintenance, whatever is measured (needs a token)')
+    .argument('<code>', 'fra1', regionCode)
+    .option('--off', 'show again what is measured')
+    .action(async (code: string, { off }: { off?: boolean }) => {
+      const { maintainRegion } = await import('../regions/write-region.ts');
+      return maintainRegion(context(), code, off !== true);
+    });
+
+  regions
+    .command('remove')
+    .description('forget a region that nobody serves any more, with its asset records (needs a token)')
+    .argument('<code>', 'fra1', regionCode)
+    .option('-y, --yes', 'do not ask')
+    .action(async (code: string, { yes }: { yes?: boolean }) => {
+      const { removeRegion } = await import('../regions/remove-region.ts');
+      return removeRegion(context(), code, yes === true);
+    });
 }
 
-async function listRegions(context: Context): Promise<void> {
-  const client = await context.client();
-  const list = await client.regions.list({ signal: context.io.signal });
-  context.list({
-    rows: list.data,
-    columns: [
-      { title: 'CODE', text: ({ code }) => code },
-      { title: 'NAME', text: ({ name }) => name, shrinkTo: 8 },
-      { title: 'ZONE', text: ({ zone }) => zone, shrinkTo: 8 },
-      { title: 'COUNTRY', text: ({ country }) => country },
-      { title: 'STATUS', text: ({ status }) => status, colour: (text) => colourState(context.colours, text) },
-    ],
-    json: list,
-    empty: 'No region has been served yet.',
-  });
-}
+const LIST_HELP = `
+Without --all: what is listed publicly, regions that a node serves, or did until
+it failed. Elsewhere than on a terminal: code, name, zone, country, status,
+tab-separated; with --all a line for each node, and after these maintenance
+(true, false), node, alive or silent, and when it was last seen.
+`;
+
+const ADD_HELP = `
+A region is listed publicly once a node serves it.
+
+Examples:
+  mds regions add ams1
+  mds regions add ulm1 --name Ulm --zone europe-central --country DE
+`;

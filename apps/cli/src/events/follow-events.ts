@@ -72,8 +72,17 @@ function describe(event: Event): Described {
       return { ...kept, subject: event.data.id, detail: percent(event.data.progress), state: 'processing' };
     case 'rendition.ready':
       return { ...kept, subject: event.data.id, detail: `${event.data.name}.${event.data.extension}`, state: '' };
+    case 'rendition.failed': {
+      const { id, name, extension, reason } = event.data;
+      const file = `${name}.${extension}`;
+      // Most reasons begin with what they are of.
+      const detail = reason?.startsWith(file) ? reason : [file, reason].filter(Boolean).join(': ');
+      return { ...kept, subject: id, detail, state: 'failed' };
+    }
     case 'region.status_changed':
       return { ...kept, subject: event.data.code, detail: event.data.status, state: event.data.status };
+    case 'cache.purged':
+      return { ...kept, subject: event.data.media_id ?? event.data.path ?? 'everything', detail: '', state: '' };
     default:
       return unknownEvent(event);
   }

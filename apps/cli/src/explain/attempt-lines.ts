@@ -1,5 +1,6 @@
 import type { ProcessingAttempt, ProgramRun } from '@mds/client';
 import { type Colours, colourState } from '../output/colours.ts';
+import { displayWidth } from '../output/display-width.ts';
 import { printable } from '../output/printable.ts';
 import { bar } from '../output/progress.ts';
 import { humanBytes, humanDuration, humanTiming } from '../output/quantities.ts';
@@ -21,6 +22,8 @@ export interface AttemptView {
 }
 
 const LONGEST_BAR = 32;
+/** A shorter one shows nothing. */
+const LEAST_BAR = 4;
 /** Lines of what a program wrote that are shown unless more was asked for. */
 const LAST_WORDS = 6;
 
@@ -36,10 +39,12 @@ export function attemptLines(attempt: ProcessingAttempt, { width, colours, full,
   if (!full) return lines;
   const steps = Object.entries(timings);
   if (steps.length > 0) lines.push('', ...stepLines(steps, width, colours));
-  if (runs.length > 0) lines.push('');
-  for (const run of runs) {
-    const failed = outcome !== 'ready' && run.outcome !== 'ok';
-    lines.push(...runLines(run, commands ? Number.POSITIVE_INFINITY : failed ? LAST_WORDS : 0, colours));
+  if (runs.length > 0) {
+    const wordsOf = (run: ProgramRun) => {
+      if (commands) return Number.POSITIVE_INFINITY;
+      return outcome !== 'ready' && run.outcome !== 'ok' ? LAST_WORDS : 0;
+    };
+    lines.push('', ...runLines(runs, wordsOf, width, colours));
   }
   return lines;
 }
@@ -70,24 +75,79 @@ function stepLines(steps: [string, number][], width: number, colours: Colours): 
     { title: 'TIME', text: ([, ms]) => humanTiming(ms), align: 'right' },
   ];
   const [head = '', ...body] = tableLines(columns, steps, Math.max(20, width - LONGEST_BAR - 4), colours.bold);
+  const barWidth = Math.min(LONGEST_BAR, width - displayWidth(head) - 4);
+  const barOf = (ms: number) => (barWidth < LEAST_BAR ? '' : `  ${bar(ms / longest, barWidth, colours)}`);
+  return [`  ${head}`, ...steps.map(([, ms], index) => `  ${body[index] ?? ''}${barOf(ms)}`)];
+}
+
+/** Programs that are told in one line: one after the other in a step, the same, and all ended well; or a single one. */
+interface RunRow {
+  runs: [ProgramRun, ...ProgramRun[]];
+  /** How many lines of what it wrote follow its command; 0: neither. */
+  words: number;
+}
+
+/** @param wordsOf how many lines of what a program wrote are told after its command; 0: neither */
+function runLines(
+  runs: readonly ProgramRun[],
+  wordsOf: (run: ProgramRun) => number,
+  width: number,
+  colours: Colours,
+): string[] {
+  const rows: RunRow[] = [];
+  for (const run of runs) {
+    const words = wordsOf(run);
+    const last = rows.at(-1);
+    if (last && words === 0 && last.words === 0 && isAnotherOf(last.runs[0], run)) last.runs.push(run);
+    else rows.push({ runs: [run], words });
+  }
+  const [head = '', ...body] = tableLines(runColumns(colours), rows, Math.max(20, width - 2), colours.bold);
   return [
     `  ${head}`,
-    ...steps.map(([, ms], index) => `  ${body[index] ?? ''}  ${bar(ms / longest, LONGEST_BAR, colours)}`),
+    ...rows.flatMap(({ runs: [run], words }, index) => {
+      const line = `  ${body[index] ?? ''}`.trimEnd();
+      if (words === 0) return [line];
+      const lastWords = words > run.stderr_tail.length ? run.stderr_tail : run.stderr_tail.slice(-words);
+      // Nothing before the command, and never shortened: it is there to be copied.
+      return [line, shellCommand(run.argv), ...lastWords.map((it) => colours.dim(`  | ${printable(it)}`))];
+    }),
   ];
 }
 
-/** @param words how many lines of what it wrote follow its command; 0: neither */
-function runLines(run: ProgramRun, words: number, colours: Colours): string[] {
-  const facts = [
-    humanTiming(run.ms),
-    run.cpu_ms === null ? null : `${humanTiming(run.cpu_ms)} CPU`,
-    !run.max_memory_bytes ? null : `${humanBytes(run.max_memory_bytes)} memory`,
-  ].filter((fact) => fact !== null);
-  const outcome = printable(run.outcome);
-  const program = printable(run.argv[0] ?? '');
-  const head = `  ${printable(`${run.step}: ${program}`)}  ${run.outcome === 'ok' ? colours.green(outcome) : colours.red(outcome)}  ${colours.dim(facts.join(', '))}`;
-  if (words === 0) return [head];
-  const lastWords = words > run.stderr_tail.length ? run.stderr_tail : run.stderr_tail.slice(-words);
-  // Nothing before the command, and never shortened: it is there to be copied.
-  return [head, shellCommand(run.argv), ...lastWords.map((line) => colours.dim(`  | ${printable(line)}`))];
+function isAnotherOf(first: ProgramRun, run: ProgramRun): boolean {
+  return first.outcome === 'ok' && run.outcome === 'ok' && first.step === run.step && first.argv[0] === run.argv[0];
+}
+
+function runColumns(colours: Colours): Column<RunRow>[] {
+  const sum = (values: (number | null)[]) => values.reduce<number>((total, value) => total + (value ?? 0), 0);
+  return [
+    { title: 'STEP', text: ({ runs: [run] }) => run.step, shrinkTo: 8 },
+    {
+      title: 'PROGRAM',
+      text: ({ runs }) => (runs[0].argv[0] ?? '') + (runs.length > 1 ? ` \u00d7${runs.length}` : ''),
+    },
+    {
+      title: 'ENDED',
+      text: ({ runs: [run] }) => run.outcome,
+      shrinkTo: 12,
+      colour: (text, { runs: [run] }) => (run.outcome === 'ok' ? colours.green(text) : colours.red(text)),
+    },
+    { title: 'TIME', text: ({ runs }) => humanTiming(sum(runs.map(({ ms }) => ms))), align: 'right' },
+    {
+      title: 'CPU',
+      text: ({ runs }) =>
+        runs.every((run) => run.cpu_ms === null) ? '-' : humanTiming(sum(runs.map((run) => run.cpu_ms))),
+      align: 'right',
+      expendable: 1,
+    },
+    {
+      title: 'MEMORY',
+      text: ({ runs }) => {
+        const most = Math.max(...runs.map((run) => run.max_memory_bytes ?? 0));
+        return most === 0 ? '-' : humanBytes(most);
+      },
+      align: 'right',
+      expendable: 2,
+    },
+  ];
 }

@@ -10,13 +10,13 @@ import { probeFacts } from './probe-facts.ts';
 
 /**
  * Tells why a medium is as it is.
- * @param all every program of every attempt with its command line; otherwise those of the latest attempt, and what failed
+ * @param all every program of every attempt with its whole command line; otherwise those of the latest attempt, and what failed
  */
 export async function explainMedia(context: Context, id: string, all: boolean): Promise<void> {
   const client = await context.operator();
   const explanation = await client.control.media.explain(id, { signal: context.io.signal });
   if (context.json) return context.printJson(explanation);
-  const lines = context.interactive ? humanLines(context, explanation, all) : plainLines(explanation);
+  const lines = context.interactive ? humanLines(context, explanation, all) : plainLines(explanation, all);
   for (const line of lines) context.print(line);
 }
 

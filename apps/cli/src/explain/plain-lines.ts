@@ -4,8 +4,11 @@ import { shellCommand } from '../output/shell-quote.ts';
 
 type Line = readonly (string | number | null)[];
 
-/** The explanation as tab-separated lines for `grep`, `cut` and `awk`: the first field says what the line is about. */
-export function plainLines(explanation: MediaExplanation): string[] {
+/**
+ * The explanation as tab-separated lines for `grep`, `cut` and `awk`: the first field says what the line is about.
+ * @param whole command lines as they were; otherwise long lists in them are shortened
+ */
+export function plainLines(explanation: MediaExplanation, whole: boolean): string[] {
   const { error, plan, attempts } = explanation;
   const lines: Line[] = [
     ['id', explanation.id],
@@ -30,15 +33,26 @@ export function plainLines(explanation: MediaExplanation): string[] {
     for (const [step, ms] of Object.entries(it.timings)) lines.push(['step', it.attempt, step, ms]);
     for (const run of it.runs) {
       const facts = [run.outcome, run.ms, run.cpu_ms, run.max_memory_bytes];
-      lines.push(['run', it.attempt, run.step, ...facts, shellCommand(run.argv)]);
+      lines.push(['run', it.attempt, run.step, ...facts, shellCommand(whole ? run.argv : run.argv.map(shortened))]);
       for (const line of run.stderr_tail) lines.push(['stderr', it.attempt, run.step, line]);
     }
   }
   return lines.map((line) => line.map((value) => printable(String(value ?? ''))).join('\t'));
 }
 
+/** An argument that is a long list of names, as the decoders are that a program may open: the first of them, and how many there are. */
+function shortened(argument: string): string {
+  if (argument.length <= LONGEST_LIST || !LIST.test(argument)) return argument;
+  const names = argument.split(',');
+  return `${names.slice(0, SHOWN_OF_LIST).join(',')},… (${names.length} in all)`;
+}
+
+const LIST = /^[\w.-]+(,[\w.-]+)+$/;
+const LONGEST_LIST = 60;
+const SHOWN_OF_LIST = 2;
+
 function size({ width, height }: { width: number; height: number }): string {
-  return `${width}x${height}`;
+  return width > 0 && height > 0 ? `${width}x${height}` : '';
 }
 
 /** `probe.tracks.audio.0.codec` and its value, for each that is there. */

@@ -21,7 +21,8 @@ const LEAST_FOR_REASON = 24;
  * named in one sentence at the end.
  */
 export function planLines(kind: string, plan: readonly PlannedPreset[], width: number, colours: Colours): string[] {
-  const rows = plan.filter(({ decision }) => decision !== 'not_applicable').flatMap(rowsOf);
+  const made = plan.filter(({ decision }) => decision !== 'not_applicable');
+  const rows = made.flatMap((preset, index) => rowsOf(preset, made[index - 1]));
   const columns: Column<Row>[] = [
     { title: 'PLAN', text: ({ name }) => name },
     {
@@ -50,17 +51,32 @@ export function planLines(kind: string, plan: readonly PlannedPreset[], width: n
   return lines.map((line) => line.trimEnd());
 }
 
-function rowsOf(preset: PlannedPreset): Row[] {
+/** @param before the preset that is told before this one: what was said of its other format is not said twice */
+function rowsOf(preset: PlannedPreset, before: PlannedPreset | undefined): Row[] {
   const { decision, reason, rungs } = preset;
+  const isTold = before?.name === preset.name && before.reason === reason && reason.length > LONG_REASON;
+  const first = {
+    name: nameOf(preset),
+    decision,
+    size: size(preset),
+    why: isTold ? `As for ${nameOf(before)}.` : reason,
+  };
+  const [only, ...others] = rungs;
+  // A ladder of one rung is no ladder.
+  if (only && others.length === 0 && size(only) === first.size) {
+    return [{ ...first, why: [first.why, `${boundOf(only)}.`].filter((part) => part !== '').join(' ') }];
+  }
   return [
-    { name: nameOf(preset), decision, size: size(preset), why: reason },
-    ...rungs.map((rung) => ({
-      name: `  ${rung.name}`,
-      decision: '',
-      size: size(rung),
-      why: `at most ${humanBitrate(rung.bitrate)}${rung.may_copy ? '; copied where its keyframes allow' : ''}`,
-    })),
+    first,
+    ...rungs.map((rung) => ({ name: `  ${rung.name}`, decision: '', size: size(rung), why: boundOf(rung) })),
   ];
+}
+
+/** A reason of more characters is not worth telling twice. */
+const LONG_REASON = 40;
+
+function boundOf({ bitrate, may_copy: mayCopy }: PlannedPreset['rungs'][number]): string {
+  return `At most ${humanBitrate(bitrate)}${mayCopy ? '; copied where its keyframes allow' : ''}`;
 }
 
 function nameOf({ name, extension }: PlannedPreset): string {

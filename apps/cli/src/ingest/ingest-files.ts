@@ -1,4 +1,5 @@
 import type { Client, IngestOptions, MediaDetail } from '@mds/client';
+import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import type { IngestFile } from './collect-files.ts';
 
@@ -6,9 +7,11 @@ import type { IngestFile } from './collect-files.ts';
 export interface IngestOutcome {
   file: string;
   outcome: 'created' | 'existing' | 'failed';
-  /** The medium as it was last seen; null where none came to be. */
+  /** The medium as it was last seen, on its way still where waiting for it was cut short; null where none came to be. */
   media: MediaDetail | null;
   error: { code: string | null; message: string } | null;
+  /** Which renditions a medium that is ready has not, for they failed: `hls.m3u8`. */
+  failed_renditions: string[];
 }
 
 /** How to go about it. */
@@ -39,21 +42,26 @@ export async function ingestFiles(files: readonly IngestFile[], plan: IngestPlan
       if (signal.aborted) return;
       const transfer = startTransfer(file.label, file.bytes);
       plan.onStart(transfer);
-      try {
-        plan.onEnd(transfer, await ingestFile(file, transfer, { ...plan, signal }));
-      } catch (error) {
-        plan.onEnd(transfer, null);
-        stop.abort(error);
-        return;
-      }
+      const { outcome, stopped } = await ingestFile(file, transfer, { ...plan, signal });
+      plan.onEnd(transfer, outcome);
+      if (stopped === null) continue;
+      stop.abort(stopped);
+      return;
     }
   };
   await Promise.all(Array.from({ length: Math.min(plan.parallel, files.length) }, worker));
   return signal.aborted ? signal.reason : null;
 }
 
-async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan): Promise<IngestOutcome> {
+/** What one file came to, null where it is not known; and what ended the whole by it, or null. */
+interface FileEnd {
+  outcome: IngestOutcome | null;
+  stopped: unknown;
+}
+
+async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
   const { client, signal, duplicate } = plan;
+  let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {
     const ingested = await client.control.media.ingest(file.content, {
@@ -69,10 +77,12 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
       },
     });
     media = ingested.media;
-    const outcome = ingested.created ? 'created' : 'existing';
+    accepted = ingested.created ? 'created' : 'existing';
     if (plan.wait) {
       media = await client.control.media.waitUntilReady(media.id, {
         signal,
+        // What is there already may be under repair.
+        renditions: true,
         onUpdate(update) {
           media = update;
         },
@@ -81,24 +91,37 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
         },
       });
     }
-    return { file: file.label, outcome, media, error: null };
+    return { outcome: outcomeOf(file, accepted, media), stopped: null };
   } catch (error) {
-    return { file: file.label, outcome: 'failed', media, error: await fileError(error, signal) };
+    const failure = await fileError(error, signal);
+    if (failure) return { outcome: outcomeOf(file, 'failed', media, failure), stopped: null };
+    // What was accepted is processed whether or not somebody waits for it.
+    const outcome = accepted && outcomeOf(file, accepted, media);
+    return { outcome, stopped: error };
   }
 }
 
-/** The reason for one file's failure. Throws on what is no fault of the file. */
+function outcomeOf(
+  file: IngestFile,
+  outcome: IngestOutcome['outcome'],
+  media: MediaDetail | null,
+  error: IngestOutcome['error'] = null,
+): IngestOutcome {
+  return { file: file.label, outcome, media, error, failed_renditions: media === null ? [] : failedNames(media) };
+}
+
+/** The reason for one file's failure; null for what is no fault of the file. */
 async function fileError(error: unknown, signal: AbortSignal): Promise<IngestOutcome['error']> {
-  if (signal.aborted) throw error;
+  if (signal.aborted) return null;
   const { isApiError, isAuthError, isConnectionError, isMdsError, isMediaFailedError } = await import('@mds/client');
-  if (isAuthError(error)) throw error;
-  if (isConnectionError(error) && UNREACHABLE.has(error.code ?? '')) throw error;
+  if (isAuthError(error)) return null;
+  if (isConnectionError(error) && UNREACHABLE.has(error.code ?? '')) return null;
   if (isMediaFailedError(error)) {
     return { code: error.failure?.code ?? null, message: error.failure?.message ?? error.message };
   }
   if (isApiError(error)) return { code: error.code, message: error.problem?.detail ?? error.message };
   if (isMdsError(error)) return { code: null, message: error.message };
-  throw error;
+  return null;
 }
 
 const UNREACHABLE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);

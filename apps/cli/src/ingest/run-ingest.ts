@@ -7,7 +7,7 @@ import { type Transfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
 import { collectFiles, type IngestFile } from './collect-files.ts';
 import { type IngestOutcome, ingestFiles } from './ingest-files.ts';
-import { printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
+import { isIncomplete, printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
 
 /** The options of `mds ingest`, parsed. */
 export interface IngestArguments {
@@ -19,12 +19,13 @@ export interface IngestArguments {
 
 /**
  * Ingests what the paths name; `-` is standard input. Prints every outcome as it comes, and a summary.
- * @throws CliError where some file failed; what ended it early otherwise, an Interruption included
+ * @throws CliError where some file failed, or waited for, renditions of one; what ended it early otherwise, an Interruption included
  */
 export async function runIngest(context: Context, paths: string[], options: IngestArguments): Promise<void> {
   const { io } = context;
   const files = await filesOf(context, paths, options.filename);
   const client = await context.operator();
+  const waited = options.wait === true;
   const outcomes: IngestOutcome[] = [];
   const active = new Set<Transfer>();
   const started = new Set<Transfer>();
@@ -38,7 +39,7 @@ export async function runIngest(context: Context, paths: string[], options: Inge
       client,
       parallel: options.parallel,
       duplicate: options.duplicate,
-      wait: options.wait === true,
+      wait: waited,
       signal: io.signal,
       onStart(transfer) {
         active.add(transfer);
@@ -48,18 +49,23 @@ export async function runIngest(context: Context, paths: string[], options: Inge
         active.delete(transfer);
         if (outcome === null) return;
         outcomes.push(outcome);
-        block.above(() => printOutcome(context, outcome));
+        block.above(() => printOutcome(context, outcome, waited));
       },
     });
   } finally {
     block.stop();
   }
 
-  printSummary(context, outcomes, files.length);
+  printSummary(context, outcomes, files.length, waited);
   if (context.interactive) printWhereToReadOn(context, outcomes);
   if (stopped !== null) throw stopped;
   const failed = outcomes.filter(({ outcome }) => outcome === 'failed').length;
-  if (failed > 0) throw new ReportedError(`${counted(failed, 'file')} of ${files.length} could not be ingested.`);
+  const incomplete = waited ? outcomes.filter(isIncomplete).length : 0;
+  const wrong = [
+    ...(failed > 0 ? [`${counted(failed, 'file')} of ${files.length} could not be ingested.`] : []),
+    ...(incomplete > 0 ? [`Renditions of ${counted(incomplete, 'file')} of ${files.length} failed.`] : []),
+  ];
+  if (wrong.length > 0) throw new ReportedError(wrong.join(' '));
 }
 
 async function filesOf(context: Context, paths: string[], filename: string | undefined): Promise<IngestFile[]> {

@@ -10,6 +10,7 @@ import { startTransfer, transferLine } from '../output/progress.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
 import { shellCommand } from '../output/shell-quote.ts';
 import { isBinary, writeAll } from '../output/stream-out.ts';
+import { noSuchRendition } from './no-such-rendition.ts';
 
 /** The options of `mds media download`, parsed. */
 export interface DownloadArguments {
@@ -102,14 +103,7 @@ function choose(manifest: Manifest, name: string | undefined, extension: string 
   }
   const first = fitting.find((it) => !isStream(it)) ?? fitting[0];
   if (name === undefined && first) return first;
-  const offered = manifest.renditions.map((it) => `${it.name}.${it.extension}`);
-  const asked = [name ?? 'rendition', extension].filter((part) => part !== undefined).join('.');
-  throw new CliError(`${manifest.id} has no ${asked} that is ready.`, {
-    exitCode: EXIT.notFound,
-    hints: [
-      offered.length > 0 ? `There are ${offered.join(', ')}.` : 'Nothing has been rendered yet; see mds media get.',
-    ],
-  });
+  throw noSuchRendition(manifest, name, extension);
 }
 
 /** Whether a rendition consists of many files, of which the address names the list alone. */

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { CliError } from '../exit-codes.ts';
+import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
 import { explainError } from '../explain-error.ts';
 import { jsonText } from '../output/json.ts';
 import { printable } from '../output/printable.ts';
@@ -8,13 +8,16 @@ import { printable } from '../output/printable.ts';
 export interface MediumResult {
   line: string;
   json: unknown;
+  /** What went wrong all the same, which the line tells too; empty or absent where nothing did. */
+  failure?: string;
 }
 
 /**
  * Does something with each of some media, one after the other, and prints each result; with `--json` one object a line, but a
  * single one as it is. One that fails does not keep the others.
  * @param write what is printed goes through here, where something else has to be taken away before
- * @throws what the only one failed with; of several, a CliError that counts, its exit code that of the first failure
+ * @throws what the only one failed with, a ReportedError where its line says so; of several, a CliError that counts, its exit code
+ *   that of the first failure
  */
 export async function forEachMedium(
   context: Context,
@@ -25,11 +28,14 @@ export async function forEachMedium(
   const failures: number[] = [];
   for (const id of ids) {
     try {
-      const { line, json } = await act(id);
+      const { line, json, failure = '' } = await act(id);
       write(() => {
-        if (!context.json) context.print(context.interactive ? line.replace('\t', '  ') : line);
+        if (!context.json) context.print(context.interactive ? line.replaceAll('\t', '  ') : line);
         else context.io.stdout.write(`${jsonText(json, ids.length > 1 ? 0 : 2)}\n`);
       });
+      if (failure === '') continue;
+      if (ids.length === 1) throw new ReportedError(`${id}: ${failure}`);
+      failures.push(EXIT.failed);
     } catch (error) {
       if (ids.length === 1 || context.io.signal.aborted) throw error;
       const { message, exitCode } = await explainError(error, context);

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
 import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tabSeparated } from '../output/table.ts';
-import { stateOf } from './media-state.ts';
+import { colourMediaState, failedNames, stateOf } from './media-state.ts';
 
 /** The options of `mds media list`, parsed. */
 export interface ListArguments {
@@ -87,26 +87,27 @@ const PROGRESS: Column<MediaDetail> = {
   text: ({ progress }) => String(progress ?? ''),
 };
 
+const FAILED: Column<MediaDetail> = { title: 'FAILED', text: (media) => failedNames(media).join(' ') };
+
 function detailColumns(context: Context): Column<MediaDetail>[] {
   // Elsewhere than on a terminal what was added later stands last: scripts count fields.
-  if (!context.interactive) return [...mediaColumns(context), FILENAME, DURATION, PROGRESS];
-  return [...mediaColumns<MediaDetail>(context, stateOf), DURATION, FILENAME];
+  if (!context.interactive) return [...mediaColumns(context), FILENAME, DURATION, PROGRESS, FAILED];
+  const colour = (text: string, media: MediaDetail) => colourMediaState(context.colours, media, text);
+  return [...mediaColumns<MediaDetail>(context, { text: stateOf, colour }), DURATION, FILENAME];
 }
 
-/** @param status the state as people see it */
+/** @param status how people see the state */
 function mediaColumns<T extends Media>(
   { colours }: Context,
-  status: (media: T) => string = (media) => media.status,
+  status: Pick<Column<T>, 'text' | 'colour'> = {
+    text: (media) => media.status,
+    colour: (text, media) => colourState(colours, media.status, text),
+  },
 ): Column<T>[] {
   const now = Date.now();
   return [
     { title: 'ID', text: ({ id }) => id },
-    {
-      title: 'STATUS',
-      text: status,
-      plain: (media) => media.status,
-      colour: (text, media) => colourState(colours, media.status, text),
-    },
+    { title: 'STATUS', ...status, plain: (media) => media.status },
     { title: 'TYPE', text: (media) => media.content_type, shrinkTo: 9, expendable: 2 },
     {
       title: 'SIZE',

@@ -1,18 +1,21 @@
 import type { MediaDetail } from '@mds/client';
 import type { Context } from '../context.ts';
 import { createLiveBlock } from '../output/live-block.ts';
+import { printable } from '../output/printable.ts';
 import { enterState, startTransfer, type Transfer, transferLine } from '../output/progress.ts';
-import { forEachMedium } from './for-each-medium.ts';
+import { forEachMedium, type MediumResult } from './for-each-medium.ts';
+import { failedNames, failedSentence } from './media-state.ts';
 
 /**
  * Sends media back into the queue that failed, or of which renditions did.
  * @param wait until they are done: all of them at once, told in the order they were named
+ * @throws CliError where something failed again
  */
 export async function retryMedia(context: Context, ids: readonly string[], wait: boolean): Promise<void> {
   const client = await context.operator();
   const { signal } = context.io;
   const retry = (id: string) => client.control.media.retry(id, { signal });
-  if (!wait) return forEachMedium(context, ids, async (id) => result(await retry(id)));
+  if (!wait) return forEachMedium(context, ids, async (id) => begun(await retry(id)));
 
   const active = new Set<Transfer>();
   const block = createLiveBlock(context.quiet ? null : context.io.stderr, (width, height) =>
@@ -40,7 +43,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
     await forEachMedium(
       context,
       ids,
-      async (id) => result(await (outcomes.get(id) ?? processed(id))),
+      async (id) => ended(await (outcomes.get(id) ?? processed(id))),
       (write) => block.above(write),
     );
   } finally {
@@ -48,6 +51,19 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   }
 }
 
-function result(media: MediaDetail) {
-  return { line: `${media.id}\t${media.status}`, json: media };
+function begun(media: MediaDetail): MediumResult {
+  const pending = media.renditions.filter(({ state }) => state === 'pending');
+  const names = pending.map(({ name, extension }) => `${name}.${extension}`);
+  // Of a medium that failed, all is made again.
+  const what = media.status === 'ready' && names.length > 0 ? `being made again: ${names.join(', ')}` : '';
+  return { line: lineOf(media, what), json: media };
+}
+
+function ended(media: MediaDetail): MediumResult {
+  const failure = failedSentence(failedNames(media));
+  return { line: lineOf(media, failure), json: media, failure };
+}
+
+function lineOf({ id, status }: MediaDetail, what: string): string {
+  return [id, status, ...(what ? [what] : [])].map(printable).join('\t');
 }

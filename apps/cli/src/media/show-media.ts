@@ -1,10 +1,11 @@
 import type { MediaDetail, MediaRendition } from '@mds/client';
 import type { Context } from '../context.ts';
-import { colourState } from '../output/colours.ts';
+import { type Colours, colourState } from '../output/colours.ts';
+import { displayWidth } from '../output/display-width.ts';
 import { printable } from '../output/printable.ts';
 import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tableLines, tabSeparated } from '../output/table.ts';
-import { stateOf } from './media-state.ts';
+import { colourMediaState, stateOf } from './media-state.ts';
 
 /** Shows one medium: what is known about it, then its renditions. */
 export async function showMedia(context: Context, id: string): Promise<void> {
@@ -13,21 +14,33 @@ export async function showMedia(context: Context, id: string): Promise<void> {
   if (context.json) return context.printJson(media);
   if (!context.interactive) {
     for (const [name, value] of plainFacts(media)) context.print(`${name}\t${printable(value)}`);
-    for (const line of tabSeparated(renditionColumns(context, media.renditions), media.renditions))
-      context.print(`rendition\t${line}`);
+    for (const line of tabSeparated(PLAIN_COLUMNS, media.renditions)) context.print(`rendition\t${line}`);
     return;
   }
   const { colours } = context;
   for (const [name, value] of humanFacts(context, media)) context.print(`${colours.bold(name.padEnd(9))}  ${value}`);
   if (media.renditions.length === 0) return;
   context.print('');
-  for (const line of tableLines(
-    renditionColumns(context, media.renditions),
-    media.renditions,
-    context.width,
-    colours.bold,
-  ))
-    context.print(line);
+  for (const line of renditionLines(context, media)) context.print(line);
+}
+
+/** The renditions as a table: with their addresses where these find room, for an address with a piece missing is none. */
+function renditionLines({ colours, width }: Context, { id, renditions }: MediaDetail): string[] {
+  const columns = sizeColumns(colours, renditions);
+  const table = (last: Column<MediaRendition>[], maxWidth: number) =>
+    tableLines([...columns, ...last], renditions, maxWidth, colours.bold);
+  const isExcused = renditions.some(({ reason }) => reason !== null);
+  const title = isExcused ? 'ADDRESS OR REASON' : 'ADDRESS';
+  const address: Column<MediaRendition> = { title, text: ({ url }) => url };
+  const widest = Math.max(...table([address], Number.POSITIVE_INFINITY).map(displayWidth));
+  if (widest <= width) return table([{ ...address, text: ({ reason, url }) => reason ?? url, shrinkTo: 20 }], width);
+  const why: Column<MediaRendition> = { title: 'REASON', text: ({ reason }) => reason ?? '', shrinkTo: 20 };
+  const hints = [`Addresses: mds media url ${id}`, ...(isExcused ? [`Reasons in full: mds media explain ${id}`] : [])];
+  return [
+    ...table(isExcused ? [why] : [], width).map((line) => line.trimEnd()),
+    '',
+    ...hints.map((hint) => colours.dim(printable(hint))),
+  ];
 }
 
 function plainFacts(media: MediaDetail): [string, string][] {
@@ -48,7 +61,7 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   const facts: [string, string][] = [['id', printable(media.id)]];
   if (media.filename !== null) facts.push(['file', printable(media.filename)]);
   const attempts = media.attempts > 1 ? colours.dim(` after ${media.attempts} attempts`) : '';
-  facts.push(['status', colourState(colours, media.status, printable(stateOf(media))) + attempts]);
+  facts.push(['status', colourMediaState(colours, media, printable(stateOf(media))) + attempts]);
   if (media.error) {
     facts.push(['error', colours.red(printable(`${media.error.message} (${media.error.code})`))]);
     facts.push(['', colours.dim(printable(`what was tried: mds media explain ${media.id}`))]);
@@ -65,41 +78,28 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   return facts;
 }
 
-function renditionColumns(
-  { colours, interactive }: Context,
-  renditions: readonly MediaRendition[],
-): Column<MediaRendition>[] {
-  const files: Column<MediaRendition> = {
-    title: 'FILES',
-    text: (rendition) => String(rendition.files ?? '-'),
-    plain: (rendition) => plainValue(rendition.files),
-    align: 'right',
-    expendable: 2,
-  };
+function sizeColumns(colours: Colours, renditions: readonly MediaRendition[]): Column<MediaRendition>[] {
   const columns: Column<MediaRendition>[] = [
     { title: 'RENDITION', text: ({ name, extension }) => `${name}.${extension}` },
     { title: 'STATE', text: ({ state }) => state, colour: (text) => colourState(colours, text) },
-    {
-      title: 'SIZE',
-      text: ({ bytes }) => (bytes === null ? '-' : humanBytes(bytes)),
-      plain: ({ bytes }) => plainValue(bytes),
-      align: 'right',
-    },
-    {
-      title: 'PIXELS',
-      text: ({ width, height }) => (width && height ? `${width}x${height}` : '-'),
-      plain: ({ width, height }) => (width === null || height === null ? '' : `${width}x${height}`),
-      align: 'right',
-      expendable: 1,
-    },
+    { title: 'SIZE', text: ({ bytes }) => (bytes === null ? '-' : humanBytes(bytes)), align: 'right' },
+    { title: 'PIXELS', text: (rendition) => pixels(rendition) || '-', align: 'right', expendable: 1 },
   ];
-  const where: Column<MediaRendition> = {
-    title: 'ADDRESS OR REASON',
-    text: ({ reason, url }) => reason ?? url,
-    shrinkTo: 20,
-    keep: 'end',
-  };
-  // Elsewhere than on a terminal what was added later stands last: scripts count fields.
-  if (!interactive) return [...columns, where, files];
-  return renditions.some((rendition) => (rendition.files ?? 0) > 1) ? [...columns, files, where] : [...columns, where];
+  if (!renditions.some(({ files }) => (files ?? 0) > 1)) return columns;
+  return [...columns, { title: 'FILES', text: ({ files }) => String(files ?? '-'), align: 'right', expendable: 2 }];
+}
+
+/** What was added later stands last: scripts count fields. */
+const PLAIN_COLUMNS: Column<MediaRendition>[] = [
+  { title: 'RENDITION', text: ({ name, extension }) => `${name}.${extension}` },
+  { title: 'STATE', text: ({ state }) => state },
+  { title: 'SIZE', text: ({ bytes }) => plainValue(bytes) },
+  { title: 'PIXELS', text: pixels },
+  { title: 'ADDRESS OR REASON', text: ({ reason, url }) => reason ?? url },
+  { title: 'FILES', text: ({ files }) => plainValue(files) },
+];
+
+/** Empty for what is no picture: a playlist of sounds, a text. */
+function pixels({ width, height }: MediaRendition): string {
+  return width && height ? `${width}x${height}` : '';
 }

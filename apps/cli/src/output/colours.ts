@@ -21,7 +21,7 @@ export function coloursFor(stream: OutputStream, env: Io['env']): Colours {
 }
 
 /**
- * Colours a state of a medium, a rendition, a region, the service or a cache. One that is not known stays plain.
+ * Colours a state of a medium, a rendition, a region, the service, a cache or a node. One that is not known stays plain.
  * @param text what is shown of it; the state itself unless said
  */
 export function colourState(colours: Colours, state: string, text = state): string {
@@ -30,14 +30,18 @@ export function colourState(colours: Colours, state: string, text = state): stri
     case 'operational':
     case 'HIT':
     case 'created':
+    case 'purged':
+    case 'alive':
       return colours.green(text);
     case 'processing':
     case 'under_maintenance':
     case 'existing':
+    case 'accepted':
       return colours.cyan(text);
     case 'degraded_performance':
     case 'partial_outage':
     case 'MISS':
+    case 'silent':
       return colours.yellow(text);
     case 'failed':
     case 'major_outage':

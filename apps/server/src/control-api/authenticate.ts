@@ -6,6 +6,8 @@ import type { ProjectRepository, TokenRecord } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
 
 const REALM = 'Bearer realm="mds"';
+/** The project of the first operator token, to which the deployment as a whole belongs. */
+const DEPLOYMENT_PROJECT = 'default';
 const tokens = new WeakMap<IncomingMessage, TokenRecord>();
 
 /** The hash by which a token is known; the token itself is kept nowhere. */
@@ -49,6 +51,20 @@ export function requireScope(req: IncomingMessage, needed: TokenScope): void {
   throw new AppError('forbidden', `This token may only ${scope}. This needs a token with the scope ${needed}.`, {
     headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${needed}"` },
   });
+}
+
+/**
+ * Refuses tokens of other projects than the deployment's own: regions, nodes and all of the caches are not a project's to change. A token
+ * of scope `operate` is required as well.
+ */
+export function requireDeploymentOperator(req: IncomingMessage): void {
+  requireScope(req, 'operate');
+  if (tokenOf(req).projectId === DEPLOYMENT_PROJECT) return;
+  throw new AppError(
+    'forbidden',
+    'This concerns the whole deployment, and the token belongs to one project of it. Use a token of its operator.',
+    { headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="operate"` } },
+  );
 }
 
 function unauthorized(detail: string, parameters: string): AppError {

@@ -261,6 +261,38 @@ describe('media in detail', () => {
     expect(app.woken).toBe(before + 1);
   });
 
+  it('of which renditions failed are made again at once to see, and a second request is told so and not that nothing failed', async () => {
+    const id = await app.addMedia();
+    const thumb = {
+      ...{ name: 'thumb', extension: 'webp', contentType: 'image/webp', revision: '0000000a', current: true },
+      ...{
+        reason: null,
+        objectKey: 'renditions/thumb',
+        sha256: 'f'.repeat(64),
+        bytes: 1,
+        files: 1,
+        width: 1,
+        height: 1,
+      },
+      state: 'ready' as const,
+    };
+    const unmade = { sha256: null, bytes: null, files: null, width: null, height: null };
+    const large = { ...thumb, ...unmade, name: 'large', objectKey: 'renditions/large', reason: 'No memory.' };
+    await app.repositories.media.publish(await claim(id), {
+      ...{ renditions: [thumb, { ...large, state: 'failed' as const }], thumbhash: null, warnings: [] },
+    });
+    const response = await app.control(`/media/${id}/retry`, { method: 'POST' });
+    expect(response.status).toBe(202);
+    const detail = MediaDetail.parse(await response.json());
+    expect(detail.status).toBe('ready');
+    expect(detail.renditions.map(({ name, state, reason }) => [name, state, reason])).toEqual([
+      ['large', 'pending', null],
+      ['thumb', 'ready', null],
+    ]);
+    const again = await problem(await app.control(`/media/${id}/retry`, { method: 'POST' }), 409, 'state_conflict');
+    expect(again.detail).toContain('being made already: large.webp.');
+  });
+
   it('are gone after a delete, and a second one says so', async () => {
     const id = await app.addMedia();
     const response = await app.control(`/media/${id}`, { method: 'DELETE' });

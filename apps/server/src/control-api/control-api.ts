@@ -1,36 +1,72 @@
-import { controlApi, eventsApi, TokenScope } from '@mds/contract';
-import { createExpressEndpoints } from '@ts-rest/express';
-import type { Express } from 'express';
+import type { IncomingMessage } from 'node:http';
+import {
+  CONTROL_API_PREFIX,
+  controlApi,
+  controlCacheApi,
+  controlRegionsApi,
+  edgeStreamsApi,
+  edgesApi,
+  eventsApi,
+  TokenScope,
+} from '@mds/contract';
+import type { AppRoute } from '@ts-rest/core';
+import { createExpressEndpoints, type RequestValidationError } from '@ts-rest/express';
+import type { Express, NextFunction, Response } from 'express';
 import type { ProjectRepository } from '../db/media-repository.ts';
 import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import { requireScope, requireToken } from './authenticate.ts';
+import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
+import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
 import { mountEvents } from './events.ts';
+import { jsonBodies } from './json-body.ts';
 import { type ControlMediaParts, createControlMediaHandlers } from './media.ts';
+import { type ControlRegionsParts, createControlRegionsHandlers } from './regions.ts';
 
 /** What the control API acts on. */
 export interface ControlApiParts extends ControlMediaParts {
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
+  regions: ControlRegionsParts;
+  cache: ControlCacheParts;
+  edges: ControlEdgesParts;
 }
 
 /** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   app.use('/control', requireToken(parts.projects));
-  createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, {
+  const options = {
     logInitialization: false,
     globalMiddleware: [
-      (req, res, next) => {
+      (req: IncomingMessage & { tsRestRoute: AppRoute }, res: Response, next: NextFunction) => {
         requireScope(req, TokenScope.parse(metadataOf(req.tsRestRoute).scope));
         answerJson(req, res, 'no-store');
         next();
       },
       refuseRepeatedParameters,
     ],
-    requestValidationErrorHandler: (error, _req, _res, next) => next(invalidRequest(error)),
-  });
+    requestValidationErrorHandler: (error: RequestValidationError, _req: unknown, _res: unknown, next: NextFunction) =>
+      next(invalidRequest(error)),
+  };
+  createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, options);
+  // Not for media: there the body is the file.
+  for (const prefix of ['regions', 'cache', 'edges']) app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
+  createExpressEndpoints(controlRegionsApi, createControlRegionsHandlers(parts.regions), app, options);
+  createExpressEndpoints(controlCacheApi, createControlCacheHandlers(parts.cache), app, options);
+  createExpressEndpoints(edgesApi, createControlEdgesHandlers(parts.edges), app, options);
+  mountEdgeStreams(app, parts.edges);
   mountEvents(app, parts.events);
-  refuseMethodsOutside({ control: controlApi, events: eventsApi }, app);
+  refuseMethodsOutside(
+    {
+      control: controlApi,
+      regions: controlRegionsApi,
+      cache: controlCacheApi,
+      edges: edgesApi,
+      edgeStreams: edgeStreamsApi,
+      events: eventsApi,
+    },
+    app,
+  );
 }

@@ -12,7 +12,7 @@ export function mountEvents(app: Express, events: Pick<EventStream, 'serve'>): v
   app.get(eventsApi.stream.path, (req, res) => {
     requireScope(req, 'ingest');
     const { projectId } = tokenOf(req);
-    const after = position(req);
+    const after = eventPosition(req);
     if (req.method === 'HEAD') {
       res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
       return;
@@ -22,7 +22,7 @@ export function mountEvents(app: Express, events: Pick<EventStream, 'serve'>): v
 }
 
 /** Where to go on: the header, which a reader that reconnects sets by itself, says it better than the address it began with. */
-function position(req: Request): number | null {
+export function eventPosition(req: Request): number | null {
   const header = req.headers['last-event-id'];
   const inHeader = header !== undefined && header !== '';
   const given = inHeader ? header : req.query['after'];

@@ -49,7 +49,9 @@ describe('what a medium is waiting for', () => {
     expect(await waiting(id)).toMatch(/^It is the next in the queue/);
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
-    expect(await waiting(id)).toMatch(/^Attempt 2 begins in [45] s\. The attempt before said: It crashed\.$/);
+    // Numbered as they came, as the attempts are that stand beside it.
+    expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
+    expect(await waiting(id)).toMatch(/^Attempt 4 begins in [45] s\. The attempt before said: It crashed\.$/);
 
     await media.retry(first);
     await media.publish(await claim(), { renditions: [thumb], thumbhash: null, warnings: [] });
@@ -57,7 +59,7 @@ describe('what a medium is waiting for', () => {
     await media.rederive(['renditions/thumb']);
     expect(await waiting(first)).toMatch(/^It is the next in the queue.* It stays ready meanwhile\.$/);
     await claim();
-    expect(await waiting(first)).toBe('Worker w1 works on it: attempt 1. It stays ready meanwhile.');
+    expect(await waiting(first)).toBe('Worker w1 works on it: attempt 3. It stays ready meanwhile.');
   });
 });
 

@@ -46,20 +46,27 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
  * What a medium is waiting for, as a sentence: its place in the queue, whoever works on it, or when it is tried again. Null where
  * nothing more is going to happen to it by itself.
  */
-export function waitingFor({ media, job, ahead }: Pick<ExplanationParts, 'media' | 'job' | 'ahead'>): string | null {
+export function waitingFor({
+  media,
+  job,
+  ahead,
+  attempts,
+}: Pick<ExplanationParts, 'media' | 'job' | 'ahead' | 'attempts'>): string | null {
   if (job === null) {
     if (media.status === 'ready' || media.status === 'failed') return null;
     // Start of the service puts such media back into the queue; this is what is true until then.
     return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
   }
+  // The numbers of the runs that are told, and not the job's own count, which leaves some out.
+  const latest = attempts.at(-1)?.attempt ?? 0;
   const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (job.worker !== null) {
     const far = job.progress === null ? '' : `, ${Math.round(job.progress * 100)} % done`;
-    return `Worker ${job.worker} works on it: attempt ${job.attempt}${far}.${again}`;
+    return `Worker ${job.worker} works on it: attempt ${latest}${far}.${again}`;
   }
   const because = job.lastReason === null ? '' : ` The attempt before said: ${job.lastReason}`;
   if (job.dueInMs > 0) {
-    return `Attempt ${job.attempt} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
+    return `Attempt ${latest + 1} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
   }
   const place = ahead === null || ahead === 0 ? 'It is the next in the queue' : `${ahead} before it in the queue`;
   return `${place}; it waits for a worker with room for it.${because}${again}`;

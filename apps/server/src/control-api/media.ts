@@ -117,12 +117,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
     retry: async ({ params: { id }, req }) => {
       const found = await findOwn(req, id);
       if (!(await media.retry(id))) {
-        throw new AppError(
-          'state_conflict',
-          found.status === 'ready'
-            ? 'The medium is ready and none of its renditions failed: there is nothing to make again.'
-            : `The medium is ${found.status}; only what failed can be processed again.`,
-        );
+        throw new AppError('state_conflict', nothingToRetry(found, await media.renditions(id)));
       }
       parts.wakeWorkers();
       return { status: 202, body: await detail(await findOwn(req, id)) };
@@ -149,6 +144,16 @@ function byMedium(renditions: RenditionRecord[]): Map<string, RenditionRecord[]>
     else groups.set(rendition.mediaId, [rendition]);
   }
   return groups;
+}
+
+function nothingToRetry({ status }: MediaRecord, renditions: readonly RenditionRecord[]): string {
+  if (status !== 'ready') return `The medium is ${status}; only what failed can be processed again.`;
+  const pending = renditions.filter(({ state }) => state === 'pending');
+  if (pending.length === 0) {
+    return 'The medium is ready and none of its renditions failed: there is nothing to make again.';
+  }
+  const names = pending.map(({ name, extension }) => `${name}.${extension}`).sort();
+  return `The medium is ready, and renditions of it are being made already: ${names.join(', ')}. Nothing else failed.`;
 }
 
 function noSuchMedium(id: string): AppError {

@@ -49,6 +49,8 @@ export interface RegionNodeRecord {
   beat: number;
   /** Wall-clock time of the latest heartbeat, to tell nodes that are gone for good. */
   seenAtMs: number;
+  /** `seq` of the last event that it has acted upon; null where it has not said. */
+  eventsThrough: number | null;
 }
 
 /** Regions and the nodes that serve them. */
@@ -56,8 +58,10 @@ export interface RegionRepository {
   list(): Promise<RegionRecord[]>;
   find(code: string): Promise<RegionRecord | null>;
   put(region: RegionRecord): Promise<void>;
-  /** Adds 1 to the node's beat, and the node where it is new. */
-  heartbeat(node: { id: string; region: string; atMs: number }): Promise<void>;
+  /** Forgets a region, its nodes and its asset records. False where it was not known. */
+  delete(code: string): Promise<boolean>;
+  /** Adds 1 to the node's beat, and the node where it is new; one that was in another region moves. */
+  heartbeat(node: { id: string; region: string; atMs: number; eventsThrough?: number | null }): Promise<void>;
   nodes(): Promise<RegionNodeRecord[]>;
   /** Forgets a node that said goodbye, or that was not seen since `beforeMs`. */
   removeNode(id: string): Promise<void>;

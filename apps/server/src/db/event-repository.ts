@@ -7,11 +7,17 @@ export type KeptEventType = Exclude<Event['type'], 'media.progress'>;
 /** An event before it has a place in the order. */
 export type NewEvent =
   | {
-      type: Exclude<KeptEventType, 'rendition.ready' | 'region.status_changed'>;
+      type: Exclude<KeptEventType, 'rendition.ready' | 'rendition.failed' | 'region.status_changed' | 'cache.purged'>;
       data: { id: string; status: MediaStatus; error: MediaFailureRecord | null };
     }
   | { type: 'rendition.ready'; data: { id: string; name: string; extension: string; revision: string } }
-  | { type: 'region.status_changed'; data: { code: string; status: string } };
+  | {
+      type: 'rendition.failed';
+      data: { id: string; name: string; extension: string; revision: string; reason: string | null };
+    }
+  | { type: 'region.status_changed'; data: { code: string; status: string } }
+  /** Of a medium, of a path, or where both are null of everything. */
+  | { type: 'cache.purged'; data: { media_id: string | null; path: string | null } };
 
 /** An event in its place. `seq` only grows, whichever process writes. */
 export interface EventRecord {
@@ -28,12 +34,14 @@ export const KEPT_EVENTS = 10_000;
 
 /** What happened, in one order for all processes. What happens to media is written with the change itself. */
 export interface EventRepository {
-  /** Writes an event that no other repository writes. */
-  append(event: NewEvent & { projectId: string | null }): Promise<void>;
+  /** Writes an event that no other repository writes. @returns its `seq` */
+  append(event: NewEvent & { projectId: string | null }): Promise<number>;
   /** Events after `seq`, oldest first, at most `limit`. `projectId`: that project's and everybody's; null: all. */
   after(seq: number, options: { projectId: string | null; limit: number }): Promise<EventRecord[]>;
   /** The latest event's `seq`; 0 where nothing has happened. */
   latest(): Promise<number>;
+  /** From where on every event is kept, and the latest purge of everything, however long ago; null: there was none. */
+  horizon(): Promise<{ completeAfter: number; purgedEverything: number | null }>;
   /**
    * Calls back soon after this process has written events, not for those of others, and perhaps once for several.
    * @returns ends it

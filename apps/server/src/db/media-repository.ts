@@ -136,7 +136,7 @@ export interface MediaRepository {
   ): Promise<Acceptance>;
   /**
    * One transaction: `failed -> queued` with a fresh job; a `ready` medium of whose renditions some failed stays `ready` and
-   * gets a job that makes them. False where nothing failed.
+   * gets a job that makes them. The renditions that failed are `pending` from then on. False where nothing failed.
    */
   retry(id: string): Promise<boolean>;
   /**

@@ -432,6 +432,52 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
       });
     });
 
+    describe('piece digests', () => {
+      const LARGE = 3 * 1024 * 1024;
+      const digests = Buffer.alloc(96, 7);
+      const large = (sha256: string, name = 'mp4') =>
+        ready({ name, sha256, bytes: LARGE, objectKey: `renditions/${name}` });
+      const shaA = 'a'.repeat(64);
+
+      it('are found by the content, whoever writes them again; unknown content has none', async () => {
+        await repositories.pieceDigests.put(shaA, digests);
+        await repositories.pieceDigests.put(shaA, digests);
+        expect((await repositories.pieceDigests.find(shaA))?.equals(digests)).toBe(true);
+        expect(await repositories.pieceDigests.find('b'.repeat(64))).toBeNull();
+      });
+
+      it('go with the last medium that has the content, so that the table does not outgrow the media', async () => {
+        const ids: string[] = [];
+        for (const content of ['a', 'b']) {
+          ids.push((await accept(content)).id);
+          const lease = await claim();
+          await repositories.pieceDigests.put(shaA, digests);
+          await repositories.media.publish(lease, result(large(shaA)));
+        }
+        await repositories.media.delete(ids[0] as string);
+        expect(await repositories.pieceDigests.find(shaA)).not.toBeNull();
+        await repositories.media.delete(ids[1] as string);
+        expect(await repositories.pieceDigests.find(shaA)).toBeNull();
+      });
+
+      it('stay while a file of a rendition has the content', async () => {
+        const first = await accept('a');
+        await repositories.pieceDigests.put(shaA, digests);
+        await repositories.media.publish(await claim(), result(large(shaA)));
+        const second = await accept('b');
+        const lease = await claim();
+        const hls = ready({ name: 'hls', extension: 'm3u8', objectKey: 'hls/master.m3u8', bytes: LARGE });
+        await repositories.media.start(lease, [hls]);
+        const file = { file: '1.m4s', contentType: 'video/mp4', objectKey: 'hls/1.m4s', sha256: shaA, bytes: LARGE };
+        await repositories.media.reserveFiles(lease, hls, [file]);
+        await repositories.media.publish(lease, result(hls));
+        await repositories.media.delete(first.id);
+        expect(await repositories.pieceDigests.find(shaA)).not.toBeNull();
+        await repositories.media.delete(second.id);
+        expect(await repositories.pieceDigests.find(shaA)).toBeNull();
+      });
+    });
+
     describe('renditions of several files', () => {
       const hls = (overrides: Partial<RenditionRow> = {}): RenditionRow =>
         row({
@@ -571,6 +617,10 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
       await repositories.media.publish(await claim(), result(ready(), failed));
       expect(await repositories.media.retry(id)).toBe(true);
       expect((await repositories.media.find(id))?.status).toBe('ready');
+      // At once, and not when a worker comes: whoever waits for them looks for what is pending.
+      const large = async () => (await repositories.media.renditions(id)).find(({ name }) => name === 'large');
+      expect(await large()).toMatchObject({ state: 'pending', reason: null });
+      expect(await repositories.media.retry(id)).toBe(false);
       await repositories.media.publish(await claim(), result(ready(), ready({ name: 'large' })));
       expect(await repositories.media.retry(id)).toBe(false);
     });
@@ -638,7 +688,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         ],
       };
 
-      it('are remembered with how they ended, also where their worker vanished', async () => {
+      it('are remembered with how they ended, also where their worker vanished, and numbered as they came', async () => {
         const { id } = await accept('a');
         const { jobs, media } = repositories;
         const lost = await claim();
@@ -652,10 +702,10 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         const attempts = await jobs.attempts(id);
         expect(attempts.map(({ outcome, attempt }) => `${attempt} ${outcome}`)).toEqual([
           '1 lost',
-          '1 released',
-          '1 retried',
-          '2 failed',
-          '1 ready',
+          '2 released',
+          '3 retried',
+          '4 failed',
+          '5 ready',
         ]);
         expect(attempts[0]).toMatchObject({ endedAtMs: null, report: null, failure: null });
         expect(attempts[2]).toMatchObject({ failure: crash, report });
@@ -671,7 +721,8 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {
           await repositories.jobs.giveBack(await claim(), { kind: 'released' });
         }
-        expect(await repositories.jobs.attempts(id)).toHaveLength(KEPT_ATTEMPTS);
+        const numbers = (await repositories.jobs.attempts(id)).map(({ attempt }) => attempt);
+        expect(numbers).toEqual(Array.from({ length: KEPT_ATTEMPTS }, (_, index) => index + 4));
         await repositories.media.delete(id);
         expect(await repositories.jobs.attempts(id)).toEqual([]);
       });
@@ -709,6 +760,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
           'media.deleted ready',
           'media.created queued',
           'media.processing processing',
+          'rendition.failed thumb',
           'media.failed failed',
         ]);
         expect(events[0]).toMatchObject({ projectId: 'default', data: { id, status: 'queued', error: null } });
@@ -717,7 +769,40 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
         const numbers = events.map(({ seq }) => seq);
         expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
         expect(await repositories.events.latest()).toBe(numbers.at(-1));
-        expect(await all(null, numbers[7])).toHaveLength(1);
+        expect(await all(null, numbers[8])).toHaveLength(1);
+      });
+
+      it('tell of every rendition that failed, once, and why: nobody has to look for it in a medium that is ready', async () => {
+        const { media, jobs } = repositories;
+        const { id } = await accept('a');
+        const lost = { ...row({ name: 'hls', extension: 'm3u8' }), state: 'failed' as const, reason: 'It was killed.' };
+        const first = await claim();
+        await media.start(first, [row(), { ...lost, state: 'pending', reason: null }]);
+        await media.publishRendition(first, lost);
+        await media.publish(first, result(ready(), lost));
+        await media.retry(id);
+        const second = await claim();
+        await media.start(second, [row(), { ...lost, state: 'pending', reason: null }]);
+        await media.fail(second, failure);
+        expect(await media.find(id)).toMatchObject({ status: 'ready', failure });
+        await media.retry(id);
+        expect(await media.find(id)).toMatchObject({ status: 'ready', failure: null });
+        // Its preset went meanwhile.
+        await media.publish(await claim(), result(ready()));
+        await media.rederive(['renditions/thumb.0000000a.webp']);
+        await media.publish(await claim(), result(ready({ revision: '0000000b', objectKey: 'renditions/new.webp' })));
+
+        const events = (await all()).filter(({ type }) => type === 'rendition.failed');
+        const data = { id, name: 'hls', extension: 'm3u8', revision: lost.revision };
+        expect(events.map((event) => event.data)).toEqual([
+          { ...data, reason: 'It was killed.' },
+          { ...data, reason: failure.message },
+          { ...data, reason: 'Its preset does not exist any more.' },
+          { ...data, name: 'thumb', extension: 'webp', reason: 'Its preset does not exist any more.' },
+        ]);
+        expect(new Set(events.map(({ projectId }) => projectId))).toEqual(new Set(['default']));
+        expect(await media.find(id)).toMatchObject({ status: 'ready', failure: null });
+        expect(await jobs.counts()).toMatchObject({ queued: 0, running: 0 });
       });
 
       it("show no other project's media, and everybody what concerns everybody", async () => {

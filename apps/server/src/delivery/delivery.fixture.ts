@@ -12,9 +12,14 @@ import type { NewMedia, RenditionRecord } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { sendProblem } from '../http/problem.ts';
+import { hashFile } from '../processing/hash-file.ts';
+import { createLocalObjectOrigin } from '../storage/local-object-origin.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import { type ObjectStore, renditionKey } from '../storage/object-store.ts';
+import { type RemoteOrigin, startRemoteOrigin } from './cache/remote-origin.fixture.ts';
+import { createDatabaseResolver } from './database-resolver.ts';
 import { createDelivery, type Delivery } from './delivery.ts';
+import type { ObjectOrigin } from './object-origin.ts';
 import { createRequestLog, type RequestLog } from './request-log.ts';
 
 /** A rendition to put up for delivery. Content null: there is a row, but no object. */
@@ -40,13 +45,19 @@ export interface FixtureAnswer {
 export interface DeliveryFixture {
   url: string;
   port: number;
-  delivery: Delivery;
+  readonly delivery: Delivery;
+  /** Puts a new delivery in the place of this one, over the same folders, as a restart of the service does. */
+  restart(changed?: { diskCacheBytes?: number }): Promise<void>;
   requestLog: RequestLog;
   repositories: Repositories;
   /** The database file, for those who write to it from outside. */
   databaseFile: string;
   server: Server;
   store: ObjectStore;
+  /** Where the objects are, if they are elsewhere. */
+  readonly remote: RemoteOrigin;
+  /** Removed at the end. */
+  folder: string;
   /** Lines of the service's log. */
   logged: { level: number; msg: string }[];
   /** Adds a medium and, unless `state` says otherwise, publishes its renditions. */
@@ -73,14 +84,25 @@ export function pattern(length: number, seed = 0): Buffer {
 }
 
 export async function startDelivery(
-  options: { memoryCacheBytes?: number; wrapStore?: (store: ObjectStore) => ObjectStore } = {},
+  options: {
+    memoryCacheBytes?: number;
+    pinnedBytes?: number;
+    /** Room in the cache folder, `cache` in the fixture's folder. */
+    diskCacheBytes?: number;
+    /** As of objects that were stored before pieces were known. */
+    pieceDigests?: 'unknown';
+    /** The objects are elsewhere, and reached over HTTP. */
+    remote?: true;
+    wrapOrigin?: (origin: ObjectOrigin) => ObjectOrigin;
+  } = {},
 ): Promise<DeliveryFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-delivery-'));
   const root = join(folder, 'objects');
   const databaseFile = join(folder, 'mds.sqlite');
   const repositories = openSqliteRepositories(databaseFile);
-  const local = createLocalObjectStore({ root });
-  const store = options.wrapStore?.(local) ?? local;
+  const store = createLocalObjectStore({ root });
+  const remote = options.remote ? await startRemoteOrigin(store) : null;
+  const origin = remote?.origin ?? createLocalObjectOrigin({ root });
   const logged: { level: number; msg: string }[] = [];
   const logger = pino({ level: 'trace' }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const requestLog = createRequestLog({ assets: repositories.assets, logger });
@@ -90,19 +112,33 @@ export async function startDelivery(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const delivery = createDelivery({
-    media: repositories.media,
-    store,
-    region: 'fra1',
-    memoryCacheBytes: options.memoryCacheBytes ?? 8 * 1024 * 1024,
-    requestLog,
-    publicUrl: () => 'https://media.example',
-    logger,
-  });
+  const build = ({ diskCacheBytes }: { diskCacheBytes?: number }) =>
+    createDelivery({
+      origin: options.wrapOrigin?.(origin) ?? origin,
+      diskCache: diskCacheBytes ? { dir: join(folder, 'cache'), maxBytes: diskCacheBytes } : null,
+      ...(options.pinnedBytes !== undefined && { pinnedBytes: options.pinnedBytes }),
+      region: 'fra1',
+      memoryCacheBytes: options.memoryCacheBytes ?? 8 * 1024 * 1024,
+      requestLog,
+      resolver: createDatabaseResolver({ ...repositories, region: 'fra1', publicUrl: () => 'https://media.example' }),
+      logger,
+    });
+  let delivery = build(options);
   const sources = new Map<string, string>();
 
   return {
-    ...{ url, port, delivery, requestLog, repositories, databaseFile, server, store, logged },
+    ...{ url, port, requestLog, repositories, databaseFile, folder, server, store, logged },
+    get delivery() {
+      return delivery;
+    },
+    async restart(changed = {}) {
+      await delivery.stop();
+      delivery = build({ ...options, ...changed });
+    },
+    get remote() {
+      if (remote === null) throw new Error('This delivery has its objects beside it.');
+      return remote;
+    },
 
     async addMedium(renditions, state = 'ready') {
       const id = `med_${ulid().toLowerCase()}`;
@@ -121,7 +157,10 @@ export async function startDelivery(
         if (content !== null && ready) {
           const staged = join(folder, ulid());
           await writeFile(staged, content);
-          await local.put(key, { path: staged, bytes: content.length, sha256: sha256(content) });
+          const { pieces } = await hashFile(staged);
+          if (pieces !== null && options.pieceDigests !== 'unknown')
+            await repositories.pieceDigests.put(sha256(content), pieces);
+          await store.put(key, { path: staged, bytes: content.length, sha256: sha256(content) });
         }
         rows.push({
           ...{ name, extension, contentType, revision, current: true, state: rowState },
@@ -189,6 +228,8 @@ export async function startDelivery(
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
+      await delivery.stop();
+      await remote?.close();
       await requestLog.stop();
       await repositories.close();
       await rm(folder, { recursive: true, force: true });

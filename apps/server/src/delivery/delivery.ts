@@ -1,74 +1,122 @@
+import { stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parseDeliveryPath } from '@mds/contract';
 import type { Logger } from 'pino';
-import type { MediaRepository } from '../db/media-repository.ts';
 import { AppError } from '../http/app-error.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
+import { systemCode } from '../storage/storage-error.ts';
 import { chooseByAccept } from './accept.ts';
 import { planAnswer } from './answer-plan.ts';
-import { createMemoryTier } from './memory-tier.ts';
-import { createObjectCache, type FoundObject } from './object-cache.ts';
-import { OPEN_TO_ALL, type Representation } from './representation.ts';
+import type { ByteRange } from './byte-ranges.ts';
+import { createDiskFolder } from './cache/disk-folder.ts';
+import { createMemoryTier } from './cache/memory-tier.ts';
+import { createObjectCache, type FoundObject, type OwnedObject } from './cache/object-cache.ts';
+import { createPinnedMemory } from './cache/pinned-memory.ts';
+import { type ObjectOrigin, OriginUnavailableError } from './object-origin.ts';
+import { cacheHeaders, OPEN_TO_ALL, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
-import { createResolver, type Resource } from './resolver.ts';
-import { type CacheDecision, respondWithBody, respondWithoutBody } from './respond.ts';
+import type { Resolver, Resource } from './resolver.ts';
+import {
+  type CacheDecision,
+  type ExtraHeaders,
+  respondFromMemory,
+  respondFromReader,
+  respondWithoutBody,
+} from './respond.ts';
 import { ObjectDamagedError } from './verified-body.ts';
 
 /** Delivers renditions and manifests of one region. */
 export interface Delivery {
   /**
+   * Answers a GET or HEAD for something that is known, valid and in memory, without waiting for anything.
+   * @param extra headers of this answer alone: a flat list of names and values
+   * @returns whether it has answered; if not, nothing was sent and {@link handle} is to be asked
+   */
+  answerHot(request: IncomingMessage, response: ServerResponse, extra?: ExtraHeaders): boolean;
+  /**
    * Answers a request for a path under `/media`, by the request's own bytes: nothing is decoded or normalised before.
    * Plain `node:http`, so that it needs no framework around it.
    * @throws AppError before anything is sent; afterwards a failure ends the connection
    */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Lets go of a medium that was deleted or changed by this process: the next answer looks it up anew. */
+  handle(request: IncomingMessage, response: ServerResponse, extra?: ExtraHeaders): Promise<void>;
+  /**
+   * Answers another point of presence with the bytes at a path, obeying preconditions and ranges. Not a delivery: not logged.
+   * @throws AppError as {@link handle}; `not_found` also for a path at which Accept would choose
+   */
+  handleObject(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
+  /** Lets go, in every tier, of what was deleted or changed or is to be fetched anew. */
+  purge(what: PurgeScope): void;
+  /** `purge` of one medium. */
   evict(mediaId: string): void;
-  /** Resolves when a request could be answered: the rows can be read, and the object delivered last is still there. */
+  /** Resolves when a request could be answered: paths can be resolved, and the object delivered last is still there. */
   probe(): Promise<void>;
+  /** Ends what is being fetched and closes files. */
+  stop(): Promise<void>;
   readonly stats: DeliveryStats;
 }
 
-/** Counters since the start, and the state of the memory tier. */
+/** What to let go of. */
+export type PurgeScope = { mediaId: string } | { path: string } | 'everything';
+
+/** Counters since the start, and the state of the tiers. */
 export interface DeliveryStats {
   hits: number;
   misses: number;
+  /** Misses that shared a read with another one. */
+  collapsed: number;
   /** Bytes of bodies handed over to clients. */
   bytesSent: number;
-  /** Reads of the object store; misses that came at the same time share one. */
+  /** Reads of the origin; misses that came at the same time share one. */
   storeReads: number;
-  /** Objects found missing or not what was recorded. */
+  /** Objects, or pieces of them, found missing or not what was recorded. */
   damagedObjects: number;
   memoryBytes: number;
   memoryEntries: number;
   memoryMaxBytes: number;
+  memoryEvictions: number;
+  /** Of the memory tier, or let go of by it, what readers hold who do not take it. */
+  pinnedBytes: number;
+  /** The cache folder; zeros where objects are read where they lie. */
+  diskBytes: number;
+  diskEntries: number;
+  diskMaxBytes: number;
+  diskEvictions: number;
 }
+
+/** What stalled readers may hold of objects in memory; beyond it bodies go out from the disk, piece by piece. */
+const PINNED_BYTES = 64 * 1024 * 1024;
+const NOTHING_EXTRA: ExtraHeaders = [];
 
 /**
  * @param deps.region code of the point of presence that answers
- * @param deps.publicUrl base address of the URLs in manifests; a function where it is known only later. Without it they are paths
+ * @param deps.diskCache folder for objects of an origin that is elsewhere; null: they are kept in memory alone
  */
 export function createDelivery(deps: {
-  media: Pick<MediaRepository, 'find' | 'findRendition' | 'findFile' | 'renditions' | 'version'>;
-  store: Pick<ObjectStore, 'readAll' | 'localFile' | 'stat'>;
+  resolver: Resolver;
+  origin: ObjectOrigin;
+  diskCache: { dir: string; maxBytes: number } | null;
   region: string;
   memoryCacheBytes: number;
+  pinnedBytes?: number;
   requestLog: Pick<RequestLog, 'record'>;
-  publicUrl?: string | (() => string);
-  logger: Pick<Logger, 'error'>;
+  logger: Pick<Logger, 'error' | 'warn' | 'info'>;
 }): Delivery {
-  const { media, store, region, requestLog, publicUrl = '', logger } = deps;
+  const { resolver, origin, region, requestLog, logger } = deps;
   const memory = createMemoryTier(deps.memoryCacheBytes);
-  const objects = createObjectCache({ store, memory, logger });
-  const resolver = createResolver({
-    media,
-    region,
-    publicUrl: () => (typeof publicUrl === 'function' ? publicUrl() : publicUrl).replace(/\/+$/, ''),
-  });
+  const folder =
+    deps.diskCache &&
+    createDiskFolder({
+      ...deps.diskCache,
+      isInMemory: memory.has,
+      onGone: (mediaId, sha256) => objects.closeFile(mediaId, sha256),
+      logger,
+    });
+  const pinned = createPinnedMemory(deps.pinnedBytes ?? PINNED_BYTES);
+  const objects = createObjectCache({ origin, folder, memory, pinned, logger });
   let hits = 0;
   let misses = 0;
   let bytesSent = 0;
-  let latest: Representation | null = null;
+  let latest: { path: string; owned: OwnedObject } | null = null;
 
   /** The one place where a delivery is counted, by the decision that its headers have told. */
   const count = (path: string, resource: Resource, { bytes }: Representation, { cacheStatus }: CacheDecision) => {
@@ -88,104 +136,291 @@ export function createDelivery(deps: {
     });
   };
 
+  const ownedOf = ({ mediaId, source }: Representation): OwnedObject | null =>
+    source.kind === 'object' ? { mediaId, object: source.object } : null;
+
   /** How the cache takes part in an answer that needs no bytes. */
-  const decideWithoutBody = ({ source }: Representation, resource: Resource): CacheDecision => {
-    const held = source.kind === 'made' ? resource.used : objects.holds(source.object);
-    return { cacheStatus: held ? 'HIT' : 'MISS', stored: held || source.kind === 'made', collapsed: false };
+  const decideWithoutBody = (representation: Representation, resource: Resource): CacheDecision => {
+    const owned = ownedOf(representation);
+    const held = owned === null ? resource.used : objects.holds(owned);
+    return held ? HIT : owned === null ? MADE : MISS;
   };
 
-  const find = (representation: Representation, resource: Resource): FoundObject | Promise<FoundObject> => {
-    const { source } = representation;
+  const find = (
+    representation: Representation,
+    resource: Resource,
+    ranges: readonly ByteRange[] | null,
+  ): FoundObject | Promise<FoundObject> => {
+    const { source, mediaId, bytes } = representation;
     if (source.kind === 'made') return { body: source.body, ...decideWithoutBody(representation, resource) };
     const body = objects.hit(source.object);
-    if (body) return { body, cacheStatus: 'HIT', stored: true, collapsed: false };
-    return objects.fetch(source.object);
+    if (body) return { body, ...HIT };
+    return objects.fetch({ mediaId, object: source.object }, spanOf(ranges, bytes));
   };
 
-  /** Sees a body out that is sent from a file; what goes wrong now can only be told by cutting the connection. */
-  const finish = async (response: ServerResponse, path: string, sending: Promise<number>) => {
+  const statusOf = (decision: CacheDecision, { headers }: Representation, { staleS }: Resource): readonly string[] => {
+    if (staleS !== undefined) return cacheHeaders(region, decision, staleS);
+    return decision === HIT || decision.cacheStatus === 'HIT' ? headers.hitStatus : cacheHeaders(region, decision);
+  };
+
+  const resolve = async (path: string): Promise<Resource> => {
+    const known = resolver.resolve(path);
+    return known instanceof Promise ? known.catch(resolverFailed) : known;
+  };
+
+  /** Sees an answer out that needs bytes. What goes wrong once the head is sent can only be told by cutting the connection. */
+  const sendFound = async (
+    answer: Parameters<typeof respondFromReader>[0],
+    { body }: FoundObject,
+    path: string,
+    onBegin: () => void,
+  ): Promise<void> => {
+    if (Buffer.isBuffer(body)) {
+      bytesSent += respondFromMemory(answer, body, pinned);
+      onBegin();
+      return;
+    }
+    let begun = false;
     try {
-      bytesSent += await sending;
+      bytesSent += await respondFromReader(answer, body, () => {
+        begun = true;
+        onBegin();
+      });
     } catch (error) {
+      if (!begun) throw error;
       logger.error({ err: error, path }, 'A delivery broke off half-way; its connection is closed.');
-      response.destroy();
+      answer.response.destroy();
+    }
+  };
+
+  /** Looks up and answers; once more where an object is not what its row says, for the row may have changed since it was read. */
+  const answer = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    as: {
+      pick: (resource: Resource) => Representation;
+      shape: (representation: Representation) => Representation;
+      extra: ExtraHeaders;
+      onAnswer: (resource: Resource, representation: Representation, decision: CacheDecision) => void;
+    },
+  ): Promise<void> => {
+    const { method = 'GET', headers } = request;
+    for (let secondLook = false; ; secondLook = true) {
+      const resource = await resolve(path);
+      const representation = as.pick(resource);
+      const plan = planAnswer(method, headers, representation);
+      if (plan.status === 412) throw preconditionFailed(representation);
+      if (plan.status === 416) throw rangeNotSatisfiable(representation);
+      if (plan.status === 304 || method === 'HEAD') {
+        const decision = decideWithoutBody(representation, resource);
+        const status = plan.status === 304 ? 304 : 200;
+        const cacheStatus = statusOf(decision, representation, resource);
+        respondWithoutBody(response, status, as.shape(representation), cacheStatus, as.extra);
+        as.onAnswer(resource, representation, decision);
+        return;
+      }
+      try {
+        const ranges = plan.status === 206 ? plan.ranges : null;
+        const finding = find(representation, resource, ranges);
+        const found = finding instanceof Promise ? await finding : finding;
+        if (response.destroyed) {
+          if (!Buffer.isBuffer(found.body)) found.body.close();
+          return;
+        }
+        const cacheStatus = statusOf(found, representation, resource);
+        const shaped = as.shape(representation);
+        const body = { response, representation: shaped, ranges, cacheStatus, extra: as.extra };
+        await sendFound(body, found, path, () => as.onAnswer(resource, representation, found));
+        return;
+      } catch (error) {
+        if (!(error instanceof ObjectDamagedError)) throw originFailed(error);
+        if (secondLook) throw objectCorrupt(error);
+        resolver.forget(path);
+      }
+    }
+  };
+
+  const drop = (representations: readonly Representation[]): void => {
+    for (const representation of representations) {
+      const owned = ownedOf(representation);
+      if (owned) objects.drop(owned);
+    }
+  };
+
+  const purge = (what: PurgeScope): void => {
+    if (what === 'everything') {
+      resolver.forgetAll();
+      objects.clear();
+      return;
+    }
+    if ('mediaId' in what) {
+      drop(resolver.forgetMedium(what.mediaId));
+      objects.dropMedium(what.mediaId);
+      return;
+    }
+    const known = resolver.peek(what.path);
+    resolver.forget(what.path);
+    // Which objects of its medium a path stood for is known as long as the path is; else all of them go.
+    if (known) drop(known.representations);
+    else {
+      const mediaId = parseDeliveryPath(what.path)?.id;
+      if (mediaId !== undefined) purge({ mediaId });
     }
   };
 
   return {
-    async handle(request, response) {
-      const { method, headers } = request;
-      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed();
+    answerHot(request, response, extra = NOTHING_EXTRA) {
+      const { method } = request;
+      if (method !== 'GET' && method !== 'HEAD') return false;
       const path = requestPath(request);
-      for (let secondLook = false; ; secondLook = true) {
-        const known = resolver.resolve(path);
-        const resource = known instanceof Promise ? await known.catch(databaseFailed) : known;
-        const representation = choose(resource, headers.accept);
-        const plan = planAnswer(method, headers, representation);
-        if (plan.status === 412) throw preconditionFailed(representation);
-        if (plan.status === 416) throw rangeNotSatisfiable(representation);
-        if (plan.status === 304 || method === 'HEAD') {
-          const decision = decideWithoutBody(representation, resource);
-          respondWithoutBody(response, plan.status === 304 ? 304 : 200, representation, { ...decision, region });
+      const resource = resolver.peek(path);
+      if (resource === null) return false;
+      const { headers } = request;
+      const { representations, negotiated } = resource;
+      const representation = negotiated ? chooseByAccept(representations, headers.accept) : representations[0];
+      if (!representation) return false;
+      const plan = planAnswer(method, headers, representation);
+      if (plan.status === 412 || plan.status === 416) return false;
+      if (plan.status === 304 || method === 'HEAD') {
+        const decision = decideWithoutBody(representation, resource);
+        const cacheStatus = statusOf(decision, representation, resource);
+        respondWithoutBody(response, plan.status === 304 ? 304 : 200, representation, cacheStatus, extra);
+        count(path, resource, representation, decision);
+        return true;
+      }
+      const { source } = representation;
+      const body = source.kind === 'made' ? source.body : objects.hit(source.object);
+      if (!body) return false;
+      const decision = source.kind === 'made' ? decideWithoutBody(representation, resource) : HIT;
+      const ranges = plan.status === 206 ? plan.ranges : null;
+      const cacheStatus = statusOf(decision, representation, resource);
+      bytesSent += respondFromMemory({ response, representation, ranges, cacheStatus, extra }, body, pinned);
+      count(path, resource, representation, decision);
+      return true;
+    },
+
+    async handle(request, response, extra = NOTHING_EXTRA) {
+      if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
+      const path = requestPath(request);
+      await answer(request, response, path, {
+        pick: (resource) => choose(resource, request.headers.accept),
+        shape: (representation) => representation,
+        extra,
+        onAnswer(resource, representation, decision) {
+          const owned = ownedOf(representation);
+          if (owned) latest = { path, owned };
           count(path, resource, representation, decision);
-          return;
-        }
-
-        const finding = find(representation, resource);
-        const found = finding instanceof Promise ? await finding.catch(storeFailed) : finding;
-        if (found instanceof ObjectDamagedError) {
-          if (secondLook) throw objectCorrupt(found);
-          // The row may have been deleted or written anew since it was read: then that is the answer.
-          resolver.forget(path);
-          continue;
-        }
-        if (response.destroyed) {
-          if (!Buffer.isBuffer(found.body)) await found.body.close();
-          return;
-        }
-        if (representation.source.kind === 'object') latest = representation;
-        const ranges = plan.status === 206 ? plan.ranges : null;
-        const sending = respondWithBody(response, representation, ranges, found, region);
-        count(path, resource, representation, found);
-        if (typeof sending === 'number') bytesSent += sending;
-        else await finish(response, path, sending);
-        return;
-      }
+        },
+      });
     },
 
-    evict(mediaId) {
-      for (const { source } of resolver.forgetMedium(mediaId)) {
-        if (source.kind === 'object') objects.drop(source.object);
-      }
+    async handleObject(request, response, path) {
+      if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
+      await answer(request, response, path, {
+        pick({ representations, negotiated }) {
+          const [only] = representations;
+          if (negotiated || !only)
+            throw new AppError('not_found', 'At this path Accept chooses among several objects.');
+          return only;
+        },
+        shape: asObject,
+        extra: NOTHING_EXTRA,
+        onAnswer: () => undefined,
+      });
     },
+
+    purge,
+    evict: (mediaId) => purge({ mediaId }),
 
     async probe() {
-      await media.version();
-      if (latest?.source.kind !== 'object') return;
-      const { key, bytes } = latest.source.object;
-      const stat = await store.stat(key);
-      if (stat?.bytes === bytes) return;
-      const rows = await media.renditions(latest.mediaId);
-      if (rows.some(({ objectKey }) => objectKey === key)) {
-        throw new Error('An object that was delivered a while ago is missing from the object store.');
+      await resolver.probe();
+      if (latest === null) return;
+      const { path, owned } = latest;
+      const local = await origin.localFile(owned.object);
+      if (local === null) return;
+      try {
+        if (await isWhole(local.path, owned.object)) return;
+      } finally {
+        await local.release();
       }
+      // What is known of it may be a few milliseconds old.
+      resolver.forget(path);
+      const stillThere = await resolve(path).then(
+        ({ representations }) => representations.some((one) => ownedOf(one)?.object.key === owned.object.key),
+        (error: unknown) => {
+          if (error instanceof AppError && error.status === 404) return false;
+          throw error;
+        },
+      );
+      if (stillThere) throw new Error('An object that was delivered a while ago is missing from the object store.');
       // It was deleted since.
       latest = null;
+    },
+
+    async stop() {
+      await objects.stop();
+      await folder?.stop();
     },
 
     get stats() {
       return {
         hits,
         misses,
+        collapsed: objects.collapsed,
         bytesSent,
         storeReads: objects.reads,
         damagedObjects: objects.damaged,
         memoryBytes: memory.bytes,
         memoryEntries: memory.entries,
         memoryMaxBytes: memory.maxBytes,
+        memoryEvictions: memory.evictions,
+        pinnedBytes: pinned.bytes,
+        diskBytes: folder?.bytes ?? 0,
+        diskEntries: folder?.entries ?? 0,
+        diskMaxBytes: folder?.maxBytes ?? 0,
+        diskEvictions: folder?.evictions ?? 0,
       };
     },
   };
+}
+
+const HIT: CacheDecision = { cacheStatus: 'HIT', stored: true, collapsed: false };
+const MISS: CacheDecision = { cacheStatus: 'MISS', stored: false, collapsed: false };
+/** Made here just now, and kept. */
+const MADE: CacheDecision = { cacheStatus: 'MISS', stored: true, collapsed: false };
+
+/** From the first byte that ranges name to the last. */
+function spanOf(ranges: readonly ByteRange[] | null, bytes: number): ByteRange {
+  if (ranges === null) return { start: 0, end: bytes - 1 };
+  let [start, end] = [bytes - 1, 0];
+  for (const range of ranges) {
+    start = Math.min(start, range.start);
+    end = Math.max(end, range.end);
+  }
+  return { start, end };
+}
+
+/** A representation as one service hands it to another: its bytes and their name, nothing for browsers. */
+function asObject(representation: Representation): Representation {
+  const { etag, bytes } = representation;
+  const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];
+  const always = ['ETag', etag, 'Cache-Control', 'no-store'];
+  const hit = [...content, 'Content-Length', String(bytes), ...always];
+  return {
+    ...representation,
+    contentType: 'application/octet-stream',
+    headers: { content, always, hit, hitStatus: representation.headers.hitStatus },
+  };
+}
+
+async function isWhole(path: string, { bytes }: { bytes: number }): Promise<boolean> {
+  try {
+    return (await stat(path)).size === bytes;
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return false;
+    throw error;
+  }
 }
 
 function methodNotAllowed(): AppError {
@@ -227,12 +462,16 @@ function unavailable(what: string, cause: unknown): AppError {
   });
 }
 
-function databaseFailed(error: unknown): never {
-  throw error instanceof AppError ? error : unavailable('The database does not answer.', error);
+/** A failure to find out what a path stands for. */
+function resolverFailed(error: unknown): never {
+  if (error instanceof AppError) throw error;
+  if (error instanceof OriginUnavailableError) throw unavailable('The origin does not answer.', error);
+  throw unavailable('The database does not answer.', error);
 }
 
-/** An object that is not what was recorded is a finding; everything else is a failure of the storage. */
-function storeFailed(error: unknown): ObjectDamagedError {
-  if (error instanceof ObjectDamagedError) return error;
-  throw error instanceof AppError ? error : unavailable('The object storage does not answer.', error);
+/** A failure to get at the bytes of an object. */
+function originFailed(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (error instanceof OriginUnavailableError) return unavailable('The origin does not give the object out.', error);
+  return unavailable('The object storage does not answer.', error);
 }

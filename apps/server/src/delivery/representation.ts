@@ -10,6 +10,8 @@ export interface Representation {
   /** Strong, quotes included: the SHA-256 of the content. */
   etag: string;
   lastModifiedMs: number;
+  /** The path of this very representation, where Accept chose it. */
+  contentLocation: string | null;
   /** Where the bytes are: an object of the store, or made here from the database (manifests). */
   source: { kind: 'object'; object: ExpectedObject } | { kind: 'made'; body: VerifiedBuffer };
   headers: PreparedHeaders;
@@ -23,6 +25,8 @@ export interface PreparedHeaders {
   content: readonly string[];
   /** The whole list of a 200 out of the cache, the answer that is given most. */
   hit: readonly string[];
+  /** Those of `hit` that tell of the cache. */
+  hitStatus: readonly string[];
 }
 
 /** Headers of everything that delivery answers, errors too: any page may read it, none may take it for something else. */
@@ -41,8 +45,11 @@ const OPEN_TO_ALL_LIST = Object.entries(OPEN_TO_ALL).flat();
 export function cacheHeaders(
   region: string,
   found: { cacheStatus: 'HIT' | 'MISS'; stored: boolean; collapsed: boolean },
+  /** How long what was found has been out of date, where it is used all the same. */
+  staleS: number | null = null,
 ): string[] {
-  if (found.cacheStatus === 'HIT') return ['Cache-Status', `${region}; hit`, 'X-Cache', 'HIT'];
+  const freshness = staleS === null ? '' : `; ttl=-${staleS}`;
+  if (found.cacheStatus === 'HIT') return ['Cache-Status', `${region}; hit${freshness}`, 'X-Cache', 'HIT'];
   const parameters = `fwd=uri-miss${found.stored ? '; stored' : ''}${found.collapsed ? '; collapsed' : ''}`;
   return ['Cache-Status', `${region}; ${parameters}`, 'X-Cache', 'MISS'];
 }
@@ -75,20 +82,16 @@ export function createRepresentation(options: {
   ];
   if (options.contentLocation !== null) always.push('Vary', 'Accept', 'Content-Location', options.contentLocation);
   const content = ['Content-Type', contentType, 'Accept-Ranges', 'bytes'];
-  const hit = [
-    ...content,
-    'Content-Length',
-    String(bytes),
-    ...always,
-    ...cacheHeaders(options.region, { cacheStatus: 'HIT', stored: true, collapsed: false }),
-  ];
+  const hitStatus = cacheHeaders(options.region, { cacheStatus: 'HIT', stored: true, collapsed: false });
+  const hit = [...content, 'Content-Length', String(bytes), ...always, ...hitStatus];
   return {
     mediaId,
     contentType,
     bytes,
     etag,
     lastModifiedMs: seconds * 1000,
+    contentLocation: options.contentLocation,
     source,
-    headers: { always, content, hit },
+    headers: { always, content, hit, hitStatus },
   };
 }

@@ -59,6 +59,7 @@ export function createRequestLog(deps: {
   const putBack = (unwritten: DeliveredAsset[]) => {
     const newer = pending;
     pending = new Map();
+    newest = null;
     for (const delivery of unwritten) {
       const again = newer.get(keyOf(delivery));
       if (again) again.atMs = Math.min(again.atMs, delivery.atMs);
@@ -71,6 +72,7 @@ export function createRequestLog(deps: {
   const writePending = async () => {
     const taken = [...pending.values()];
     pending = new Map();
+    newest = null;
     for (let from = 0; from < taken.length; from += BATCH) {
       try {
         await assets.record(taken.slice(from, from + BATCH), keep);
@@ -102,13 +104,18 @@ export function createRequestLog(deps: {
 
   return {
     record(delivery) {
+      // What is in demand comes many times in a row: then there is nothing to look up and nothing to move.
+      if (newest !== null && newest.path === delivery.path && newest.region === delivery.region) {
+        newest.bytes = delivery.bytes;
+        newest.cacheStatus = delivery.cacheStatus;
+        return;
+      }
       const key = keyOf(delivery);
       const earlier = pending.get(key);
       if (earlier) {
         // The latest request decides; the first one dates the record.
         earlier.bytes = delivery.bytes;
         earlier.cacheStatus = delivery.cacheStatus;
-        if (earlier === newest) return;
         pending.delete(key);
         pending.set(key, earlier);
         newest = earlier;

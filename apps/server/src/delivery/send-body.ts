@@ -1,32 +1,26 @@
-import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { PIECE_BYTES } from '@mds/contract';
 import type { ByteRange } from './byte-ranges.ts';
-import type { VerifiedFile } from './verified-body.ts';
+import type { ObjectReader } from './cache/object-reader.ts';
+import { givePieceBuffer, takePieceBuffer } from './cache/piece-pool.ts';
 
-const LARGEST_PIECE = 1024 * 1024;
-const SMALLEST_PIECE = 64 * 1024;
-/** Memory that the pieces of all files under way share, roughly. */
-const PIECES_BUDGET = 16 * 1024 * 1024;
+const SMALLEST_STRETCH = 32 * 1024;
+/** Memory that the bodies under way share, roughly. */
+const STRETCHES_BUDGET = 16 * 1024 * 1024;
 /** How long a reader may take nothing at all before its connection is given up. */
 const STALL_MS = 120_000;
 
-/** A part of a body: bytes as they are, or a range of the file. */
+/** A part of a body: bytes as they are, or a range of the object. */
 export type BodyPart = Buffer | ByteRange;
 
-let filesUnderWay = 0;
-/** Pieces of the largest size that nobody reads into now: fresh memory costs the system more than the read itself. */
-const spare: Buffer[] = [];
-const MAX_SPARE = PIECES_BUDGET / LARGEST_PIECE;
+let buffersUnderWay = 0;
 
-/** A reader who never empties its buffer holds one piece, so that many readers get smaller ones. */
-function pieceBytes(): number {
-  const share = PIECES_BUDGET / filesUnderWay;
-  return Math.max(SMALLEST_PIECE, Math.min(LARGEST_PIECE, 2 ** Math.floor(Math.log2(share))));
-}
-
-function takePiece(bytes: number): Buffer {
-  if (bytes <= LARGEST_PIECE / 2) return Buffer.allocUnsafeSlow(bytes);
-  return spare.pop() ?? Buffer.allocUnsafeSlow(LARGEST_PIECE);
+/** A reader may never empty its buffers, so that many readers get smaller ones. */
+function stretchBytes(): number {
+  const share = STRETCHES_BUDGET / buffersUnderWay;
+  // Whole pieces as long as that is affordable: they come out of a pool, and fresh memory costs more than the read.
+  if (share >= PIECE_BYTES / 2) return PIECE_BYTES;
+  return Math.max(SMALLEST_STRETCH, Math.floor(share / SMALLEST_STRETCH) * SMALLEST_STRETCH);
 }
 
 /** Gives a connection up whose reader takes nothing for two minutes. */
@@ -34,57 +28,107 @@ export function giveUpWhenStalled(response: ServerResponse): void {
   response.setTimeout(STALL_MS, () => response.destroy());
 }
 
+/** A part cut into stretches that are read and written one at a time. */
+type Stretch = Buffer | { position: number; length: number };
+
+function* stretchesOf(parts: readonly BodyPart[], bytes: number): Generator<Stretch> {
+  for (const part of parts) {
+    if (Buffer.isBuffer(part)) {
+      yield part;
+      continue;
+    }
+    for (let position = part.start; position <= part.end; position += bytes) {
+      yield { position, length: Math.min(bytes, part.end - position + 1) };
+    }
+  }
+}
+
 /**
- * Sends parts of a file, a piece at a time: the next one is read when the reader has taken the last.
- * Resolves when everything is sent or the reader is gone. Closes the file in any case.
+ * Sends parts of an object. While one stretch is on its way to the reader the next one is read, and no more than that.
+ * Resolves when everything is sent or the reader is gone. Closes the object's reader in any case.
+ * @param begin writes the head; called once the first bytes of the object are there, unless the reader has left
  * @returns bytes handed over
- * @throws where the file can't be read; the response is incomplete then and must be destroyed
+ * @throws where the object can't be read; if the head is written, the response is incomplete and must be destroyed
  */
-export async function sendFile(
+export async function sendObject(
   response: ServerResponse,
-  file: VerifiedFile,
+  object: ObjectReader,
   parts: readonly BodyPart[],
+  begin: () => void,
 ): Promise<number> {
-  filesUnderWay += 1;
+  // What is no more than a stretch needs no second buffer.
+  const buffersNeeded = largestPart(parts) > PIECE_BYTES ? 2 : 1;
+  buffersUnderWay += buffersNeeded;
+  const bytes = Math.min(stretchBytes(), largestPart(parts));
+  const buffers = createBufferPair(bytes);
+  /** What stands before the first bytes of the object: those decide whether there is an answer at all. */
+  const leading: Buffer[] = [];
+  let begun = false;
   let sent = 0;
+  let writing: Promise<boolean> = Promise.resolve(true);
+  /** Hands bytes over when those before them are with the system. False: the reader is gone. */
+  const hand = async (next: Buffer): Promise<boolean> => {
+    if (!(await writing)) return false;
+    writing = write(response, next);
+    sent += next.length;
+    return true;
+  };
   try {
-    giveUpWhenStalled(response);
-    const piece = takePiece(Math.min(pieceBytes(), largestPart(parts)));
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) {
-        if (!(await write(response, part))) return sent;
-        sent += part.length;
+    for (const stretch of stretchesOf(parts, bytes)) {
+      if (Buffer.isBuffer(stretch)) {
+        if (!begun) leading.push(stretch);
+        else if (!(await hand(stretch))) return sent;
         continue;
       }
-      let position = part.start;
-      while (position <= part.end) {
-        const read = await fill(file.handle, piece, position, part.end - position + 1);
-        if (!(await write(response, read))) return sent;
-        position += read.length;
-        sent += read.length;
+      for (let at = 0; at < stretch.length; ) {
+        const read = await object.read(buffers.next(), stretch.position + at, stretch.length - at);
+        at += read.length;
+        if (!begun) {
+          if (response.destroyed) return sent;
+          begun = true;
+          begin();
+          giveUpWhenStalled(response);
+          for (const buffer of leading) await hand(buffer);
+        }
+        if (!(await hand(read))) return sent;
       }
     }
+    if (!begun) {
+      if (response.destroyed) return sent;
+      begin();
+      for (const buffer of leading) await hand(buffer);
+    }
+    if (!(await writing)) return sent;
     response.end();
-    // Only here: where the reader left, the system may still be reading from the piece.
-    if (piece.length === LARGEST_PIECE && spare.length < MAX_SPARE) spare.push(piece);
+    // Only here: where the reader left, the system may still be reading from them.
+    buffers.giveBack();
     return sent;
   } finally {
-    filesUnderWay -= 1;
-    await file.close();
+    buffersUnderWay -= buffersNeeded;
+    object.close();
   }
+}
+
+function createBufferPair(bytes: number) {
+  const pair: Buffer[] = [];
+  let turn = 0;
+  return {
+    next(): Buffer {
+      turn = 1 - turn;
+      pair[turn] ??= takePieceBuffer(bytes);
+      return (pair[turn] as Buffer).subarray(0, bytes);
+    },
+    giveBack(): void {
+      for (const buffer of pair) if (buffer) givePieceBuffer(buffer);
+    },
+  };
 }
 
 function largestPart(parts: readonly BodyPart[]): number {
   return Math.max(1, ...parts.map((part) => (Buffer.isBuffer(part) ? 0 : part.end - part.start + 1)));
 }
 
-async function fill(handle: FileHandle, piece: Buffer, position: number, wanted: number): Promise<Buffer> {
-  const { bytesRead } = await handle.read(piece, 0, Math.min(piece.length, wanted), position);
-  if (bytesRead === 0) throw new Error('The file ended before its recorded size.');
-  return piece.subarray(0, bytesRead);
-}
-
-/** Writes and waits until the operating system has the bytes, so that the piece may be used again. False: the reader is gone. */
+/** Writes and waits until the operating system has the bytes, so that the buffer may be used again. False: the reader is gone. */
 function write(response: ServerResponse, bytes: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed || response.closed) {

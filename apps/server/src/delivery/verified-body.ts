@@ -1,40 +1,81 @@
-import { createHash, type Hash, hash, subtle } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { hash, subtle } from 'node:crypto';
+import { PIECE_BYTES } from '@mds/contract';
 
 declare const verified: unique symbol;
 
 /** Bytes whose SHA-256 was compared with the recorded one. Only this file makes them, so that nothing else can be sent. */
 export type VerifiedBuffer = Buffer & { readonly [verified]: true };
 
-/** An open file whose content was compared with the recorded SHA-256. Whoever holds it closes it. */
-export interface VerifiedFile {
-  readonly [verified]: true;
-  readonly handle: FileHandle;
-  close(): Promise<void>;
-}
-
 /** What a stored object must turn out to be. */
 export interface ExpectedObject {
+  /** What its origin knows it by: the key in the object store, or, of an edge's origin, the delivery path. */
   key: string;
   /** Lower-case hex. */
   sha256: string;
   bytes: number;
+  /**
+   * SHA-256 of each piece of `PIECE_BYTES`, 32 bytes after 32 bytes, so that a piece can be verified without the others.
+   * Null where the object is one piece, and where they are not known: then the whole is verified before any of it is used.
+   */
+  pieces: Buffer | null;
 }
 
 /** A stored object that is not what was recorded, or not there at all. For the log; callers see `object_corrupt`. */
 export class ObjectDamagedError extends Error {
   readonly object: ExpectedObject;
-  constructor(object: ExpectedObject, finding: string) {
-    super(`The object ${object.key} ${finding}.`);
+  /** The one piece that is damaged; null: all of it is. */
+  readonly piece: number | null;
+  constructor(object: ExpectedObject, finding: string, piece: number | null = null) {
+    super(
+      `The object ${object.key} ${finding}${piece === null ? '' : `, in piece ${piece} of ${pieceCount(object)}`}.`,
+    );
     this.name = 'ObjectDamagedError';
     this.object = object;
+    this.piece = piece;
   }
 }
 
 /** Longest run of hashing on the event loop; larger buffers are hashed by the thread pool. */
 const INLINE_HASH_BYTES = 256 * 1024;
-/** Piece of a file that is hashed at a time. */
-const PIECE_BYTES = 1024 * 1024;
+const DIGEST_BYTES = 32;
+
+/** Pieces that an object consists of; one at least. */
+export function pieceCount({ bytes }: Pick<ExpectedObject, 'bytes'>): number {
+  return Math.max(1, Math.ceil(bytes / PIECE_BYTES));
+}
+
+/** Bytes of a piece: all have `PIECE_BYTES` but the last. */
+export function pieceLength({ bytes }: Pick<ExpectedObject, 'bytes'>, index: number): number {
+  return Math.min(PIECE_BYTES, bytes - index * PIECE_BYTES);
+}
+
+/** Whether a piece can be verified without the others. */
+export function hasPieceDigests(object: ExpectedObject): boolean {
+  return pieceCount(object) === 1 || object.pieces?.length === pieceCount(object) * DIGEST_BYTES;
+}
+
+/** SHA-256 of bytes, lower-case hex. The bytes must not change until it resolves. */
+async function digestOf(bytes: Buffer): Promise<string> {
+  if (bytes.length <= INLINE_HASH_BYTES) return hash('sha256', bytes);
+  return Buffer.from(await subtle.digest('SHA-256', bytes)).toString('hex');
+}
+
+/**
+ * Compares a piece with what was recorded of it. The bytes must not change meanwhile.
+ * @returns null where it is something else
+ */
+export async function verifyPiece(
+  bytes: Buffer,
+  object: ExpectedObject,
+  index: number,
+): Promise<VerifiedBuffer | null> {
+  if (bytes.length !== pieceLength(object, index)) return null;
+  const recorded =
+    pieceCount(object) === 1
+      ? object.sha256
+      : object.pieces?.toString('hex', index * DIGEST_BYTES, (index + 1) * DIGEST_BYTES);
+  return (await digestOf(bytes)) === recorded ? (bytes as VerifiedBuffer) : null;
+}
 
 /**
  * Compares a whole object with what was recorded of it.
@@ -42,10 +83,7 @@ const PIECE_BYTES = 1024 * 1024;
  */
 export async function verifyBuffer(body: Buffer, object: ExpectedObject): Promise<VerifiedBuffer> {
   if (body.length !== object.bytes) throw wrongSize(object, body.length);
-  const digest =
-    body.length <= INLINE_HASH_BYTES
-      ? hash('sha256', body)
-      : Buffer.from(await subtle.digest('SHA-256', body)).toString('hex');
+  const digest = await digestOf(body);
   if (digest !== object.sha256) throw mismatch(object, digest);
   return body as VerifiedBuffer;
 }
@@ -55,36 +93,17 @@ export function madeHere(body: Buffer): VerifiedBuffer {
   return body as VerifiedBuffer;
 }
 
-/**
- * Reads a file from its start to its end and compares it with what was recorded.
- * @throws ObjectDamagedError
- */
-export async function verifyFile(handle: FileHandle, object: ExpectedObject): Promise<VerifiedFile> {
-  const { size } = await handle.stat();
-  if (size !== object.bytes) throw wrongSize(object, size);
-  const digest: Hash = createHash('sha256');
-  const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, Math.max(1, object.bytes)));
-  let position = 0;
-  while (position < object.bytes) {
-    const { bytesRead } = await handle.read(piece, 0, Math.min(piece.length, object.bytes - position), position);
-    if (bytesRead === 0) throw new ObjectDamagedError(object, `ends after ${position} of ${object.bytes} bytes`);
-    digest.update(piece.subarray(0, bytesRead));
-    position += bytesRead;
-  }
-  const found = digest.digest('hex');
-  if (found !== object.sha256) throw mismatch(object, found);
-  return asVerifiedFile(handle);
+/** Marks bytes read from a file of which these pieces were verified and that has not changed since. */
+export function readFromVerified(bytes: Buffer): VerifiedBuffer {
+  return bytes as VerifiedBuffer;
 }
 
-/** For a file that {@link verifyFile} has passed and that has not changed since. */
-export function asVerifiedFile(handle: FileHandle): VerifiedFile {
-  return { handle, close: () => handle.close() } as VerifiedFile;
-}
-
-function wrongSize(object: ExpectedObject, found: number): ObjectDamagedError {
+/** What is said of an object that has the wrong size. */
+export function wrongSize(object: ExpectedObject, found: number): ObjectDamagedError {
   return new ObjectDamagedError(object, `has ${found} bytes instead of ${object.bytes}`);
 }
 
-function mismatch(object: ExpectedObject, found: string): ObjectDamagedError {
+/** What is said of an object whose content is another one. */
+export function mismatch(object: ExpectedObject, found: string): ObjectDamagedError {
   return new ObjectDamagedError(object, `has SHA-256 ${found} instead of ${object.sha256}`);
 }

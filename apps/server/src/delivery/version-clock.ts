@@ -2,6 +2,8 @@
 export interface VersionClock {
   /** The version, not older than {@link MAX_AGE_MS}: at once where it is known. */
   now(): number | Promise<number>;
+  /** The version if it is known; reads nothing. */
+  peek(): number | null;
   /** Makes the next {@link now} read again: after a write of this very process. */
   reset(): void;
 }
@@ -35,6 +37,10 @@ export function createVersionClock(read: () => Promise<number>): VersionClock {
       // From when the reading began, as that is what it is true of.
       setTimeout(forget, MAX_AGE_MS).unref();
       return mine.version;
+    },
+
+    peek() {
+      return typeof latest?.version === 'number' ? latest.version : null;
     },
 
     reset() {

@@ -3,11 +3,12 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Event } from '@mds/contract';
+import { EdgeEvent, type Event } from '@mds/contract';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
 import { readEvents } from '../../test/video-service.ts';
+import { KEPT_EVENTS } from '../db/event-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createEventStream, type EventStream, type EventStreamParts } from './event-stream.ts';
@@ -69,6 +70,47 @@ describe('the events of the control API', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     await app.addMedia();
     expect(types(await reading)).toEqual(['media.created']);
+  });
+});
+
+describe('the events for points of presence', () => {
+  let app: AppFixture;
+  beforeEach(async () => {
+    app = await startApp();
+  });
+  afterEach(() => app.stop());
+
+  /** Blocks of the stream, as they come, until one has nothing but an id. */
+  const blocks = async (lastEventId: string | null) => {
+    const headers: Record<string, string> = lastEventId === null ? {} : { 'last-event-id': lastEventId };
+    const reader = (await app.control('/edges/sin1/events', { headers })).body?.getReader();
+    let text = '';
+    for (let ended = false; reader && !ended && !/^id: \d+\n\n/m.test(text); ) {
+      const { done, value } = await reader.read();
+      text += Buffer.from(value ?? []).toString();
+      ended = done;
+    }
+    await reader?.cancel();
+    return text.match(/^data: .*$/gm)?.map((line) => EdgeEvent.parse(JSON.parse(line.slice(6)))) ?? [];
+  };
+  const purge = (path: string | null = null) =>
+    app.repositories.events.append({ projectId: 'other', type: 'cache.purged', data: { media_id: null, path } });
+
+  it('are those of every project, so that nothing deleted stays in a cache', async () => {
+    await app.addMedia();
+    await app.addMedia({ projectId: 'other' });
+    expect((await blocks('0')).map(({ type }) => type)).toEqual(['media.created', 'media.created']);
+    expect(await blocks(null)).toEqual([]);
+  });
+
+  it('say so where events are gone, and whether a purge of everything is among them', async () => {
+    const purged = await purge();
+    for (let n = 0; n < KEPT_EVENTS + 5; n++) await purge('/media/x');
+    const latest = String(purged + KEPT_EVENTS + 5);
+    const reset = [{ id: latest, type: 'reset', data: { purged_everything: String(purged) } }];
+    expect(await blocks('1')).toEqual(reset);
+    expect(await blocks('999999')).toEqual(reset);
+    expect(await blocks(String(Number(latest) - 2))).toHaveLength(2);
   });
 });
 
@@ -166,6 +208,32 @@ describe('the stream of events', () => {
     await reader?.cancel();
     await listening(0);
   });
+
+  /** What a reader is sent until it has this. */
+  const readUntil = async (enough: RegExp) => {
+    const reader = (await fetch(url)).body?.getReader();
+    let text = '';
+    for (let ended = false; reader && !ended && !enough.test(text); ) {
+      const { done, value } = await reader.read();
+      text += Buffer.from(value ?? []).toString();
+      ended = done;
+    }
+    await reader?.cancel();
+    return text;
+  };
+
+  it('gives a reader that hears nothing a place to go on from, so that what happens while it is away reaches it', async () => {
+    // No sign of life but the greeting.
+    await start({ timing: { heartbeatMs: 60_000 } });
+    await say();
+    expect(await readUntil(/^id: 1\n\n/m)).not.toContain('data:');
+  }, 10_000);
+
+  it('moves a reader on past events that do not concern it, so that it never asks for what is long gone', async () => {
+    await start({ timing: { heartbeatMs: 20 } });
+    await repositories.events.append({ projectId: 'other', type: 'region.status_changed', data });
+    expect(await readUntil(/: still here\nid: 1\n\n/)).not.toContain('data:');
+  }, 10_000);
 
   it('cuts off one who does not read, and goes on telling the others', async () => {
     await start();

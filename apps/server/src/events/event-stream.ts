@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Event } from '@mds/contract';
+import type { EdgeReset, Event } from '@mds/contract';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { Logger } from '../logger.ts';
@@ -28,10 +28,12 @@ export interface EventStreamTiming {
 export interface EventStream {
   start(): Promise<void>;
   /**
-   * Answers with the events of a project and of everybody, from after `after` on; null: from now on. The answer ends when its
-   * reader goes, does not keep up, or the stream stops.
+   * Answers with the events of a project and of everybody, from after `after` on; null: from now on. Once the reader is up to date it
+   * is told so by an id without data, which is where it goes on when the connection breaks. The answer ends when its reader goes,
+   * does not keep up, or the stream stops.
+   * @param reader.projectId null: of all projects, and `reset` where events after `after` are not kept any more
    */
-  serve(response: ServerResponse, reader: { projectId: string; after: number | null }): void;
+  serve(response: ServerResponse, reader: { projectId: string | null; after: number | null }): void;
   /** Ends every answer. */
   stop(): Promise<void>;
   readonly listeners: number;
@@ -46,7 +48,8 @@ const RECONNECT_MS = 2_000;
 
 interface Listener {
   response: ServerResponse;
-  projectId: string;
+  /** Null: all, without their progress. */
+  projectId: string | null;
   /** False while it is being brought up to date. */
   live: boolean;
   /** The last event that it was sent, or that does not concern it. */
@@ -85,7 +88,8 @@ export function createEventStream(parts: EventStreamParts): EventStream {
     for (const listener of listeners) {
       if (!listener.live || record.seq <= listener.seq) continue;
       listener.seq = record.seq;
-      if (record.projectId === null || record.projectId === listener.projectId) send(listener, text);
+      const isMeant = [record.projectId, listener.projectId].includes(null) || record.projectId === listener.projectId;
+      if (isMeant) send(listener, text);
     }
   };
 
@@ -145,6 +149,7 @@ export function createEventStream(parts: EventStreamParts): EventStream {
         // What comes after these, the next look tells, from the frontier on; it may tell some of these again, which `seq` hides.
         frontier = Math.min(frontier, listener.seq);
         listener.live = true;
+        send(listener, position(listener.seq));
         lookSoon();
         return;
       }
@@ -152,12 +157,25 @@ export function createEventStream(parts: EventStreamParts): EventStream {
     }
   };
 
+  /** Tells a reader of all projects where events between its last one and the oldest that is kept are gone. */
+  const resetWhereLost = async (listener: Listener, { after, latest }: { after: number; latest: number }) => {
+    const { completeAfter, purgedEverything } = await events.horizon();
+    if (after >= completeAfter && after <= latest) return;
+    listener.seq = latest;
+    const data = { purged_everything: purgedEverything === null ? null : String(purgedEverything) };
+    const event: EdgeReset = { id: String(latest), type: 'reset', data };
+    listener.response.write(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  };
+
   return {
     async start() {
       frontier = await events.latest();
       forget = events.onAppended(lookSoon);
       const beat = () => {
-        for (const listener of listeners) send(listener, ': still here\n\n');
+        for (const listener of listeners) {
+          // What does not concern a reader moves it on as well, or it would ask for what is long gone when it comes back.
+          send(listener, `: still here\n${listener.live ? position(listener.seq) : '\n'}`);
+        }
       };
       timers = [setInterval(lookSoon, timing.pollMs).unref(), setInterval(beat, timing.heartbeatMs).unref()];
     },
@@ -181,6 +199,7 @@ export function createEventStream(parts: EventStreamParts): EventStream {
         const latest = await events.latest();
         // An id from before the database was made anew may lie ahead of all that there is.
         listener.seq = Math.min(after ?? latest, latest);
+        if (projectId === null && after !== null) await resetWhereLost(listener, { after, latest });
         await catchUp(listener);
       };
       begin().catch((error: unknown) => {
@@ -208,6 +227,11 @@ export function createEventStream(parts: EventStreamParts): EventStream {
 function written({ seq, type, data, createdAtMs }: EventRecord): string {
   const event = { id: String(seq), created_at: timestamp(createdAtMs), type, data };
   return `id: ${event.id}\nevent: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+/** Sets a reader's last event id without being an event (WHATWG HTML, 9.2.6). */
+function position(seq: number): string {
+  return `id: ${seq}\n\n`;
 }
 
 /** Without an id: a reader that comes back goes on after the last event that is kept. */

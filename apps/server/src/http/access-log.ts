@@ -1,40 +1,57 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DELIVERY_PREFIX } from '@mds/contract';
+import type { IncomingMessage } from 'node:http';
+import { DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
 import type { Logger } from 'pino';
-import { type HttpLogger, pinoHttp } from 'pino-http';
-import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 
 /** Asked every few seconds by machines: a line for each would bury the rest. */
 const QUIET = new Set(['/healthz', '/readyz', '/metrics']);
+/** pino's number of the level `debug`. */
+const DEBUG = 20;
+
+/** What became of a request. */
+export interface AnsweredRequest {
+  requestId: string;
+  /** Null: the connection ended before there was an answer. */
+  status: number | null;
+  /** False: the connection ended before the answer did. */
+  complete: boolean;
+  ms: number;
+}
+
+/** One log line for each answer. */
+export interface AccessLog {
+  note(req: IncomingMessage & { originalUrl?: string }, answered: AnsweredRequest): void;
+  /** Notes an answer out of memory, which only `debug` and below show: otherwise it costs one comparison. */
+  noteHot(req: IncomingMessage, requestId: string, status: number, ms: number): void;
+}
 
 /**
- * One log line for each answer: method, URL, status, time and request id. Neither bodies nor headers are logged, so that
- * no credential reaches the log. Gives each request its id and tells the caller.
+ * {@link AccessLog}: method, URL, status, time and request id. Neither bodies nor headers are logged, so that no credential reaches
+ * the log. Deliveries, and reads that succeed, are what there is most of: they are `debug`. Failures of the service are `warn`.
  */
-export function createAccessLog(logger: Logger): HttpLogger {
-  return pinoHttp({
-    logger,
-    quietReqLogger: true,
-    genReqId: (req: IncomingMessage, res: ServerResponse) => {
-      const id = requestIdOf(req);
-      res.setHeader(REQUEST_ID_HEADER, id);
-      return id;
+export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'info' | 'warn'>): AccessLog {
+  const note: AccessLog['note'] = (req, { requestId, status, complete, ms }) => {
+    const url = req.originalUrl ?? req.url ?? '';
+    if (QUIET.has(url)) return;
+    const level = levelOf(url, status);
+    if (level === 'debug' && logger.levelVal > DEBUG) return;
+    const line = {
+      req: { method: req.method, url: url.slice(0, 1024), remoteAddress: req.socket.remoteAddress },
+      res: { status },
+      requestId,
+      ms: Math.round(ms * 100) / 100,
+    };
+    logger[level](line, complete ? 'request completed' : 'request aborted');
+  };
+  return {
+    note,
+    noteHot(req, requestId, status, ms) {
+      if (logger.levelVal <= DEBUG) note(req, { requestId, status, complete: true, ms });
     },
-    autoLogging: { ignore: (req) => QUIET.has(req.url ?? '') },
-    customAttributeKeys: { reqId: 'requestId', responseTime: 'ms' },
-    customLogLevel: (req, res, error) => {
-      if (error !== undefined || res.statusCode >= 500) return 'warn';
-      return req.url?.startsWith(`${DELIVERY_PREFIX}/`) ? 'debug' : 'info';
-    },
-    serializers: {
-      req: (req: { method: string; url: string; remoteAddress?: string }) => ({
-        method: req.method,
-        url: req.url.slice(0, 1024),
-        remoteAddress: req.remoteAddress,
-      }),
-      res: (res: { statusCode: number | null }) => ({ status: res.statusCode }),
-    },
-    // The error of an answer with 5xx was logged where it was caught, with its stack.
-    customErrorObject: (_req, _res, _error, line: Record<string, unknown>) => ({ ...line, err: undefined }),
-  });
+  };
+}
+
+function levelOf(url: string, status: number | null): 'debug' | 'info' | 'warn' {
+  if (status !== null && status >= 500) return 'warn';
+  if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'debug';
+  return url.startsWith(READ_API_PREFIX) && status !== null && status < 400 ? 'debug' : 'info';
 }

@@ -34,8 +34,16 @@ export function makeAnswer(parts: {
   };
 }
 
+const onAnswers = new WeakMap<ServerResponse, (answer: Answer) => void>();
+
+/** Shows the complete answer to `see` before it is sent, also where it is sent as 304 or to HEAD; not at all where there is none. */
+export function onAnswer(res: ServerResponse, see: (answer: Answer) => void): void {
+  onAnswers.set(res, see);
+}
+
 /** Sends an answer, or 304 where the caller has it already, or its headers alone to HEAD (RFC 9110, 13.1.2 and 9.3.2). */
 export function sendAnswer(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
+  onAnswers.get(res)?.(answer);
   res.setHeader('Cache-Control', answer.cacheControl);
   if (answer.etag !== null) {
     res.setHeader('ETag', answer.etag);

@@ -1,4 +1,4 @@
-import type { NextFunction, Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const EXPOSED = [
   'Accept-Ranges',
@@ -27,11 +27,16 @@ const ALLOWED = [
   'X-Request-Id',
 ].join(', ');
 
-/** Lets pages of every origin read what is public anyway. Preflights end here. */
-export function allowEveryOrigin(req: Request, res: Response, next: NextFunction): void {
+/** Lets pages of every origin read an answer, and its headers. */
+export function openToAll(res: ServerResponse): void {
   res.setHeader('Access-Control-Allow-Origin', '*');
   res.setHeader('Access-Control-Expose-Headers', EXPOSED);
   res.setHeader('Cross-Origin-Resource-Policy', 'cross-origin');
+}
+
+/** Lets pages of every origin read what is public anyway. Preflights end here. */
+export function allowEveryOrigin(req: IncomingMessage, res: ServerResponse, next: () => void): void {
+  openToAll(res);
   if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) {
     next();
     return;

@@ -39,10 +39,17 @@ export function createHttpServer(
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   });
-  connections.set(server, () => [...open].filter((socket) => !answering.has(socket)));
+  const state: DrainState = {
+    leaving: false,
+    open,
+    resting: () => [...open].filter((socket) => !answering.has(socket)),
+  };
+  states.set(server, state);
   const handle: RequestHandler = (req, res) => {
     answering.add(req.socket);
     res.once('close', () => answering.delete(req.socket));
+    // Node writes `Connection: close` then (RFC 9112, 9.6).
+    if (state.leaving) res.shouldKeepAlive = false;
     toOriginForm(req);
     handler(req, res);
   };
@@ -58,22 +65,47 @@ export function createHttpServer(
   return server;
 }
 
-/** The connections of each server that carry no request at the moment. */
-const connections = new WeakMap<Server, () => Socket[]>();
+interface DrainState {
+  /** True: each connection ends with the answer that it carries. */
+  leaving: boolean;
+  open: ReadonlySet<Socket>;
+  /** Those that carry no request at the moment. */
+  resting(): Socket[];
+}
+
+const states = new WeakMap<Server, DrainState>();
 const DRAIN_LOOK_MS = 50;
+/** A connection that was just taken, or whose request is on its way, gets this long to say what it wants. */
+const REST_MS = 250;
+/** What is not finished by then is cut off: less than orchestrators wait, so that there is time to give back what is left. */
+export const DRAIN_DEADLINE_MS = 18_000;
+
+/**
+ * From now on every answer ends its connection. Clients come back on new ones, which whoever balances the load sends elsewhere as
+ * soon as it has seen that this process is not ready any more; until then they are taken and answered.
+ */
+export function announceLeaving(server: Server): void {
+  const state = states.get(server);
+  if (state) state.leaving = true;
+}
 
 /**
  * Takes no more connections, finishes the requests that are being answered, and ends every connection that carries none:
  * also those on which nothing, or half a head, was ever sent, which Node does not count as idle.
  */
-export async function drainServer(server: Server): Promise<void> {
-  const endResting = () => {
-    for (const socket of connections.get(server)?.() ?? []) socket.destroy();
-  };
+export async function drainServer(
+  server: Server,
+  { deadlineMs = DRAIN_DEADLINE_MS, restMs = REST_MS } = {},
+): Promise<void> {
+  const state = states.get(server);
+  announceLeaving(server);
+  const began = performance.now();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // At once for those that rest now, and again for those whose answer ends meanwhile.
-  endResting();
-  const look = setInterval(endResting, DRAIN_LOOK_MS);
+  const look = setInterval(() => {
+    const ms = performance.now() - began;
+    if (ms >= restMs) for (const socket of state?.resting() ?? []) socket.destroy();
+    if (ms >= deadlineMs) for (const socket of state?.open ?? []) socket.destroy();
+  }, DRAIN_LOOK_MS);
   await closed.finally(() => clearInterval(look));
 }
 

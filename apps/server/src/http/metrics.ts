@@ -1,8 +1,9 @@
 import type { Express } from 'express';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, type Metric, Registry } from 'prom-client';
 import type { QueueCounts } from '../jobs/job-queue.ts';
 import { makeAnswer, sendAnswer } from './answer.ts';
 import { refuseOtherMethods } from './methods.ts';
+import { createRequestFigures, type FigureLine, type RequestFigures } from './request-figures.ts';
 
 /** Where figures that others keep come from; each is read when metrics are asked for. Null: not part of this process. */
 export interface MetricSources {
@@ -14,17 +15,10 @@ export interface MetricSources {
     | null;
 }
 
-/** One answered request. `route` is a template of the contract or a short name, never a path that a caller chose. */
-export interface AnsweredRequest {
-  method: string;
-  route: string;
-  status: number;
-  seconds: number;
-}
-
 /** The service's figures in Prometheus's text format, in a registry of this app's own. */
 export interface Metrics {
-  observe(request: AnsweredRequest): void;
+  /** `route` is a template of the contract or a short name, never a path that a caller chose. */
+  readonly requests: RequestFigures;
   render(): Promise<string>;
   readonly contentType: string;
 }
@@ -33,19 +27,18 @@ export interface Metrics {
 export function createMetrics(sources: MetricSources): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const requests = new Counter({
-    name: 'mds_http_requests_total',
-    help: 'Answered HTTP requests.',
-    labelNames: ['method', 'route', 'status'],
-    registers,
-  });
-  const durations = new Histogram({
-    name: 'mds_http_request_duration_seconds',
-    help: "Time from a request's head to the end of its answer.",
-    labelNames: ['method', 'route'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60],
-    registers,
-  });
+  const requests = createRequestFigures();
+  /** A metric whose lines are kept elsewhere and written down when they are asked for. */
+  const kept = (name: string, type: string, help: string, lines: () => FigureLine[]) => {
+    const metric = { name, help, type, get: async () => ({ name, help, type, values: lines(), aggregator: 'sum' }) };
+    // The registry asks `name` and `get` of a metric and nothing else; its type wants one of prom-client's own classes.
+    registry.registerMetric(metric as unknown as Metric);
+  };
+  kept('mds_http_requests_total', 'counter', 'Answered HTTP requests.', requests.totals);
+  const durations = 'mds_http_request_duration_seconds';
+  kept(durations, 'histogram', "Time from a request's head to the end of its answer.", () =>
+    requests.durations(durations),
+  );
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name, help, labelNames, registers });
   /** A counter whose total is kept elsewhere. */
@@ -104,10 +97,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   }
 
   return {
-    observe({ method, route, status, seconds }) {
-      requests.inc({ method, route, status });
-      durations.observe({ method, route }, seconds);
-    },
+    requests,
     async render() {
       await Promise.all(read.map((update) => update()));
       return registry.metrics();

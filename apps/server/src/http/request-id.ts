@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 /** The header that carries a request's id, in and out. */
@@ -9,17 +9,32 @@ const SANE = /^[\w.-]{1,64}$/;
 
 const ids = new WeakMap<IncomingMessage, string>();
 
-/** A fresh request id. */
+/** Tells this process's ids from those of every other, and of every other start. */
+const PREFIX = `req_${randomBytes(10).toString('hex')}`;
+let made = 0;
+
+/** A fresh request id: a random prefix for the process and a counter. Ids are unique and no secret, so that they need not be random. */
 export function newRequestId(): string {
-  return `req_${randomUUID().replaceAll('-', '')}`;
+  made += 1;
+  return PREFIX + made.toString(16).padStart(12, '0');
 }
 
-/** The id of a request: the caller's `X-Request-Id` where it is sane, else one of our own. The same at every call. */
+/** The id that the caller gave in `X-Request-Id`, where it is sane, else one of our own: another one at every call. */
+export function makeRequestId({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && SANE.test(given) ? given : newRequestId();
+}
+
+/** Gives a request its id. */
+export function setRequestId(req: IncomingMessage, id: string): void {
+  ids.set(req, id);
+}
+
+/** The id of a request: the one that it was given, else one that {@link makeRequestId} makes. The same at every call. */
 export function requestIdOf(req: IncomingMessage): string {
   const known = ids.get(req);
   if (known !== undefined) return known;
-  const given = req.headers['x-request-id'];
-  const id = typeof given === 'string' && SANE.test(given) ? given : newRequestId();
+  const id = makeRequestId(req);
   ids.set(req, id);
   return id;
 }

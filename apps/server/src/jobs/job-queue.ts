@@ -7,7 +7,7 @@ export interface Lease {
   mediaId: string;
   /** Unique to this claim. */
   token: string;
-  /** 1 for the first attempt. */
+  /** 1 for the first attempt; leases that were lost or given back do not count. */
   attempt: number;
 }
 
@@ -49,6 +49,7 @@ export type AttemptOutcome = ProcessingAttempt['outcome'];
 
 /** A run of a job. Instants are milliseconds since the epoch. */
 export interface AttemptRecord {
+  /** 1 for the medium's first run, and one more for each that came, whether or not it counted. */
   attempt: number;
   worker: string;
   startedAtMs: number;
@@ -64,7 +65,7 @@ export interface JobStanding {
   mediaId: string;
   /** Who works on it; null: it waits. */
   worker: string | null;
-  /** The attempt that runs or comes next. */
+  /** The attempt that runs or comes next, of those that count. */
   attempt: number;
   /** Share of the work that is done, 0 to 1; null while nobody works on it, or nothing is known of it yet. */
   progress: number | null;

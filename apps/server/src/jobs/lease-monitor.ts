@@ -1,4 +1,5 @@
 import type { Logger } from '../logger.ts';
+import { createBeatWatch } from '../regions/beat-watch.ts';
 import type { JobQueue } from './job-queue.ts';
 
 /** How long a lease, or a worker, may show no sign of life: several of a worker's beats. */
@@ -22,38 +23,32 @@ export interface LeaseMonitor {
   stop(): Promise<void>;
 }
 
-/** Beats as last seen, by lease token or worker id, and for how long they have stood still. */
-type Watch = Map<string, { beat: number; stillMs: number }>;
-
 /**
  * {@link LeaseMonitor}: a lease whose beat stands still for `leaseMs` of this process's own monotonic clock is taken away.
  * No instant of a wall clock is compared with another, so that a clock that jumps ends no lease and keeps none alive.
  */
 export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   const { jobs, logger, leaseMs = LEASE_MS, intervalMs = INTERVAL_MS, monotonicNow = () => performance.now() } = parts;
-  const leases: Watch = new Map();
-  const workers: Watch = new Map();
-  let lastLook = monotonicNow();
+  // After a stop of this process or of the whole machine the workers, too, need a moment to beat again.
+  const maxGapMs = 2 * intervalMs;
+  const leases = createBeatWatch(monotonicNow, { maxGapMs });
+  const workers = createBeatWatch(monotonicNow, { maxGapMs });
   let looking: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
 
   async function look(): Promise<void> {
-    const now = monotonicNow();
-    // After a stop of this process or of the whole machine the workers, too, need a moment to beat again.
-    const elapsedMs = Math.min(now - lastLook, 2 * intervalMs);
-    lastLook = now;
-
     const held = await jobs.held();
-    for (const token of silent(leases, held, ({ token }) => token, elapsedMs, leaseMs)) {
-      const lease = held.find((candidate) => candidate.token === token);
+    leases.observe(held.map(({ token, beat }) => ({ id: token, beat })));
+    for (const { token, mediaId, worker } of held) {
+      if ((leases.silentMs(token) ?? 0) < leaseMs) continue;
       if (await jobs.reclaim(token, { counted: true })) {
-        logger.warn(
-          { mediaId: lease?.mediaId, worker: lease?.worker },
-          'a lease ended without its worker; the job is due again',
-        );
+        logger.warn({ mediaId, worker }, 'a lease ended without its worker; the job is due again');
       }
     }
-    for (const id of silent(workers, await jobs.workers(), ({ id }) => id, elapsedMs, leaseMs)) {
+    const announced = await jobs.workers();
+    workers.observe(announced);
+    for (const { id } of announced) {
+      if ((workers.silentMs(id) ?? 0) < leaseMs) continue;
       await jobs.workerGone(id);
       logger.warn({ worker: id }, 'a worker is gone');
     }
@@ -62,7 +57,6 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   return {
     start() {
       if (timer) return;
-      lastLook = monotonicNow();
       timer = setInterval(() => {
         looking = looking
           .then(look)
@@ -76,24 +70,6 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
       await looking;
     },
   };
-}
-
-/** Updates a watch by what is there now, and names what has stood still for too long. */
-function silent<T extends { beat: number }>(
-  watch: Watch,
-  present: T[],
-  keyOf: (item: T) => string,
-  elapsedMs: number,
-  limitMs: number,
-): string[] {
-  const keys = new Set(present.map(keyOf));
-  for (const key of watch.keys()) if (!keys.has(key)) watch.delete(key);
-  for (const item of present) {
-    const seen = watch.get(keyOf(item));
-    const stillMs = seen?.beat === item.beat ? seen.stillMs + elapsedMs : 0;
-    watch.set(keyOf(item), { beat: item.beat, stillMs });
-  }
-  return [...watch].filter(([, { stillMs }]) => stillMs >= limitMs).map(([key]) => key);
 }
 
 /**

@@ -1,15 +1,41 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { PIECE_BYTES } from '@mds/contract';
 
-const PIECE_BYTES = 1024 * 1024;
+/** What a file is recorded by. */
+export interface FileDigests {
+  /** Of the whole, lower-case hex. */
+  sha256: string;
+  bytes: number;
+  /** SHA-256 of each piece of `PIECE_BYTES`, 32 bytes after 32 bytes; null where the file is one piece. */
+  pieces: Buffer | null;
+}
 
-/** SHA-256 of a file, lower-case hex, and its size in bytes. Aborting throws the signal's AbortError. */
-export async function hashFile(path: string, signal?: AbortSignal): Promise<{ sha256: string; bytes: number }> {
-  const hash = createHash('sha256');
+/** Reads a file once and takes the SHA-256 of it and of its pieces. Aborting throws the signal's AbortError. */
+export async function hashFile(path: string, signal?: AbortSignal): Promise<FileDigests> {
+  const whole = createHash('sha256');
+  const pieces: Buffer[] = [];
+  let piece = createHash('sha256');
+  let filled = 0;
   let bytes = 0;
-  for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, ...(signal && { signal }) })) {
-    hash.update(piece as Buffer);
-    bytes += (piece as Buffer).length;
+  const endPiece = () => {
+    pieces.push(piece.digest());
+    piece = createHash('sha256');
+    filled = 0;
+  };
+  for await (const chunk of createReadStream(path, { highWaterMark: PIECE_BYTES, ...(signal && { signal }) })) {
+    const read = chunk as Buffer;
+    whole.update(read);
+    bytes += read.length;
+    // A stream may give less than it was asked for; pieces are where they are all the same.
+    for (let at = 0; at < read.length; ) {
+      const part = read.subarray(at, at + PIECE_BYTES - filled);
+      piece.update(part);
+      filled += part.length;
+      at += part.length;
+      if (filled === PIECE_BYTES) endPiece();
+    }
   }
-  return { sha256: hash.digest('hex'), bytes };
+  if (filled > 0) endPiece();
+  return { sha256: whole.digest('hex'), bytes, pieces: bytes > PIECE_BYTES ? Buffer.concat(pieces) : null };
 }

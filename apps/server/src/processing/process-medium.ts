@@ -11,6 +11,7 @@ import {
   type RenderResult,
 } from '@mds/transcode';
 import type { MediaRecord, MediaRepository, NewRendition } from '../db/media-repository.ts';
+import type { PieceDigestRepository } from '../db/piece-digest-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import type { KeyedLock } from '../ingest/keyed-lock.ts';
 import { type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
@@ -22,6 +23,7 @@ import { createRenditionShelf, plannedRow, type ShelvedRendition } from './rendi
 
 export interface ProcessingParts {
   media: MediaRepository;
+  pieceDigests: PieceDigestRepository;
   store: ObjectStore;
   engine: Pick<Engine, 'identify' | 'render'>;
   presets: readonly Preset[];
@@ -61,7 +63,7 @@ const NOTHING_RENDERED: RenderResult = { renditions: [], thumbhash: null, warnin
  * @throws RenderError, ProcessingError, AppError `insufficient_storage`; the signal's error when aborted
  */
 export async function processMedium(parts: ProcessingParts, lease: Lease, run: ProcessingRun): Promise<boolean> {
-  const { media, store, engine } = parts;
+  const { media, pieceDigests, store, engine } = parts;
   const { notes, lock } = run;
   const medium = await media.find(lease.mediaId);
   if (medium === null) return false;
@@ -72,7 +74,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
       'The original is missing from the object store. Put it back from a backup, or upload the file again, and retry.';
     throw new ProcessingError('object_missing', message, { retryable: false });
   }
-  const shelf = createRenditionShelf({ media, store, medium });
+  const shelf = createRenditionShelf({ media, pieceDigests, store, medium });
   const outDir = join(parts.scratchDir, lease.token);
   const oneByOne = medium.kind !== 'image';
   /** Stops the render where its outcome is of no use any more. */

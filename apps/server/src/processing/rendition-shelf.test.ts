@@ -57,7 +57,7 @@ async function begin(last: string): Promise<{ medium: MediaRecord; lease: Lease 
 const key = (file: string, of: Pick<MediaRecord, 'sha256'> = medium) =>
   renditionFileKey({ sourceSha256: of.sha256, name: 'hls', revision, file });
 const shelfOf = (over: Partial<ObjectStore> = {}) =>
-  createRenditionShelf({ media: repositories.media, store: { ...store, ...over }, medium });
+  createRenditionShelf({ ...repositories, store: { ...store, ...over }, medium });
 /** Files as an engine leaves them. */
 const make = async (files: Record<string, string>): Promise<ReadyRendition> => {
   const made = [];

@@ -7,6 +7,7 @@ import type {
   NewRenditionFile,
   RenditionFileRecord,
 } from '../db/media-repository.ts';
+import type { PieceDigestRepository } from '../db/piece-digest-repository.ts';
 import type { Lease } from '../jobs/job-queue.ts';
 import { hashStream } from '../storage/hash-stream.ts';
 import { type ObjectStore, renditionFileKey, renditionKey } from '../storage/object-store.ts';
@@ -46,10 +47,11 @@ export interface RenditionShelf {
 /** {@link RenditionShelf} of one medium. */
 export function createRenditionShelf(parts: {
   media: Pick<MediaRepository, 'findReadyObject' | 'reserveFiles'>;
+  pieceDigests: Pick<PieceDigestRepository, 'put'>;
   store: ObjectStore;
   medium: MediaRecord;
 }): RenditionShelf {
-  const { media, store, medium } = parts;
+  const { media, pieceDigests, store, medium } = parts;
   const touched = new Set<string>();
 
   const isThere = async ({ row, files }: ShelvedRendition): Promise<boolean> => {
@@ -71,13 +73,19 @@ export function createRenditionShelf(parts: {
     await store.put(key, file);
   };
 
+  /** Before the row that needs them: whoever sees the row can verify its object piece by piece. */
+  const keepPieces = async (sha256: string, pieces: Buffer | null): Promise<void> => {
+    if (pieces !== null) await pieceDigests.put(sha256, pieces);
+  };
+
   const putFiles = async (lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal) => {
     const { name, revision } = row;
     const hashed: (NewRenditionFile & { path: string })[] = [];
     for (const file of made.files ?? []) {
       if (!isRenditionFile(file.name)) throw new RangeError(`"${file.name}" cannot be a file of a rendition.`);
       const objectKey = renditionFileKey({ sourceSha256: medium.sha256, name, revision, file: file.name });
-      const { sha256, bytes } = await hashFile(file.path, signal);
+      const { sha256, bytes, pieces } = await hashFile(file.path, signal);
+      await keepPieces(sha256, pieces);
       hashed.push({ file: file.name, contentType: file.contentType, objectKey, sha256, bytes, path: file.path });
     }
     const [first] = hashed;
@@ -119,7 +127,8 @@ export function createRenditionShelf(parts: {
     async put(lease, row, made, signal) {
       if (row.objectKey === null) throw new RangeError(`${row.name} was not to be made.`);
       if (made.files !== null) return putFiles(lease, row, made, signal);
-      const file = await hashFile(made.path, signal);
+      const { pieces, ...file } = await hashFile(made.path, signal);
+      await keepPieces(file.sha256, pieces);
       await putFile(row.objectKey, { path: made.path, ...file });
       return { row: { ...readyRow(row, made), ...file, files: 1 }, files: [] };
     },

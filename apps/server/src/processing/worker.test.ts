@@ -73,8 +73,20 @@ afterEach(async () => {
 });
 
 const startWorker = (overrides: Partial<WorkerParts> = {}) => {
-  const { jobs, media } = repositories;
-  const parts = { id: 'w1', jobs, media, store, engine, presets, scratchDir, concurrency: 1, logger, timing: QUICK };
+  const { jobs, media, pieceDigests } = repositories;
+  const parts = {
+    id: 'w1',
+    jobs,
+    media,
+    pieceDigests,
+    store,
+    engine,
+    presets,
+    scratchDir,
+    concurrency: 1,
+    logger,
+    timing: QUICK,
+  };
   worker = createWorker({ ...parts, ...overrides });
   worker.start();
   return worker;
@@ -524,6 +536,7 @@ describe('worker: leases', () => {
       id: 'w2',
       jobs: repositories.jobs,
       media: repositories.media,
+      pieceDigests: repositories.pieceDigests,
       store,
       engine,
       presets,

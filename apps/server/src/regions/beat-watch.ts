@@ -8,24 +8,39 @@ export interface Beating {
 export interface BeatWatch {
   /** Takes note of the beats as they stand now. What is not in the list is forgotten. */
   observe(all: readonly Beating[]): void;
-  /** Milliseconds since the beat was last seen to change; 0 when it is first seen. Null for an id that was not in the list. */
+  /**
+   * Milliseconds, as of the latest look, for which the watcher has looked on and the beat stood still; 0 when it is first seen.
+   * Null for an id that was not in the list.
+   */
   silentMs(id: string): number | null;
+  /** The same with the time in which the watcher itself did not look. */
+  goneMs(id: string): number | null;
 }
 
-/** Makes a {@link BeatWatch}. Somebody seen for the first time has the benefit of the doubt. @param now in milliseconds */
-export function createBeatWatch(now: () => number): BeatWatch {
-  let seen = new Map<string, { beat: number; at: number }>();
+/**
+ * Makes a {@link BeatWatch}. Somebody seen for the first time has the benefit of the doubt.
+ * @param now in milliseconds
+ * @param maxGapMs of the time between two looks, no more than this counts as silence: after a stop of the watcher, or of the whole
+ *   machine, those who are watched need a moment to beat again
+ */
+export function createBeatWatch(now: () => number, { maxGapMs = Number.POSITIVE_INFINITY } = {}): BeatWatch {
+  let seen = new Map<string, { beat: number; at: number; silentMs: number }>();
+  let lastLook = now();
   return {
     observe(all) {
       const at = now();
+      const passedMs = Math.min(at - lastLook, maxGapMs);
+      lastLook = at;
       seen = new Map(
         all.map(({ id, beat }) => {
           const before = seen.get(id);
-          return [id, before?.beat === beat ? before : { beat, at }];
+          if (before?.beat !== beat) return [id, { beat, at, silentMs: 0 }];
+          return [id, { ...before, silentMs: before.silentMs + passedMs }];
         }),
       );
     },
-    silentMs(id) {
+    silentMs: (id) => seen.get(id)?.silentMs ?? null,
+    goneMs(id) {
       const last = seen.get(id);
       return last ? now() - last.at : null;
     },

@@ -9,6 +9,8 @@ import { createSettled, type Settled } from './settled.ts';
 /** A node beats this often; one that missed this many beats counts as gone. */
 export const HEARTBEAT_MS = 5_000;
 export const MISSED_BEATS = 3;
+/** Between two looks at the beats: an outage is told of two looks after the third beat was missed, within 20 s. */
+const LOOK_MS = 1_000;
 
 /** A silent node is forgotten after this time where others serve its region, and where nobody does. */
 const FORGET_REPLACED_MS = 10 * 60_000;
@@ -16,6 +18,12 @@ const FORGET_OUTAGE_MS = 24 * 3_600_000;
 
 /** A region that is served, with its state. */
 export type RegionState = RegionRecord & { status: ServiceStatus };
+
+/** A region as its operator sees it; `status` null: nobody serves it. */
+export type RegionOverview = RegionRecord & { status: ServiceStatus | null; nodes: NodeState[] };
+
+/** A node, and whether its heartbeats come. */
+export type NodeState = RegionNodeRecord & { alive: boolean };
 
 export interface RegionMonitorParts {
   regions: RegionRepository;
@@ -31,6 +39,7 @@ export interface RegionMonitorParts {
   /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
   intervalMs?: number;
+  lookMs?: number;
 }
 
 /** This node's heartbeat, and what the heartbeats of all nodes say about their regions. */
@@ -41,7 +50,15 @@ export interface RegionMonitor {
   stop(): Promise<void>;
   /** The regions that are served, by code. Maintenance shows at once; an outage when two looks in a row agree on it. */
   states(): Promise<RegionState[]>;
-  /** One beat and one look: what the background does every {@link HEARTBEAT_MS}. */
+  /** Every region that is known, by code, with its nodes. */
+  overview(): Promise<RegionOverview[]>;
+  /** Every node that is known. */
+  nodes(): Promise<NodeState[]>;
+  /** Calls back when the measured state of a region has changed. */
+  onChanged(listener: () => void): void;
+  /** Name of this very node. */
+  readonly nodeId: string;
+  /** One beat and one look. The background beats every {@link HEARTBEAT_MS}, and looks more often. */
   tick(): Promise<void>;
 }
 
@@ -53,9 +70,11 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   const { regions, self, nodeId, logger } = parts;
   const intervalMs = parts.intervalMs ?? HEARTBEAT_MS;
   const now = parts.now ?? Date.now;
-  const watch = createBeatWatch(parts.monotonicNow ?? (() => performance.now()));
+  const lookMs = parts.lookMs ?? LOOK_MS;
+  const watch = createBeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * lookMs });
+  const listeners = new Set<() => void>();
   const measured = new Map<string, { settled: Settled<Measured>; state: Measured }>();
-  let timer: NodeJS.Timeout | undefined;
+  let timers: NodeJS.Timeout[] = [];
   let running: Promise<void> | null = null;
   let stopped = false;
 
@@ -69,10 +88,10 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   };
 
   const forgetLongGone = async (nodes: RegionNodeRecord[]) => {
-    for (const node of nodes) {
+    for (const node of nodes.filter((one) => !lives(one))) {
       const replaced = nodes.some((other) => other.region === node.region && lives(other));
       const patience = replaced ? FORGET_REPLACED_MS : FORGET_OUTAGE_MS;
-      if ((watch.silentMs(node.id) ?? 0) >= patience) {
+      if ((watch.goneMs(node.id) ?? 0) >= patience) {
         logger.info({ node: node.id, region: node.region }, 'a node that is long gone is forgotten');
         await regions.removeNode(node.id);
       }
@@ -83,32 +102,45 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     const nodes = await regions.nodes();
     watch.observe(nodes);
     const codes = new Set([...measured.keys(), ...nodes.map(({ region }) => region)]);
+    let changed = false;
     for (const code of codes) {
       const entry = measured.get(code) ?? { settled: createSettled<Measured>(), state: null };
       const before = entry.state;
       entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code)));
       if (measured.has(code) && before !== entry.state) {
+        changed = true;
         logger.info({ region: code, from: before, to: entry.state }, 'the state of a region changed');
         if (entry.state !== null) {
           const data = { code, status: entry.state };
           await parts.events?.append({ projectId: null, type: 'region.status_changed', data });
         }
       }
+      changed ||= !measured.has(code);
       measured.set(code, entry);
     }
+    if (changed) for (const listener of listeners) listener();
     await forgetLongGone(nodes);
   };
 
+  const beat = () => regions.heartbeat({ id: nodeId, region: self.code, atMs: now() });
+
   const beatAndLook = async () => {
-    await regions.heartbeat({ id: nodeId, region: self.code, atMs: now() });
+    await beat();
     await look();
   };
 
-  const tick = (): Promise<void> => {
-    running ??= beatAndLook().finally(() => {
+  /** One at a time, whichever it is. */
+  const run = (work: () => Promise<void>): Promise<void> => {
+    running ??= work().finally(() => {
       running = null;
     });
     return running;
+  };
+
+  const tick = async (): Promise<void> => {
+    // A look that is under way has no beat in it.
+    await running;
+    await run(beatAndLook);
   };
 
   const register = async () => {
@@ -118,38 +150,60 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     await regions.removeNodesSeenBefore(now() - FORGET_OUTAGE_MS);
   };
 
-  const inBackground = () => {
-    tick().catch((error: unknown) => {
+  const inBackground = (work: () => Promise<void>) => () => {
+    work().catch((error: unknown) => {
       logger.warn({ err: error }, 'the heartbeat of this region failed; it is tried again');
     });
   };
+
+  const stateOf = ({ code, maintenance }: RegionRecord): ServiceStatus | null =>
+    maintenance ? 'under_maintenance' : (measured.get(code)?.state ?? null);
+
+  const nodes = async (): Promise<NodeState[]> =>
+    (await regions.nodes()).map((node) => ({ ...node, alive: lives(node) }));
 
   return {
     async start() {
       await register();
       await tick();
-      timer = setInterval(inBackground, intervalMs).unref();
+      timers = [
+        // Without a look of its own: two looks in the same moment would agree on everything.
+        setInterval(inBackground(beat), intervalMs).unref(),
+        setInterval(
+          inBackground(() => run(look)),
+          lookMs,
+        ).unref(),
+      ];
     },
 
     async stop() {
       if (stopped) return;
       stopped = true;
-      clearInterval(timer);
+      for (const timer of timers) clearInterval(timer);
       await running?.catch(() => undefined);
       await regions.removeNode(nodeId);
     },
 
     async states() {
       const records = await regions.list();
-      return records
-        .flatMap((record): RegionState[] => {
-          const state = measured.get(record.code)?.state ?? null;
-          if (record.maintenance) return [{ ...record, status: 'under_maintenance' }];
-          return state === null ? [] : [{ ...record, status: state }];
-        })
-        .sort((a, b) => (a.code < b.code ? -1 : 1));
+      return records.flatMap((record): RegionState[] => {
+        const status = stateOf(record);
+        return status === null ? [] : [{ ...record, status }];
+      });
     },
 
+    async overview() {
+      const all = await nodes();
+      return (await regions.list()).map((record) => ({
+        ...record,
+        status: stateOf(record),
+        nodes: all.filter(({ region }) => region === record.code),
+      }));
+    },
+
+    nodes,
+    onChanged: (listener) => void listeners.add(listener),
+    nodeId,
     tick,
   };
 }

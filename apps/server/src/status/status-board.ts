@@ -36,6 +36,8 @@ export interface StatusBoard {
   document(): Status;
   /** One round of all probes. */
   tick(): Promise<void>;
+  /** Takes over the states of the regions now, probing nothing. */
+  refreshRegions(): Promise<void>;
 }
 
 /** {@link StatusBoard}. A component changes its state when two rounds in a row agree; the first round counts at once. */
@@ -61,6 +63,15 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     }
   };
 
+  const refreshRegions = async () => {
+    try {
+      regionComponents = nameRegions(await regionMonitor.states());
+    } catch (error) {
+      // The database component tells of it; the regions stay as they were last seen.
+      logger.warn({ err: error }, 'the states of the regions could not be read');
+    }
+  };
+
   const round = async () => {
     const states = await Promise.all(probes.map(checkOne));
     if (stopping.signal.aborted) return;
@@ -75,12 +86,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
         logger.info({ component: name, from: before, to: status }, 'a component changed its state');
     }
     components = next;
-    try {
-      regionComponents = nameRegions(await regionMonitor.states());
-    } catch (error) {
-      // The database component tells of it; the regions stay as they were last seen.
-      logger.warn({ err: error }, 'the states of the regions could not be read');
-    }
+    await refreshRegions();
     updatedAtMs = now();
   };
 
@@ -117,6 +123,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     },
 
     tick,
+    refreshRegions,
   };
 }
 

@@ -28,15 +28,18 @@ const READ_PIECE_BYTES = 1024 * 1024;
 /** A folder can be pruned between being made and being used; nobody loses that race this often. */
 const PUT_TRIES = 5;
 
+/** Where a store in the folder `root` keeps an object. @throws RangeError for what is no key */
+export function objectPath(root: string, key: string): string {
+  if (key.length > MAX_KEY_LENGTH || !KEY.test(key)) throw new RangeError(`"${key}" is not an object key.`);
+  return join(root, ...key.split('/'));
+}
+
 /**
  * {@link ObjectStore} in a folder of the local file system: one file an object.
  * @param root absolute path; made when first needed
  */
 export function createLocalObjectStore({ root }: { root: string }): ObjectStore {
-  const pathOf = (key: string) => {
-    if (key.length > MAX_KEY_LENGTH || !KEY.test(key)) throw new RangeError(`"${key}" is not an object key.`);
-    return join(root, ...key.split('/'));
-  };
+  const pathOf = (key: string) => objectPath(root, key);
 
   /** Renames a durable file into place and makes the rename durable, too. */
   const place = async (from: string, to: string) => {

@@ -12,9 +12,20 @@ import { processingAttempts } from './schema.ts';
 type Reader = Pick<SqliteDatabase, 'select'>;
 type Writer = Pick<SqliteDatabase, 'select' | 'insert' | 'update' | 'delete'>;
 
-/** Notes that a run of a job has begun; inside the transaction of its claim. */
+/**
+ * Notes that a run of a job has begun; inside the transaction of its claim. Runs of a medium are numbered as they come, those too
+ * that its job does not count.
+ */
 export function beginAttempt(tx: Writer, lease: Lease & { worker: string }, nowMs: number): void {
-  const { mediaId, token, attempt, worker } = lease;
+  const { mediaId, token, worker } = lease;
+  const latest = tx
+    .select({ attempt: processingAttempts.attempt })
+    .from(processingAttempts)
+    .where(eq(processingAttempts.mediaId, mediaId))
+    .orderBy(desc(processingAttempts.id))
+    .limit(1)
+    .get();
+  const attempt = (latest?.attempt ?? 0) + 1;
   tx.insert(processingAttempts)
     .values({ mediaId, leaseToken: token, attempt, worker, startedAtMs: nowMs, outcome: 'running' })
     .run();

@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
+import type { Versions } from '../repositories.ts';
 import { Database } from './driver.ts';
 import { versions } from './schema.ts';
 
@@ -98,8 +99,16 @@ function refuseNewer(client: Database, file: string): void {
   }
 }
 
+/** Versions that this process has bumped, of whichever database: one too many costs an answer that is made anew. */
+let ownWrites = 0;
+
+/** The row of `versions` that only says that the database can be written; no reader sees it change. */
+export const PROBE_VERSION = 'probe';
+
 /** Adds 1 to a version counter, inside the caller's transaction. */
 export function bumpVersion(db: Pick<SqliteDatabase, 'insert'>, name: string): void {
+  // Transactions are synchronous: nobody in this process can look between this line and the commit.
+  ownWrites += 1;
   db.insert(versions)
     .values({ name, value: 1 })
     .onConflictDoUpdate({ target: versions.name, set: { value: sql`${versions.value} + 1` } })
@@ -110,4 +119,15 @@ export function bumpVersion(db: Pick<SqliteDatabase, 'insert'>, name: string): v
 export function versionReader(db: SqliteDatabase, name: string): () => number {
   const statement = db.$client.prepare('SELECT value FROM versions WHERE name = ?').pluck();
   return () => (statement.get(name) as number | undefined) ?? 0;
+}
+
+/** {@link Versions} over SQLite: the sum of all counters, none of which ever goes back. */
+export function createVersions(db: SqliteDatabase): Versions {
+  const total = db.$client.prepare<[string]>('SELECT total(value) FROM versions WHERE name <> ?').pluck();
+  return {
+    stamp: () => ownWrites,
+    async read() {
+      return total.get(PROBE_VERSION) as number;
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import { and, desc, eq, lt, sql } from 'drizzle-orm';
-import { ulid } from 'ulid';
+import { monotonicFactory } from 'ulid';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from '../delivery-repository.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
 import { assets, formatProofs, regionNodes, regions } from './schema.ts';
@@ -9,6 +9,25 @@ const WRITE = { behavior: 'immediate' } as const;
 /** {@link AssetRepository} over SQLite. */
 export function createAssetRepository(db: SqliteDatabase): AssetRepository {
   const readVersion = versionReader(db, 'assets');
+  // Within a millisecond it counts up, which costs less than new random bits for each.
+  const ulid = monotonicFactory();
+  const $ = sql.placeholder;
+  // Built once: thousands may be recorded in a second.
+  const insert = db
+    .insert(assets)
+    .values({
+      ...{ id: $('id'), region: $('region'), path: $('path'), createdAtMs: $('createdAtMs') },
+      ...{ bytes: $('bytes'), cacheStatus: $('cacheStatus'), requestSeq: $('requestSeq') },
+    })
+    .onConflictDoUpdate({
+      target: [assets.region, assets.path],
+      set: {
+        bytes: sql`excluded.bytes`,
+        cacheStatus: sql`excluded.cache_status`,
+        requestSeq: sql`excluded.request_seq`,
+      },
+    })
+    .prepare();
   return {
     async record(deliveries, keep) {
       if (deliveries.length === 0) return;
@@ -20,17 +39,9 @@ export function createAssetRepository(db: SqliteDatabase): AssetRepository {
             .get()?.seq ?? 0;
         for (const delivery of deliveries) {
           seq += 1;
-          const latest = { bytes: delivery.bytes, cacheStatus: delivery.cacheStatus, requestSeq: seq };
-          tx.insert(assets)
-            .values({
-              id: `ast_${ulid(delivery.atMs).toLowerCase()}`,
-              region: delivery.region,
-              path: delivery.path,
-              createdAtMs: delivery.atMs,
-              ...latest,
-            })
-            .onConflictDoUpdate({ target: [assets.region, assets.path], set: latest })
-            .run();
+          const { region, path, bytes, cacheStatus, atMs } = delivery;
+          const id = `ast_${ulid(atMs).toLowerCase()}`;
+          insert.run({ id, region, path, bytes, cacheStatus, createdAtMs: atMs, requestSeq: seq });
         }
         for (const region of new Set(deliveries.map((delivery) => delivery.region))) {
           const oldestKept = tx
@@ -79,15 +90,29 @@ export function createRegionRepository(db: SqliteDatabase): RegionRepository {
     },
 
     async put(region) {
-      db.insert(regions).values(region).onConflictDoUpdate({ target: regions.code, set: region }).run();
+      db.transaction((tx) => {
+        tx.insert(regions).values(region).onConflictDoUpdate({ target: regions.code, set: region }).run();
+        bumpVersion(tx, 'regions');
+      }, WRITE);
     },
 
-    async heartbeat({ id, region, atMs }) {
+    async delete(code) {
+      return db.transaction((tx) => {
+        const { changes } = tx.delete(regions).where(eq(regions.code, code)).run();
+        if (changes === 0) return false;
+        tx.delete(assets).where(eq(assets.region, code)).run();
+        bumpVersion(tx, 'assets');
+        bumpVersion(tx, 'regions');
+        return true;
+      }, WRITE);
+    },
+
+    async heartbeat({ id, region, atMs, eventsThrough = null }) {
       db.insert(regionNodes)
-        .values({ id, region, beat: 1, seenAtMs: atMs })
+        .values({ id, region, beat: 1, seenAtMs: atMs, eventsThrough })
         .onConflictDoUpdate({
           target: regionNodes.id,
-          set: { region, beat: sql`${regionNodes.beat} + 1`, seenAtMs: atMs },
+          set: { region, beat: sql`${regionNodes.beat} + 1`, seenAtMs: atMs, eventsThrough },
         })
         .run();
     },

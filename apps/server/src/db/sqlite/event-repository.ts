@@ -1,13 +1,17 @@
 import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { type EventRecord, type EventRepository, KEPT_EVENTS, type NewEvent } from '../event-repository.ts';
-import type { SqliteDatabase } from './database.ts';
-import { events } from './schema.ts';
+import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
+import { events, versions } from './schema.ts';
 
 type Writer = Pick<SqliteDatabase, 'insert' | 'delete'>;
 
+/** Row of the counters that outlives the event of a purge of everything: it holds the event's `seq`. */
+const PURGED_EVERYTHING = 'purged_everything';
+
 /** Writes events inside the transactions of those whom they are about, and wakes this process's listeners. */
 export interface EventWriter {
-  append(tx: Writer, event: NewEvent & { projectId: string | null }): void;
+  /** @returns its `seq` */
+  append(tx: Writer, event: NewEvent & { projectId: string | null }): number;
   onAppended(listener: () => void): () => void;
 }
 
@@ -34,7 +38,14 @@ export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVEN
       tx.delete(events)
         .where(lte(events.seq, seq - keep))
         .run();
+      if (type === 'cache.purged' && data.media_id === null && data.path === null) {
+        const latest = { name: PURGED_EVERYTHING, value: seq };
+        tx.insert(versions).values(latest).onConflictDoUpdate({ target: versions.name, set: latest }).run();
+      }
+      // The state itself is measured and in no table: whoever keeps an answer that tells it learns by this.
+      if (type === 'region.status_changed') bumpVersion(tx, 'regions');
       wake();
+      return seq;
     },
 
     onAppended(listener) {
@@ -46,9 +57,10 @@ export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVEN
 
 /** {@link EventRepository} over SQLite. */
 export function createEventRepository(db: SqliteDatabase, writer: EventWriter): EventRepository {
+  const readPurgedEverything = versionReader(db, PURGED_EVERYTHING);
   return {
     async append(event) {
-      db.transaction((tx) => writer.append(tx, event), { behavior: 'immediate' });
+      return db.transaction((tx) => writer.append(tx, event), { behavior: 'immediate' });
     },
 
     async after(seq, { projectId, limit }): Promise<EventRecord[]> {
@@ -69,6 +81,16 @@ export function createEventRepository(db: SqliteDatabase, writer: EventWriter): 
           .from(events)
           .get()?.seq ?? 0
       );
+    },
+
+    async horizon() {
+      const oldest =
+        db
+          .select({ seq: sql<number | null>`min(${events.seq})` })
+          .from(events)
+          .get()?.seq ?? null;
+      const purged = readPurgedEverything();
+      return { completeAfter: oldest === null ? 0 : oldest - 1, purgedEverything: purged === 0 ? null : purged };
     },
 
     onAppended: (listener) => writer.onAppended(listener),

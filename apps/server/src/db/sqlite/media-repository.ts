@@ -13,7 +13,7 @@ import type {
 import { endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
 import type { EventWriter } from './event-repository.ts';
-import { jobs, media, mediaRenditions, renditionFiles } from './schema.ts';
+import { jobs, media, mediaRenditions, pieceDigests, renditionFiles } from './schema.ts';
 
 type Transaction = Parameters<Parameters<SqliteDatabase['transaction']>[0]>[0];
 
@@ -27,6 +27,10 @@ const renditionOfFile = and(
   eq(mediaRenditions.extension, renditionFiles.extension),
   eq(mediaRenditions.revision, renditionFiles.revision),
 );
+
+const isReady = eq(mediaRenditions.state, 'ready');
+/** A value that a prepared query is given when it runs. */
+const $ = sql.placeholder;
 
 /** {@link MediaRepository} over SQLite. @param parts.now the wall clock, milliseconds since the epoch */
 export function createMediaRepository(
@@ -43,6 +47,32 @@ export function createMediaRepository(
   const nextPublicPage = db.$client.prepare<[string, string, number], PublicMediaRecord>(
     `SELECT ${publicColumns} FROM media WHERE project_id = ? AND id < ? ORDER BY id DESC LIMIT ?`,
   );
+
+  // Asked on every miss of delivery: building the query anew takes ten times as long as running it.
+  const ofPath = and(eq(mediaRenditions.mediaId, $('mediaId')), eq(mediaRenditions.name, $('name')), isReady);
+  const currentOrThis = (which: SQL) => ({
+    rendition: db
+      .select()
+      .from(mediaRenditions)
+      .where(and(ofPath, eq(mediaRenditions.extension, $('extension')), which))
+      .prepare(),
+    file: db
+      .select({ file: renditionFiles, updatedAtMs: mediaRenditions.updatedAtMs })
+      .from(renditionFiles)
+      .innerJoin(mediaRenditions, renditionOfFile)
+      .where(
+        and(
+          eq(renditionFiles.mediaId, $('mediaId')),
+          eq(renditionFiles.name, $('name')),
+          eq(renditionFiles.file, $('file')),
+          isReady,
+          which,
+        ),
+      )
+      .prepare(),
+  });
+  const ofCurrentRevision = currentOrThis(eq(mediaRenditions.current, true));
+  const ofRevision = currentOrThis(eq(mediaRenditions.revision, $('revision')));
 
   const insertJob = (tx: Transaction, mediaId: string, priority: number) =>
     tx
@@ -90,7 +120,7 @@ export function createMediaRepository(
       return true;
     }, WRITE);
 
-  /** Writes renditions, and tells of those that became ready. */
+  /** Writes renditions, and tells of those that became ready or failed. */
   const publishRenditions = (tx: Transaction, mediaId: string, renditions: readonly NewRendition[]) => {
     const before = new Map(
       tx
@@ -106,11 +136,14 @@ export function createMediaRepository(
       return !(row?.state === 'ready' && rendition.state === 'ready' && row.sha256 === rendition.sha256);
     });
     putRenditions(tx, mediaId, changed);
-    const ready = changed.filter(({ state }) => state === 'ready');
-    if (ready.length === 0) return;
-    const projectId = tx.select({ id: media.projectId }).from(media).where(eq(media.id, mediaId)).get()?.id ?? null;
-    for (const { name, extension, revision } of ready) {
-      events.append(tx, { projectId, type: 'rendition.ready', data: { id: mediaId, name, extension, revision } });
+    const projectId = projectOf(tx, mediaId);
+    for (const rendition of changed) {
+      const { name, extension, revision, state, reason } = rendition;
+      const data = { id: mediaId, name, extension, revision };
+      if (state === 'ready') events.append(tx, { projectId, type: 'rendition.ready', data });
+      else if (state === 'failed' && before.get(renditionIdentity(rendition))?.state !== 'failed') {
+        events.append(tx, { projectId, type: 'rendition.failed', data: { ...data, reason } });
+      }
     }
   };
 
@@ -196,6 +229,12 @@ export function createMediaRepository(
           .where(and(eq(media.id, id), eq(media.status, 'failed')))
           .run();
         if (changes === 0 && !isReadyInPart(tx, id)) return false;
+        // Nobody looks at what a ready medium failed of last time while that is made again.
+        tx.update(media).set({ failure: null }).where(eq(media.id, id)).run();
+        tx.update(mediaRenditions)
+          .set({ state: 'pending', reason: null, updatedAtMs: now() })
+          .where(and(eq(mediaRenditions.mediaId, id), eq(mediaRenditions.state, 'failed')))
+          .run();
         insertJob(tx, id, DEFAULT_PRIORITY);
         bumpVersion(tx, 'media');
         return true;
@@ -217,14 +256,10 @@ export function createMediaRepository(
         const ids = [...new Set(rows.map(({ id }) => id))];
         const unmade = { sha256: null, bytes: null, files: null, width: null, height: null, updatedAtMs: now() };
         // Today's presets do not make a superseded revision again.
-        tx.update(mediaRenditions)
-          .set({
-            ...unmade,
-            state: 'failed',
-            reason: 'The stored rendition was damaged, and its preset has changed since.',
-          })
-          .where(and(lost, eq(mediaRenditions.current, false)))
-          .run();
+        failRenditions(tx, events, and(lost, eq(mediaRenditions.current, false)), {
+          ...unmade,
+          reason: 'The stored rendition was damaged, and its preset has changed since.',
+        });
         tx.update(mediaRenditions)
           .set({ ...unmade, state: 'pending', reason: null })
           .where(lost)
@@ -251,7 +286,9 @@ export function createMediaRepository(
           .where(eq(renditionFiles.mediaId, id))
           .all()
           .map(({ key }) => key);
+        const large = largeContents(tx, id);
         tx.delete(media).where(eq(media.id, id)).run();
+        dropPieceDigests(tx, large);
         tellOfMedium(tx, events, row, 'media.deleted');
         bumpVersion(tx, 'media');
         const orphans = [...new Set([originalKey(row.sha256), ...keys, ...fileKeys])].filter(
@@ -317,10 +354,11 @@ export function createMediaRepository(
       return underLease(lease, (tx) => {
         publishRenditions(tx, lease.mediaId, result.renditions);
         // Made under presets that are no more: nobody will make them.
-        tx.update(mediaRenditions)
-          .set({ state: 'failed', reason: 'Its preset does not exist any more.', updatedAtMs: now() })
-          .where(and(eq(mediaRenditions.mediaId, lease.mediaId), eq(mediaRenditions.state, 'pending')))
-          .run();
+        const unplanned = and(eq(mediaRenditions.mediaId, lease.mediaId), eq(mediaRenditions.state, 'pending'));
+        failRenditions(tx, events, unplanned, {
+          reason: 'Its preset does not exist any more.',
+          updatedAtMs: now(),
+        });
         const before = tx.select({ status: media.status }).from(media).where(eq(media.id, lease.mediaId)).get();
         const published = tx
           .update(media)
@@ -356,33 +394,13 @@ export function createMediaRepository(
     },
 
     async findRendition({ mediaId, name, extension, revision }) {
-      const which = revision === null ? eq(mediaRenditions.current, true) : eq(mediaRenditions.revision, revision);
-      const where = and(
-        eq(mediaRenditions.mediaId, mediaId),
-        eq(mediaRenditions.name, name),
-        eq(mediaRenditions.extension, extension),
-        eq(mediaRenditions.state, 'ready'),
-        which,
-      );
-      return db.select().from(mediaRenditions).where(where).get() ?? null;
+      const { rendition } = revision === null ? ofCurrentRevision : ofRevision;
+      return rendition.get({ mediaId, name, extension, revision }) ?? null;
     },
 
     async findFile({ mediaId, name, revision, file }) {
-      const which = revision === null ? eq(mediaRenditions.current, true) : eq(mediaRenditions.revision, revision);
-      const found = db
-        .select({ file: renditionFiles, updatedAtMs: mediaRenditions.updatedAtMs })
-        .from(renditionFiles)
-        .innerJoin(mediaRenditions, renditionOfFile)
-        .where(
-          and(
-            eq(renditionFiles.mediaId, mediaId),
-            eq(renditionFiles.name, name),
-            eq(renditionFiles.file, file),
-            eq(mediaRenditions.state, 'ready'),
-            which,
-          ),
-        )
-        .get();
+      const prepared = revision === null ? ofCurrentRevision : ofRevision;
+      const found = prepared.file.get({ mediaId, name, revision, file });
       return found ? { ...found.file, updatedAtMs: found.updatedAtMs } : null;
     },
 
@@ -433,6 +451,39 @@ function isReferenced(db: Pick<SqliteDatabase, 'select'>, objectKey: string): bo
   return db.select({ id: renditionFiles.mediaId }).from(renditionFiles).where(ofFile).limit(1).get() !== undefined;
 }
 
+/** A row of content that is larger than a piece; in the words of the partial indexes, which are used for them alone. */
+const LARGE = sql.raw('bytes > 1048576');
+
+/** SHA-256 of what a medium has that may have piece digests. */
+function largeContents(tx: Transaction, mediaId: string): Set<string> {
+  const found = new Set<string>();
+  for (const table of [mediaRenditions, renditionFiles]) {
+    const rows = tx
+      .select({ sha256: table.sha256 })
+      .from(table)
+      .where(and(eq(table.mediaId, mediaId), LARGE))
+      .all();
+    for (const { sha256 } of rows) if (sha256 !== null) found.add(sha256);
+  }
+  return found;
+}
+
+/** Forgets the piece digests of what no rendition consists of any more. */
+function dropPieceDigests(tx: Transaction, contents: Iterable<string>): void {
+  for (const sha256 of contents) {
+    const isNeeded = [mediaRenditions, renditionFiles].some(
+      (table) =>
+        tx
+          .select({ one: sql`1` })
+          .from(table)
+          .where(and(eq(table.sha256, sha256), LARGE))
+          .limit(1)
+          .get() !== undefined,
+    );
+    if (!isNeeded) tx.delete(pieceDigests).where(eq(pieceDigests.sha256, sha256)).run();
+  }
+}
+
 /** Whether a medium is ready while some of its renditions are not, for they failed. */
 function isReadyInPart(tx: Transaction, id: string): boolean {
   const failed = tx
@@ -455,12 +506,40 @@ function tellOfMedium(
   events.append(tx, { projectId, type, data: { id, status, error: failure } });
 }
 
+/** Marks renditions as failed and tells of each, in the caller's transaction. */
+function failRenditions(
+  tx: Transaction,
+  events: EventWriter,
+  which: SQL | undefined,
+  change: Partial<typeof mediaRenditions.$inferInsert> & { reason: string },
+): void {
+  const failed = tx
+    .update(mediaRenditions)
+    .set({ ...change, state: 'failed' })
+    .where(which)
+    .returning()
+    .all();
+  for (const { mediaId: id, name, extension, revision, reason } of failed) {
+    const data = { id, name, extension, revision, reason };
+    events.append(tx, { projectId: projectOf(tx, id), type: 'rendition.failed', data });
+  }
+}
+
+function projectOf(tx: Transaction, mediaId: string): string | null {
+  return tx.select({ id: media.projectId }).from(media).where(eq(media.id, mediaId)).get()?.id ?? null;
+}
+
 /** Ends a medium's processing for good; the caller holds the transaction and the right to do so. */
 export function failMedium(
   tx: Transaction,
   events: EventWriter,
   ending: { jobId: number; mediaId: string; attempt: number; failure: MediaFailureRecord; nowMs: number },
 ): void {
+  // Before the medium itself, as what became ready of one is told before it is.
+  failRenditions(tx, events, and(eq(mediaRenditions.mediaId, ending.mediaId), eq(mediaRenditions.state, 'pending')), {
+    reason: ending.failure.message,
+    updatedAtMs: ending.nowMs,
+  });
   const failed = tx
     .update(media)
     .set({
@@ -473,10 +552,6 @@ export function failMedium(
     .returning()
     .get();
   if (failed?.status === 'failed') tellOfMedium(tx, events, failed, 'media.failed');
-  tx.update(mediaRenditions)
-    .set({ state: 'failed', reason: ending.failure.message, updatedAtMs: ending.nowMs })
-    .where(and(eq(mediaRenditions.mediaId, ending.mediaId), eq(mediaRenditions.state, 'pending')))
-    .run();
   tx.delete(jobs).where(eq(jobs.id, ending.jobId)).run();
 }
 

@@ -1,6 +1,6 @@
 import { and, eq, ne } from 'drizzle-orm';
 import type { ProjectRecord, ProjectRepository } from '../media-repository.ts';
-import type { SqliteDatabase } from './database.ts';
+import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { projectHosts, projects, tokens } from './schema.ts';
 
 /** The project of hosts that belong to none. */
@@ -13,15 +13,15 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
   const find = (id: string): ProjectRecord | null =>
     db.select({ id: projects.id, name: projects.name }).from(projects).where(eq(projects.id, id)).get() ?? null;
 
+  // Prepared once, without a mapper: every read asks.
+  const ownerOf = db.$client.prepare<[string, string], ProjectRecord>(
+    `SELECT id, name FROM projects
+     WHERE id = coalesce((SELECT project_id FROM project_hosts WHERE host = ?), ?)`,
+  );
+
   return {
     async byHost(host) {
-      const owner = db
-        .select({ id: projects.id, name: projects.name })
-        .from(projectHosts)
-        .innerJoin(projects, eq(projects.id, projectHosts.projectId))
-        .where(eq(projectHosts.host, host))
-        .get();
-      return owner ?? find(DEFAULT_PROJECT) ?? { id: DEFAULT_PROJECT, name: 'Default' };
+      return ownerOf.get(host, DEFAULT_PROJECT) ?? { id: DEFAULT_PROJECT, name: 'Default' };
     },
 
     async find(id) {
@@ -37,6 +37,7 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
             .run();
           tx.delete(projectHosts).where(eq(projectHosts.projectId, id)).run();
           for (const host of hosts) tx.insert(projectHosts).values({ host: host.toLowerCase(), projectId: id }).run();
+          bumpVersion(tx, 'projects');
         },
         { behavior: 'immediate' },
       );

@@ -1,4 +1,5 @@
-import { foreignKey, index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
+import { sql } from 'drizzle-orm';
+import { blob, foreignKey, index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
 import type { AttemptReport } from '../../jobs/job-queue.ts';
 import type { KeptEventType } from '../event-repository.ts';
 
@@ -85,6 +86,8 @@ export const mediaRenditions = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.mediaId, table.name, table.extension, table.revision] }),
     index('renditions_by_object').on(table.objectKey),
+    // Of the few that have piece digests.
+    index('renditions_by_large_content').on(table.sha256).where(sql`bytes > 1048576`),
   ],
 );
 
@@ -116,8 +119,15 @@ export const renditionFiles = sqliteTable(
       ],
     }).onDelete('cascade'),
     index('rendition_files_by_object').on(table.objectKey),
+    index('rendition_files_by_large_content').on(table.sha256).where(sql`bytes > 1048576`),
   ],
 );
+
+/** SHA-256 of each piece of objects that are larger than one, 32 bytes after 32 bytes. */
+export const pieceDigests = sqliteTable('piece_digests', {
+  sha256: text('sha256').primaryKey(),
+  digests: blob('digests', { mode: 'buffer' }).notNull(),
+});
 
 export const jobs = sqliteTable(
   'jobs',
@@ -195,6 +205,8 @@ export const regionNodes = sqliteTable('region_nodes', {
     .references(() => regions.code, { onDelete: 'cascade' }),
   beat: integer('beat').notNull(),
   seenAtMs: integer('seen_at_ms').notNull(),
+  /** The last event that the node has acted upon; null while it has not said. */
+  eventsThrough: integer('events_through'),
 });
 
 export const assets = sqliteTable(

@@ -1,5 +1,6 @@
+import { PIECE_BYTES } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
-import type { VerifiedBuffer } from './verified-body.ts';
+import type { VerifiedBuffer } from '../verified-body.ts';
 
 /** What an entry costs beside its bytes: key, list links, the Buffer object. Keeps a million tiny objects honest. */
 const ENTRY_OVERHEAD_BYTES = 512;
@@ -7,6 +8,8 @@ const ENTRY_OVERHEAD_BYTES = 512;
 const REGULARS_SHARE = 0.75;
 /** An object larger than this part of the tier would push out too many others. */
 const LARGEST_SHARE = 1 / 8;
+/** What is larger than a piece is read from the disk piece by piece: no answer may hold more of it in memory. */
+const LARGEST_BYTES = PIECE_BYTES;
 
 /** Objects in memory, by the SHA-256 of their content. */
 export interface MemoryTier {
@@ -16,8 +19,13 @@ export interface MemoryTier {
   get(sha256: string): VerifiedBuffer | undefined;
   /** Whether it is there; touches nothing. */
   has(sha256: string): boolean;
-  put(sha256: string, body: VerifiedBuffer): void;
+  /** @param owner what it goes with when {@link dropOwned} is called: the medium that it is of */
+  put(sha256: string, body: VerifiedBuffer, owner: string): void;
   drop(sha256: string): void;
+  dropOwned(owner: string): void;
+  clear(): void;
+  /** Objects that had to go for others. */
+  readonly evictions: number;
   readonly bytes: number;
   readonly entries: number;
   readonly maxBytes: number;
@@ -25,6 +33,7 @@ export interface MemoryTier {
 
 interface Entry {
   sha256: string;
+  owner: string;
   body: VerifiedBuffer;
 }
 
@@ -41,6 +50,7 @@ export function createMemoryTier(maxBytes: number): MemoryTier {
     });
   const newcomers = segment();
   const regulars = segment();
+  let evictions = 0;
   const total = () => newcomers.calculatedSize + regulars.calculatedSize;
 
   const promote = (entry: Entry) => {
@@ -54,7 +64,7 @@ export function createMemoryTier(maxBytes: number): MemoryTier {
   };
 
   return {
-    admits: (bytes) => bytes + ENTRY_OVERHEAD_BYTES <= maxBytes * LARGEST_SHARE,
+    admits: (bytes) => bytes <= LARGEST_BYTES && bytes + ENTRY_OVERHEAD_BYTES <= maxBytes * LARGEST_SHARE,
 
     get(sha256) {
       const regular = regulars.get(sha256);
@@ -66,10 +76,10 @@ export function createMemoryTier(maxBytes: number): MemoryTier {
 
     has: (sha256) => regulars.has(sha256) || newcomers.has(sha256),
 
-    put(sha256, body) {
+    put(sha256, body, owner) {
       if (regulars.has(sha256)) return;
-      newcomers.set(sha256, { sha256, body });
-      while (total() > maxBytes && (newcomers.pop() ?? regulars.pop()));
+      newcomers.set(sha256, { sha256, body, owner });
+      while (total() > maxBytes && (newcomers.pop() ?? regulars.pop())) evictions += 1;
     },
 
     drop(sha256) {
@@ -77,6 +87,20 @@ export function createMemoryTier(maxBytes: number): MemoryTier {
       regulars.delete(sha256);
     },
 
+    dropOwned(owner) {
+      for (const segment of [newcomers, regulars]) {
+        for (const [sha256, entry] of [...segment.entries()]) if (entry.owner === owner) segment.delete(sha256);
+      }
+    },
+
+    clear() {
+      newcomers.clear();
+      regulars.clear();
+    },
+
+    get evictions() {
+      return evictions;
+    },
     get bytes() {
       return total();
     },

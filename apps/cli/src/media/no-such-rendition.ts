@@ -1,0 +1,14 @@
+import type { Manifest } from '@mds/client';
+import { CliError, EXIT } from '../exit-codes.ts';
+
+/** Says that a medium has not what was asked for, and what it has. */
+export function noSuchRendition(manifest: Manifest, name: string | undefined, extension: string | undefined): CliError {
+  const offered = manifest.renditions.map((it) => `${it.name}.${it.extension}`);
+  const asked = [name ?? 'rendition', extension].filter((part) => part !== undefined).join('.');
+  return new CliError(`${manifest.id} has no ${asked} that is ready.`, {
+    exitCode: EXIT.notFound,
+    hints: [
+      offered.length > 0 ? `There are ${offered.join(', ')}.` : 'Nothing has been rendered yet; see mds media get.',
+    ],
+  });
+}

@@ -1,0 +1,109 @@
+import { execFile } from 'node:child_process';
+import { chmod, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { MediaDetail } from '@mds/client';
+import { expect, vi } from 'vitest';
+import { type ServiceProcess, spawnService } from '../../server/test/service-process.ts';
+import { findSystemProgram, testWith } from '../../server/test/system-program.ts';
+import { mdsHere, temporaryFolder } from './run-cli.ts';
+
+const ffmpeg = process.env['FFMPEG_PATH'] ?? findSystemProgram('ffmpeg');
+// A service is started and a video made three times.
+vi.setConfig({ testTimeout: 120_000 });
+
+/** A service whose ffmpeg fails whenever it is to make H.264, until it is mended; and the command beside it. */
+async function setUp() {
+  const folder = await temporaryFolder();
+  const fault = join(folder.path, 'fault');
+  const program = join(folder.path, 'ffmpeg');
+  await writeFile(fault, '');
+  await writeFile(
+    program,
+    `#!/bin/sh
+case " $* " in
+  *" libx264 "*) [ -e '${fault}' ] && sleep 1 && echo 'the encoder is out of order' >&2 && exit 1 ;;
+esac
+exec '${ffmpeg}' "$@"
+`,
+  );
+  await chmod(program, 0o755);
+  const clip = join(folder.path, 'clip.mp4');
+  // No H.264, which would be copied.
+  const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=10:duration=2', '-c:v', 'mpeg4'];
+  await promisify(execFile)(program, ['-nostdin', '-loglevel', 'error', ...picture, clip]);
+  let service: ServiceProcess;
+  try {
+    service = await spawnService({ dataDir: join(folder.path, 'data'), env: { FFMPEG_PATH: program } });
+  } catch (error) {
+    await folder[Symbol.asyncDispose]();
+    throw error;
+  }
+  const env = { MDS_URL: service.url, MDS_TOKEN: service.token };
+  return {
+    clip,
+    mds: (...args: string[]) => mdsHere(args, { env }),
+    /** What `mds events` tells of what has failed so far. */
+    async failures(): Promise<string[][]> {
+      const args = ['events', '--after', '0', '--type', 'rendition.failed'];
+      const { stdout } = await mdsHere(args, { env, interrupt: AbortSignal.timeout(2_000) });
+      return stdout
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => line.split('\t').slice(2));
+    },
+    mend: () => rm(fault),
+    async [Symbol.asyncDispose]() {
+      await service.end('SIGKILL');
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+testWith(ffmpeg, 'ffmpeg')(
+  'a video whose stream and MP4 could not be made is not told as done: by ingest, list, url, events and retry of a real service',
+  async () => {
+    await using it = await setUp();
+    const ingested = await it.mds('ingest', '--wait', '--json', it.clip);
+    expect(ingested.code).toBe(1);
+    const told = JSON.parse(ingested.stdout) as { media: MediaDetail; outcome: string; failed_renditions: string[] };
+    const { id } = told.media;
+    expect(told).toMatchObject({ outcome: 'created', media: { status: 'ready' } });
+    expect(told.failed_renditions).toEqual(['hls.m3u8', 'mp4.mp4']);
+
+    const listed = (await it.mds('media', 'list', '--detail')).stdout.trimEnd().split('\t');
+    expect([listed[1], listed.at(-1)]).toEqual(['ready', 'hls.m3u8 mp4.mp4']);
+    for (const name of ['hls', 'mp4', 'nope']) {
+      const { code, stdout, stderr } = await it.mds('media', 'url', id, name);
+      expect([code, stdout]).toEqual([3, '']);
+      expect(stderr).toMatch(/ that is ready\.\n {2}There are .*poster\.jpg/);
+    }
+    const poster = await it.mds('media', 'url', id, 'poster', '--ext', 'jpg');
+    expect((await fetch(poster.stdout.trim())).status).toBe(200);
+
+    // It waits for the renditions, which fail again, and says so; meanwhile another is told what is under way.
+    const retrying = it.mds('media', 'retry', '--wait', id);
+    await expect
+      .poll(async () => (await it.mds('media', 'retry', id)).stderr, { timeout: 10_000 })
+      .toContain('are being made already: hls.m3u8, mp4.mp4.');
+    expect(await retrying).toEqual({
+      ...{ code: 1, stdout: `${id}\tready\t2 renditions failed: hls.m3u8, mp4.mp4\n`, stderr: '' },
+    });
+    const explained = (await it.mds('media', 'explain', id)).stdout;
+    expect(explained).toMatch(/^stderr\t2\tladder\tthe encoder is out of order$/m);
+    expect(explained.match(/^attempt\t\d+/gm)).toEqual(['attempt\t1', 'attempt\t2']);
+
+    await it.mend();
+    expect(await it.mds('media', 'retry', '--wait', id)).toMatchObject({ code: 0, stdout: `${id}\tready\n` });
+    const stream = await it.mds('media', 'url', id, 'hls');
+    expect(stream.code).toBe(0);
+    expect((await fetch(stream.stdout.trim())).status).toBe(200);
+    expect((await it.mds('ingest', '--wait', it.clip)).code).toBe(0);
+
+    const failures = await it.failures();
+    expect(failures.map(([type, about]) => [type, about])).toEqual(Array(4).fill(['rendition.failed', id]));
+    expect(failures.map(([, , what]) => what?.split(' ')[0]).toSorted()).toEqual([
+      ...['hls.m3u8', 'hls.m3u8', 'mp4.mp4', 'mp4.mp4'],
+    ]);
+  },
+);

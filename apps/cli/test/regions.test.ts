@@ -1,0 +1,141 @@
+import { expect, it } from 'vitest';
+import { mdsHere, plain } from './run-cli.ts';
+import { node, scriptRegions } from './scripted-regions.ts';
+import { startService, TOKEN } from './scripted-service.ts';
+
+async function setUp() {
+  const service = await startService();
+  const script = scriptRegions(service);
+  const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
+  return {
+    service,
+    ...script,
+    mds: (args: string[], options: Partial<Parameters<typeof mdsHere>[1]> = {}) =>
+      mdsHere(['regions', ...args], { env, ...options }),
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}
+
+it('alone it lists what is public, with no token, as list does', async () => {
+  await using it = await setUp();
+  const listed = await it.mds(['list']);
+  expect(listed.stdout).toBe(
+    'fra1\tFrankfurt\teurope-central\tDE\toperational\nams1\tAmsterdam\teurope-west\tNL\tpartial_outage\n',
+  );
+  expect(it.service.headers().authorization).toBeUndefined();
+  expect(await it.mds([])).toEqual(listed);
+  expect((await it.mds(['--json'])).stdout).toContain('"object": "list"');
+  expect(new Set(it.service.requests)).toEqual(new Set(['GET /api/v1/regions']));
+});
+
+it('what is no command of it is said, and not taken for a list', async () => {
+  await using it = await setUp();
+  for (const args of [['delete', 'fra1'], ['lst']]) {
+    const { code, stderr } = await it.mds(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`unknown command '${args[0]}'\nThere are list, add, maintain, remove.`);
+  }
+  expect(it.service.requests).toEqual([]);
+});
+
+it('--all lists every region with a line for each node, for programs each line whole', async () => {
+  await using it = await setUp();
+  const { stdout } = await it.mds(['list', '--all']);
+  const lines = stdout.split('\n').slice(0, -1);
+  expect(lines.map((line) => line.split('\t').slice(0, 8))).toEqual([
+    ['fra1', 'Frankfurt', 'europe-central', 'DE', 'operational', 'false', 'origin:4f1c9a02', 'alive'],
+    ['ams1', 'Amsterdam', 'europe-west', 'NL', 'partial_outage', 'false', 'edge-1:a', 'alive'],
+    ['ams1', 'Amsterdam', 'europe-west', 'NL', 'partial_outage', 'false', 'edge-2:b', 'silent'],
+    ['sin1', 'Singapore', 'asia-southeast', 'SG', '', 'false', '', ''],
+  ]);
+  expect(lines[2]?.split('\t')[8]).toBe(it.regions[1]?.nodes[1]?.last_seen_at);
+  const json = JSON.parse((await it.mds(['--all', '--json'])).stdout) as { data: unknown };
+  expect(json.data).toEqual(it.regions);
+});
+
+it.each([80, 120])(
+  '--all fits a terminal of %i columns, and says of each node when it was heard of',
+  async (terminal) => {
+    await using it = await setUp();
+    it.regions[0]?.nodes.push(node('a-node-with-a-name-that-an-operator-gave-it-in-a-hurry:0123456789abcdef', 7200));
+    Object.assign(it.regions[2] ?? {}, { maintenance: true });
+    const { stdout } = await it.mds(['list', '--all'], { terminal });
+    const lines = plain(stdout).trimEnd().split('\n');
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(terminal);
+    expect(lines[0]).toMatch(/^CODE +NAME .*STATUS +NODE +HEARD +SEEN$/);
+    expect(lines[1]).toMatch(/^fra1 +Frankfurt .*operational +origin:4f1c9a02 +alive +2s$/);
+    expect(lines[2]).toMatch(/^ +….*cdef +silent +2h$/);
+    expect(lines[4]).toMatch(/^ +edge-2:b +silent +1h$/);
+    expect(lines[5]).toMatch(/^sin1 +Singapore .*not served \(maintenance\) +-/);
+  },
+);
+
+it('add takes a city of the catalogue by its code, any other with all that is to be known of it', async () => {
+  await using it = await setUp();
+  expect(await it.mds(['add', 'tyo1'])).toEqual({ code: 0, stdout: 'tyo1\tadded\t\n', stderr: '' });
+  expect(await it.mds(['add', 'tyo1'])).toMatchObject({ code: 0, stdout: 'tyo1\tknown already\t\n' });
+  expect(await it.mds(['add', 'ulm1', '--country', 'DE'])).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'error: ulm1 cannot be added so.\n  --name is needed\n  --zone is needed\n',
+  });
+  const ulm = ['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE'];
+  const { stdout, stderr } = await it.mds(ulm, { terminal: 80 });
+  expect(plain(stdout)).toBe('ulm1  added  Ulm, europe-central, DE\n');
+  expect(plain(stderr)).toBe('It is listed publicly once a node serves it; till then: mds regions list --all\n');
+  expect((await it.mds([...ulm, '-q'], { terminal: 80 })).stderr).toBe('');
+  expect(JSON.parse((await it.mds([...ulm, '--json'])).stdout)).toEqual(it.regions.at(-1));
+  expect((await it.mds(ulm)).stdout).toBe('ulm1\tchanged\t\n');
+});
+
+it('maintain shows at once, --off ends it, and a mistyped code adds no region', async () => {
+  await using it = await setUp();
+  expect(await it.mds(['maintain', 'ams1'])).toMatchObject({ stdout: 'ams1\tmaintenance on\tunder_maintenance\n' });
+  expect(it.regions[1]?.maintenance).toBe(true);
+  expect((await it.mds(['maintain', 'ams1', '--off'])).stdout).toMatch(/^ams1\tmaintenance off\t/);
+  expect(it.regions[1]?.maintenance).toBe(false);
+  expect(await it.mds(['maintain', 'tyo1'])).toMatchObject({ code: 3, stdout: '' });
+  expect(it.regions.map(({ code }) => code)).toEqual(['fra1', 'ams1', 'sin1']);
+});
+
+it('remove asks, and takes anything but yes for no', async () => {
+  await using it = await setUp();
+  const refused = await it.mds(['remove', 'sin1'], { terminal: 80, stdin: 'n\n' });
+  expect(refused.code).toBe(1);
+  expect(plain(refused.stderr)).toBe(
+    'sin1  Singapore, SG, not served, 0 nodes\nRemove it with its asset records? [y/N] error: Nothing was removed.\n',
+  );
+  expect(it.service.requests).toEqual(['GET /control/v1/regions/sin1']);
+  expect(await it.mds(['remove', 'sin1'], { terminal: 80, stdin: 'y\n' })).toMatchObject({
+    code: 0,
+    stdout: 'sin1  removed\n',
+  });
+  expect(it.regions.map(({ code }) => code)).toEqual(['fra1', 'ams1']);
+});
+
+it('remove needs --yes without a terminal; what a node serves stays, what is not known is not found', async () => {
+  await using it = await setUp();
+  expect((await it.mds(['remove', 'sin1'])).code).toBe(2);
+  expect(it.service.requests).toEqual([]);
+  expect(await it.mds(['remove', 'fra1', '--yes'])).toMatchObject({
+    code: 1,
+    stderr: 'error: A node serves fra1: stop it first. (region_in_use, request req-1)\n',
+  });
+  expect(await it.mds(['remove', 'sin1', '-y'])).toEqual({ code: 0, stdout: 'sin1\tremoved\n', stderr: '' });
+  expect((await it.mds(['remove', 'sin1', '-y'])).code).toBe(3);
+  expect(JSON.parse((await it.mds(['add', 'tyo1', '--json'])).stdout)).toMatchObject({ code: 'tyo1' });
+  expect(JSON.parse((await it.mds(['remove', 'tyo1', '-y', '--json'])).stdout)).toEqual({
+    code: 'tyo1',
+    deleted: true,
+  });
+});
+
+it('nothing that a node calls itself reaches the terminal as more than text', async () => {
+  await using it = await setUp();
+  it.regions[0]?.nodes.push(node('evil\x1b]0;owned\x07\x1b[2J', 1));
+  for (const options of [{ terminal: 200 }, {}]) {
+    const { stdout } = await it.mds(['list', '--all'], options);
+    expect(stdout).toContain('owned');
+    expect(plain(stdout).replace(/[\n\t]/g, '')).not.toMatch(/\p{Cc}/u);
+  }
+});

@@ -1,0 +1,135 @@
+import {
+  type EdgeReport,
+  type EdgeRepresentation,
+  type EdgeResource,
+  edgeStreamsApi,
+  edgesApi,
+  parseDeliveryPath,
+} from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { Express, Request } from 'express';
+import type { AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import type { Representation } from '../delivery/representation.ts';
+import type { Resolver } from '../delivery/resolver.ts';
+import type { EventStream } from '../events/event-stream.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Presented } from '../read-api/presented.ts';
+import { HEARTBEAT_MS, type RegionMonitor } from '../regions/region-monitor.ts';
+import { requireDeploymentOperator } from './authenticate.ts';
+import { eventPosition } from './events.ts';
+
+/** What points of presence are served with. */
+export interface ControlEdgesParts {
+  regions: Pick<RegionRepository, 'find' | 'put' | 'heartbeat' | 'removeNode'>;
+  assets: Pick<AssetRepository, 'record'>;
+  /** Asset records kept a region. */
+  keptAssets: number;
+  regionMonitor: Pick<RegionMonitor, 'nodeId'>;
+  events: Pick<EventStream, 'serve'>;
+  /** What paths stand for, with this base address in manifests. */
+  resolverFor(baseUrl: string): Pick<Resolver, 'resolve'>;
+  delivery: Pick<Delivery, 'handleObject'>;
+}
+
+/** A node may use what it knows of a path for this long while it hears no events; they tell it of changes at once otherwise. */
+const MAX_AGE_S = 30;
+/** And for this long while its origin does not answer. */
+const STALE_IF_ERROR_S = 86_400;
+/** Records in one transaction: a few milliseconds of the event loop. */
+const BATCH = 200;
+
+/** The routes of points of presence under `/control/v1/edges` that answer with JSON. */
+export function createControlEdgesHandlers(parts: ControlEdgesParts) {
+  const { regions, assets } = parts;
+
+  const register = async (code: string, { name, zone, country }: EdgeReport) => {
+    // What an operator wrote of a region is not undone by the settings of one node.
+    if ((await regions.find(code)) === null) await regions.put({ code, name, zone, country, maintenance: false });
+  };
+
+  return initServer().router(edgesApi, {
+    report: async ({ params: { region }, body, req }) => {
+      requireDeploymentOperator(req);
+      if (body.node === parts.regionMonitor.nodeId) {
+        const message = 'is the name of the origin itself: give the node a data folder of its own';
+        throw new AppError('invalid_request', `In the body, node ${message}.`, {
+          issues: [{ in: 'body', path: 'node', message }],
+        });
+      }
+      await register(region, body);
+      const deliveries = body.deliveries.map(({ path, bytes, cache_status: cacheStatus, at_ms: atMs }) => ({
+        ...{ region, path, bytes, cacheStatus, atMs },
+      }));
+      for (let from = 0; from < deliveries.length; from += BATCH) {
+        await assets.record(deliveries.slice(from, from + BATCH), parts.keptAssets);
+        // Others get their turn between two transactions.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const eventsThrough = body.events_through === null ? null : Number(body.events_through);
+      if (body.leaving) await regions.removeNode(body.node);
+      else await regions.heartbeat({ id: body.node, region, atMs: Date.now(), eventsThrough });
+      return { status: 200, body: { heartbeat_ms: HEARTBEAT_MS } };
+    },
+
+    resource: async ({ query: { path, base_url: baseUrl }, req }) => {
+      requireDeploymentOperator(req);
+      const { representations, negotiated } = await parts.resolverFor(baseUrl).resolve(path);
+      const body: Presented<EdgeResource> = {
+        path,
+        negotiated,
+        max_age_s: MAX_AGE_S,
+        stale_if_error_s: STALE_IF_ERROR_S,
+        representations: representations.map((representation) => presentRepresentation(representation, path)),
+      };
+      return { status: 200, body };
+    },
+  });
+}
+
+function presentRepresentation(representation: Representation, path: string): Presented<EdgeRepresentation> {
+  const { mediaId, contentType, bytes, etag, lastModifiedMs, contentLocation, source } = representation;
+  const parsed = parseDeliveryPath(path);
+  const isRevision = parsed !== null && 'revision' in parsed && parsed.revision !== null;
+  return {
+    media_id: mediaId,
+    content_type: contentType,
+    bytes,
+    sha256: etag.slice(1, -1),
+    last_modified_ms: lastModifiedMs,
+    immutable: isRevision,
+    content_location: contentLocation,
+    pieces: source.kind === 'object' ? (source.object.pieces?.toString('base64') ?? null) : null,
+    content: source.kind === 'made' ? source.body.toString('base64') : null,
+  };
+}
+
+/** Mounts what answers with bytes or never ends; its requests passed the token check already. */
+export function mountEdgeStreams(
+  app: Express,
+  { delivery, events }: Pick<ControlEdgesParts, 'delivery' | 'events'>,
+): void {
+  app.get(edgeStreamsApi.object.path, async (req, res) => {
+    requireDeploymentOperator(req);
+    await delivery.handleObject(req, res, objectPath(req));
+  });
+  app.get(edgeStreamsApi.events.path, (req, res) => {
+    requireDeploymentOperator(req);
+    const after = eventPosition(req);
+    if (req.method === 'HEAD') {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
+      return;
+    }
+    events.serve(res, { projectId: null, after });
+  });
+}
+
+/** @throws AppError where the path is missing, given twice, or too long to be one */
+function objectPath(req: Request): string {
+  const parsed = edgeStreamsApi.object.query.safeParse(req.query);
+  if (parsed.success) return parsed.data.path;
+  const message = 'must be a delivery path such as /media/{id}/{name}.{ext}';
+  throw new AppError('invalid_request', `The query parameter path ${message}.`, {
+    issues: [{ in: 'query', path: 'path', message }],
+  });
+}

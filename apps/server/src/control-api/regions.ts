@@ -1,0 +1,119 @@
+import {
+  CONTROL_API_PREFIX,
+  controlRegionsApi,
+  type ProblemIssue,
+  type RegionDetail,
+  type RegionNode,
+} from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { RegionRecord, RegionRepository } from '../db/delivery-repository.ts';
+import type { EventRepository } from '../db/event-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import { type Presented, timestamp } from '../read-api/presented.ts';
+import { findCity } from '../regions/city-catalogue.ts';
+import type { NodeState, RegionMonitor, RegionOverview } from '../regions/region-monitor.ts';
+import { requireDeploymentOperator } from './authenticate.ts';
+
+/** What the routes of regions need. */
+export interface ControlRegionsParts {
+  regions: Pick<RegionRepository, 'find' | 'put' | 'delete'>;
+  regionMonitor: Pick<RegionMonitor, 'overview'>;
+  events: Pick<EventRepository, 'append'>;
+  /** Takes a change over into what the status document says. */
+  regionsChanged(): Promise<void>;
+}
+
+/** The operator's routes under `/control/v1/regions`. Regions belong to the deployment, not to a project. */
+export function createControlRegionsHandlers(parts: ControlRegionsParts) {
+  const { regions } = parts;
+
+  const findDetail = async (code: string): Promise<RegionOverview> => {
+    const found = (await parts.regionMonitor.overview()).find((region) => region.code === code);
+    if (!found) throw noSuchRegion(code);
+    return found;
+  };
+
+  return initServer().router(controlRegionsApi, {
+    list: async () => {
+      const all = await parts.regionMonitor.overview();
+      return { status: 200, body: { object: 'list' as const, data: all.map(presentDetail) } };
+    },
+
+    get: async ({ params: { code } }) => ({ status: 200, body: presentDetail(await findDetail(code)) }),
+
+    put: async ({ params: { code }, body, req, res }) => {
+      requireDeploymentOperator(req);
+      const known = await regions.find(code);
+      const region = described({ code, ...(known ?? findCity(code)), ...definedOnly(body) });
+      await regions.put(region);
+      if (region.maintenance !== (known?.maintenance ?? false)) {
+        // What is measured changed nothing; whoever keeps answers about regions has to learn of it all the same.
+        const status = (await findDetail(code)).status ?? 'major_outage';
+        await parts.events.append({ projectId: null, type: 'region.status_changed', data: { code, status } });
+      }
+      await parts.regionsChanged();
+      if (!known) res.setHeader('Location', `${CONTROL_API_PREFIX}/regions/${code}`);
+      return { status: known ? 200 : 201, body: presentDetail(await findDetail(code)) };
+    },
+
+    delete: async ({ params: { code }, req }) => {
+      requireDeploymentOperator(req);
+      const { nodes } = await findDetail(code);
+      const living = nodes.filter(({ alive }) => alive);
+      if (living.length > 0) {
+        const names = living.map(({ id }) => id).join(', ');
+        throw new AppError('region_in_use', `The region ${code} is served by ${names}. Stop that first.`);
+      }
+      if (!(await regions.delete(code))) throw noSuchRegion(code);
+      await parts.regionsChanged();
+      return { status: 204, body: undefined };
+    },
+  });
+}
+
+function presentDetail({
+  code,
+  name,
+  zone,
+  country,
+  status,
+  maintenance,
+  nodes,
+}: RegionOverview): Presented<RegionDetail> {
+  return { code, name, zone, country, status, maintenance, nodes: nodes.map(presentNode) };
+}
+
+function presentNode({ id, alive, seenAtMs }: NodeState): Presented<RegionNode> {
+  return { id, alive, last_seen_at: timestamp(seenAtMs) };
+}
+
+/** @throws AppError that names what is missing of a place that is in no catalogue */
+function described(region: Partial<RegionRecord> & { code: string }): RegionRecord {
+  const { code, name, zone, country, maintenance = false } = region;
+  if (name !== undefined && zone !== undefined && country !== undefined)
+    return { code, name, zone, country, maintenance };
+  const missing = Object.entries({ name, zone, country }).filter(([, value]) => value === undefined);
+  const issues = missing.map(
+    ([path]): ProblemIssue => ({
+      in: 'body',
+      path,
+      message: 'is needed for a city that is not in the built-in catalogue',
+    }),
+  );
+  throw new AppError(
+    'invalid_request',
+    `The built-in catalogue has no city ${code}. Describe it: {"name": "Hamburg", "zone": "europe-north", "country": "DE"}.`,
+    { issues },
+  );
+}
+
+function definedOnly<T extends object>(values: T): Partial<{ [K in keyof T]: Exclude<T[K], undefined> }> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}
+
+function noSuchRegion(code: string): AppError {
+  return new AppError(
+    'region_not_found',
+    `The region ${code} is not known here. PUT it to add it; GET ${controlRegionsApi.list.path} lists those that are.`,
+  );
+}

@@ -1,0 +1,1 @@
+ALTER TABLE `region_nodes` ADD `events_through` integer;

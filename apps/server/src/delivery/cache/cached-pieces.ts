@@ -1,0 +1,307 @@
+import { PIECE_BYTES } from '@mds/contract';
+import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
+import {
+  type ExpectedObject,
+  hasPieceDigests,
+  ObjectDamagedError,
+  pieceCount,
+  type VerifiedBuffer,
+  verifyPiece,
+} from '../verified-body.ts';
+import type { ByteGate } from './byte-gate.ts';
+import { type FileState, type OpenFile, sameFile } from './open-file.ts';
+import { fetchPieces } from './origin-run.ts';
+import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
+import { createPieceMap } from './piece-map.ts';
+
+/** A file of the cache folder, and its place there. */
+export interface KeptFile {
+  file: OpenFile;
+  /** Whether a process before this one may have left pieces in it. */
+  existed: boolean;
+  /** Notes that it is wanted. @returns whether its time is to be set, so that this is known after a restart */
+  use(): boolean;
+  /** Makes room for so many bytes more. False: there is none. */
+  reserve(bytes: number): boolean;
+  /** Notes that it could be written. */
+  wrote(): void;
+  /** Says that the file cannot be written; it loses its place in the folder. */
+  giveUp(error: unknown): void;
+  /** Whether it has its place still: what was evicted or purged is unlinked by us and changes no more. */
+  readonly placed: boolean;
+}
+
+/** Pieces that are fetched with one request, at most: what goes on when all readers have left. */
+export const RUN_PIECES = 16;
+/** How far before the end of what is there the next run begins. */
+const READ_AHEAD_PIECES = 4;
+/** How long a piece that cannot be kept waits for somebody to ask for it. */
+const UNWANTED_MS = 5_000;
+
+/** A piece that a run is going to bring. */
+interface Coming {
+  promise: Promise<VerifiedBuffer | null>;
+  resolve(piece: VerifiedBuffer | null): void;
+  reject(error: unknown): void;
+  wanted: boolean;
+  onWanted: (() => void) | null;
+}
+
+/** Told of what goes on. */
+export interface FillReport {
+  /** A request to the origin. */
+  onFetch(): void;
+  /** Something that is not what was recorded, in the file or from the origin. */
+  onDamage(error: ObjectDamagedError): void;
+}
+
+/**
+ * {@link PieceFile} over a sparse file of the cache folder that is filled from the origin, or over no file at all.
+ * A fill belongs to nobody: it brings what it began to fetch whoever leaves meanwhile, and no more than that.
+ */
+export function createCachedPieces(parts: {
+  object: ExpectedObject;
+  kept: KeptFile | null;
+  origin: Pick<ObjectOrigin, 'read'>;
+  gate: ByteGate;
+  report: FillReport;
+  signal: AbortSignal;
+}): PieceFile {
+  const { object, kept, gate, report } = parts;
+  const verified = createPieceMap(object);
+  const coming = new Map<number, Coming>();
+  const lastPiece = pieceCount(object) - 1;
+  let writable = kept !== null;
+  /** Pieces of the file that nobody has looked at since it was opened. */
+  const unknown = new Set<number>();
+  if (kept?.existed) for (let index = 0; index <= lastPiece; index += 1) unknown.add(index);
+  const runs = new Set<Promise<void>>();
+  const looking = new Map<number, Promise<boolean>>();
+  let whole: Promise<null> | null = null;
+  /** The file after our own last write; null while we write. */
+  let settled: FileState | null = null;
+  let writes = 0;
+  let writing = 0;
+
+  const settle = async (file: OpenFile) => {
+    const before = writes;
+    const state = await file.state();
+    if (before === writes && writing === 0) settled = state;
+  };
+
+  /** Changes the file, so that the change is known for our own. */
+  const change = async (file: OpenFile, work: () => Promise<void>): Promise<void> => {
+    writes += 1;
+    writing += 1;
+    settled = null;
+    try {
+      await work();
+    } finally {
+      writing -= 1;
+    }
+    if (writing === 0) await settle(file);
+  };
+
+  /** Writes a piece into the file. False: it cannot be kept. */
+  const keep = async (piece: Buffer, index: number): Promise<boolean> => {
+    if (kept === null || !writable) return false;
+    if (!kept.reserve(piece.length)) {
+      writable = false;
+      return false;
+    }
+    try {
+      await change(kept.file, () => kept.file.write(piece, index * PIECE_BYTES));
+    } catch (error) {
+      writable = false;
+      kept.giveUp(error);
+      return false;
+    }
+    kept.wrote();
+    return true;
+  };
+
+  /** Whether a piece is in the file, left by a process before this one. The digest says so: nothing else has to be written down. */
+  const look = async (file: OpenFile, index: number): Promise<boolean> => {
+    if (settled === null && writing === 0) await settle(file);
+    const found = await verifyPieceInFile(file, object, index, gate);
+    unknown.delete(index);
+    if (found === 'wrong') {
+      report.onDamage(new ObjectDamagedError(object, 'was damaged in the cache', index));
+    }
+    if (found === 'right') verified.add(index);
+    return found === 'right';
+  };
+  const isInFile = async (index: number): Promise<boolean> => {
+    if (verified.has(index)) return true;
+    if (kept === null || !unknown.has(index)) return false;
+    const begun = looking.get(index) ?? look(kept.file, index).finally(() => looking.delete(index));
+    looking.set(index, begun);
+    return begun;
+  };
+
+  const expect = (index: number, wanted: boolean): void => {
+    let resolve: Coming['resolve'] = () => undefined;
+    let reject: Coming['reject'] = () => undefined;
+    const promise = new Promise<VerifiedBuffer | null>((yes, no) => {
+      resolve = yes;
+      reject = no;
+    });
+    // Whoever waits hears of it; where nobody does, nobody needs to.
+    promise.catch(() => undefined);
+    coming.set(index, { promise, resolve, reject, wanted, onWanted: null });
+  };
+
+  const arrive = (index: number, piece: VerifiedBuffer | null) => {
+    coming.get(index)?.resolve(piece);
+    coming.delete(index);
+  };
+
+  /** What can't be kept is fetched no faster than it is asked for. @throws where nobody asks any more */
+  const untilWanted = async (index: number): Promise<void> => {
+    const piece = coming.get(index);
+    if (piece === undefined || piece.wanted || writable) return;
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('Nobody waits for the rest.')), UNWANTED_MS);
+      piece.onWanted = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  };
+
+  const fetchStretch = (first: number, last: number) =>
+    fetchPieces({
+      ...parts,
+      first,
+      last,
+      async onPiece(buffer, index) {
+        const piece = await verifyPiece(buffer, object, index);
+        if (piece === null) return 'wrong';
+        if (await keep(piece, index)) {
+          verified.add(index);
+          arrive(index, null);
+          return 'done';
+        }
+        arrive(index, piece);
+        return 'taken';
+      },
+      beforePiece: untilWanted,
+    });
+
+  /** Brings the pieces that `ensure` has promised. */
+  const run = async (first: number, last: number): Promise<void> => {
+    try {
+      const missing: number[] = [];
+      for (let index = first; index <= last; index += 1) {
+        if (await isInFile(index)) arrive(index, null);
+        else missing.push(index);
+      }
+      for (let at = 0; at < missing.length; ) {
+        let end = at;
+        while (missing[end + 1] === (missing[end] as number) + 1) end += 1;
+        await fetchStretch(missing[at] as number, missing[end] as number);
+        at = end + 1;
+      }
+    } catch (error) {
+      for (let index = first; index <= last; index += 1) {
+        coming.get(index)?.reject(error);
+        coming.delete(index);
+      }
+    }
+  };
+
+  /** Of an object whose pieces cannot be told apart, all of it is fetched and compared before any of it is used. */
+  const obtainWhole = async (): Promise<null> => {
+    if (kept === null) throw new OriginUnavailableError(`There is no room to verify ${object.key} as a whole.`);
+    const isRight = async () => (await hashOpenFile(kept.file, object, gate)) === object.sha256;
+    await settle(kept.file);
+    if (!(unknown.size > 0 && (await isRight()))) {
+      unknown.clear();
+      await fetchPieces({
+        ...parts,
+        first: 0,
+        last: lastPiece,
+        async onPiece(buffer, index) {
+          if (await keep(buffer, index)) return 'done';
+          throw new OriginUnavailableError(`There is no room to verify ${object.key} as a whole.`);
+        },
+        beforePiece: async () => undefined,
+      });
+      if (!(await isRight())) {
+        report.onDamage(new ObjectDamagedError(object, 'came from the origin as something else'));
+        throw new OriginUnavailableError(`The origin sent something else than ${object.key}.`);
+      }
+    }
+    verified.addAll();
+    return null;
+  };
+
+  const ensure = (index: number, through: number): Promise<VerifiedBuffer | null> => {
+    if (verified.has(index)) return Promise.resolve(null);
+    if (!hasPieceDigests(object)) {
+      whole ??= obtainWhole().finally(() => {
+        whole = null;
+      });
+      return whole;
+    }
+    const begun = coming.get(index);
+    if (begun !== undefined) {
+      begun.wanted = true;
+      begun.onWanted?.();
+      return begun.promise;
+    }
+    let last = index;
+    while (last < through && last - index + 1 < RUN_PIECES && !verified.has(last + 1) && !coming.has(last + 1))
+      last += 1;
+    for (let piece = index; piece <= last; piece += 1) expect(piece, piece === index);
+    const { promise } = coming.get(index) as Coming;
+    const running = run(index, last).finally(() => runs.delete(running));
+    runs.add(running);
+    return promise;
+  };
+
+  return {
+    object,
+    get kept() {
+      return writable;
+    },
+    use() {
+      if (kept?.use()) change(kept.file, () => kept.file.touch()).catch(() => undefined);
+    },
+    holds: verified.hasAll,
+    isUnderWay: (index) => coming.has(index) || whole !== null,
+    ensure,
+
+    readAhead(from, through) {
+      if (!writable || !hasPieceDigests(object)) return;
+      const end = Math.min(from + READ_AHEAD_PIECES - 1, through);
+      for (let index = from; index <= end; index += 1) {
+        if (verified.has(index) || coming.has(index)) continue;
+        ensure(index, through).catch(() => undefined);
+        return;
+      }
+    },
+
+    async lookInFile(first, last) {
+      if (!hasPieceDigests(object)) return;
+      for (let index = first; index <= last; index += 1) {
+        if (!verified.has(index) && !coming.has(index) && !(await isInFile(index))) return;
+      }
+    },
+
+    read: (into, position) => kept?.file.read(into, position) ?? Promise.resolve(0),
+
+    async examine() {
+      if (kept === null || settled === null || !kept.placed) return 'same';
+      const [before, was] = [writes, settled];
+      const state = await kept.file.state();
+      if (before !== writes || !kept.placed || sameFile(state, was)) return 'same';
+      return 'changed';
+    },
+
+    async close() {
+      await Promise.allSettled([...runs, whole, ...looking.values()]);
+      await kept?.file.close();
+    },
+  };
+}

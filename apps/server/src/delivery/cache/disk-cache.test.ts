@@ -1,0 +1,393 @@
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readdir, readFile, readlink, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type DeliveryFixture, pattern, startDelivery } from '../delivery.fixture.ts';
+import { openFile } from './open-file.ts';
+
+const MIB = 1024 * 1024;
+const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
+const film = (pieces: number, seed = 5) => ({
+  ...{ name: 'mp4', extension: 'mp4', contentType: 'video/mp4' },
+  content: Buffer.concat([randomBytes(pieces * MIB - 1000), Buffer.from([seed])]),
+});
+
+/** A point of presence whose origin is elsewhere. */
+async function start(options: Parameters<typeof startDelivery>[0] = {}): Promise<DeliveryFixture> {
+  const house = await startDelivery({ remote: true, diskCacheBytes: 64 * MIB, memoryCacheBytes: 8 * MIB, ...options });
+  onTestFinished(() => house.close());
+  return house;
+}
+
+async function cacheFiles(house: DeliveryFixture): Promise<string[]> {
+  const names = await readdir(join(house.folder, 'cache'), { recursive: true, withFileTypes: true });
+  return names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** Writes into a file of the cache as bad memory or a bad disk would: somewhere, and with its time unchanged or not. */
+async function damage(file: string, at: number) {
+  const { atime, mtime } = await stat(file);
+  const handle = await open(file, 'r+');
+  const byte = Buffer.alloc(1);
+  await handle.read(byte, 0, 1, at);
+  byte[0] = (byte[0] ?? 0) ^ 1;
+  await handle.write(byte, 0, 1, at);
+  await handle.close();
+  await utimes(file, atime, mtime);
+}
+
+describe('the cache folder', () => {
+  it('fetches an object once: what memory does not take is read from the disk from then on', async () => {
+    const house = await start();
+    const large = film(5);
+    const id = await house.addMedium([large]);
+    const first = await house.get(`/media/${id}/mp4.mp4`);
+    expect([first.headers['cache-status'], first.body.equals(large.content)]).toEqual([
+      'fra1; fwd=uri-miss; stored',
+      true,
+    ]);
+    const again = await house.get(`/media/${id}/mp4.mp4`);
+    expect([again.headers['cache-status'], again.body.equals(large.content)]).toEqual(['fra1; hit', true]);
+    // One request for all pieces, not one for each.
+    expect(house.remote.asked).toHaveLength(1);
+    const [file] = await cacheFiles(house);
+    expect((await stat(file ?? '')).mode & 0o777).toBe(0o600);
+  });
+
+  it('fetches only the pieces that a range needs', async () => {
+    const house = await start();
+    const large = film(8);
+    const id = await house.addMedium([large]);
+    const from = 3 * MIB + 5;
+    const part = await house.get(`/media/${id}/mp4.mp4`, { range: `bytes=${from}-${from + MIB - 1}` });
+    expect(part.body.equals(large.content.subarray(from, from + MIB))).toBe(true);
+    expect(house.remote.asked.map((one) => one.split(' ')[1])).toEqual([`${3 * MIB}-${5 * MIB - 1}`]);
+    // Around what is there already.
+    const all = await house.get(`/media/${id}/mp4.mp4`);
+    expect([all.headers['x-cache'], all.body.equals(large.content)]).toEqual(['MISS', true]);
+    const fetched = house.remote.asked.slice(1).map((one) => one.split(' ')[1]);
+    expect(fetched).toEqual([`0-${3 * MIB - 1}`, `${5 * MIB}-${large.content.length - 1}`]);
+  });
+
+  it('hands the first piece on while the rest is still on its way', async () => {
+    const house = await start();
+    const large = film(6);
+    const id = await house.addMedium([large]);
+    let sent = 0;
+    let release: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    house.remote.transport = async (bytes) => {
+      sent += bytes.length;
+      if (sent > 3 * MIB) await gate;
+      return bytes;
+    };
+    const socket = connect(house.port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    let received = 0;
+    socket.on('data', (chunk) => {
+      received += chunk.length;
+    });
+    socket.write(`GET /media/${id}/mp4.mp4 HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await expect.poll(() => received).toBeGreaterThan(MIB);
+    expect(received).toBeLessThan(4 * MIB);
+    release();
+    await expect.poll(() => received).toBeGreaterThan(large.content.length);
+  });
+
+  it('brings what it began when its reader leaves, and not the rest of a long film', async () => {
+    const house = await start({ diskCacheBytes: 128 * MIB });
+    const large = film(40);
+    const id = await house.addMedium([large]);
+    const socket = connect(house.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.destroy());
+    socket.write(`GET /media/${id}/mp4.mp4 HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await expect.poll(() => house.delivery.stats.diskBytes).toBeGreaterThanOrEqual(16 * MIB);
+    // Until nothing comes any more.
+    for (let before = -1; before !== house.delivery.stats.diskBytes; ) {
+      before = house.delivery.stats.diskBytes;
+      await new Promise((resolve) => setTimeout(resolve, 700));
+    }
+    expect(house.delivery.stats.diskBytes).toBeLessThanOrEqual(32 * MIB);
+    const asked = house.remote.asked.length;
+    const part = await house.get(`/media/${id}/mp4.mp4`, { range: `bytes=0-${16 * MIB - 1}` });
+    expect([part.headers['x-cache'], part.body.equals(large.content.subarray(0, 16 * MIB))]).toEqual(['HIT', true]);
+    expect(house.remote.asked).toHaveLength(asked);
+  });
+
+  it('makes one fetch for many who ask at once, of a large object as of a small one', async () => {
+    const house = await start();
+    const large = film(4);
+    const id = await house.addMedium([large, thumb]);
+    for (const { name, extension, content } of [large, thumb]) {
+      house.remote.asked.length = 0;
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () => house.get(`/media/${id}/${name}.${extension}`)),
+      );
+      expect(answers.every(({ body }) => body.equals(content))).toBe(true);
+      expect(house.remote.asked).toHaveLength(1);
+    }
+    expect(house.delivery.stats.collapsed).toBeGreaterThan(0);
+  });
+
+  it('stays within its bytes, letting go of what was used longest ago', async () => {
+    const house = await start({ diskCacheBytes: 16 * MIB, memoryCacheBytes: MIB });
+    const films = Array.from({ length: 8 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
+    const id = await house.addMedium(films);
+    for (const { name } of films) {
+      await house.get(`/media/${id}/${name}.mp4`);
+      await house.get(`/media/${id}/film0.mp4`);
+      expect(house.delivery.stats.diskBytes).toBeLessThanOrEqual(16 * MIB);
+    }
+    expect(house.delivery.stats.diskEvictions).toBeGreaterThan(0);
+    await expect.poll(async () => (await cacheFiles(house)).length).toBe(house.delivery.stats.diskEntries);
+    expect((await house.get(`/media/${id}/film0.mp4`)).headers['x-cache']).toBe('HIT');
+    expect((await house.get(`/media/${id}/film1.mp4`)).headers['x-cache']).toBe('MISS');
+  });
+
+  it('passes an object through that is larger than it may be, at the pace of its reader', async () => {
+    const house = await start({ diskCacheBytes: 8 * MIB });
+    const large = film(20);
+    const id = await house.addMedium([large]);
+    const { headers, body } = await house.get(`/media/${id}/mp4.mp4`);
+    expect([headers['cache-status'], body.equals(large.content)]).toEqual(['fra1; fwd=uri-miss', true]);
+    expect(house.delivery.stats.diskBytes).toBe(0);
+  });
+
+  it('what is purged is gone from the disk, stays whole for who is reading it, and is fetched anew', async () => {
+    const house = await start();
+    const large = film(24);
+    const id = await house.addMedium([large]);
+    const path = `/media/${id}/mp4.mp4`;
+    await house.get(path);
+    const socket = connect(house.port, '127.0.0.1');
+    socket.pause();
+    const chunks: Buffer[] = [];
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    house.delivery.purge({ path });
+    await expect.poll(() => cacheFiles(house)).toEqual([]);
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.resume();
+    await new Promise((resolve) => socket.once('close', resolve));
+    const received = Buffer.concat(chunks);
+    expect(received.subarray(received.indexOf('\r\n\r\n') + 4).equals(large.content)).toBe(true);
+    const asked = house.remote.asked.length;
+    expect((await house.get(path)).headers['x-cache']).toBe('MISS');
+    expect(house.remote.asked.length).toBeGreaterThan(asked);
+    for (const scope of ['everything', { mediaId: id }] as const) {
+      await house.get(path);
+      house.delivery.purge(scope);
+      await expect.poll(() => cacheFiles(house)).toEqual([]);
+    }
+    await expect.poll(async () => (await openFiles()).filter((target) => target.includes('/cache/med_'))).toEqual([]);
+  });
+
+  it('a file that others removed from the folder does no harm', async () => {
+    const house = await start();
+    const large = film(3);
+    const id = await house.addMedium([large]);
+    await house.get(`/media/${id}/mp4.mp4`);
+    for (const file of await cacheFiles(house)) await rm(file);
+    expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
+  });
+
+  it('leaves files alone that are not its own', async () => {
+    const house = await start();
+    const foreign = join(house.folder, 'cache', 'notes', 'README.txt');
+    await mkdir(join(house.folder, 'cache', 'notes'), { recursive: true });
+    await writeFile(foreign, 'mine');
+    house.delivery.purge('everything');
+    await house.restart();
+    house.delivery.purge('everything');
+    await house.delivery.stop();
+    expect(await readFile(foreign, 'utf8')).toBe('mine');
+  });
+
+  it('is warm after a restart: nothing is fetched again, and everything is verified again', async () => {
+    const house = await start();
+    const large = film(5);
+    const id = await house.addMedium([large, thumb]);
+    await house.get(`/media/${id}/mp4.mp4`);
+    await house.get(`/media/${id}/thumb.webp`);
+    await house.restart();
+    house.remote.asked.length = 0;
+    for (const { name, extension, content } of [large, thumb]) {
+      const { headers, body } = await house.get(`/media/${id}/${name}.${extension}`);
+      expect([headers['x-cache'], body.equals(content)]).toEqual(['HIT', true]);
+    }
+    expect(house.remote.asked).toEqual([]);
+    await expect.poll(() => house.delivery.stats.diskEntries).toBe(2);
+    expect(house.delivery.stats.diskBytes).toBeGreaterThanOrEqual(large.content.length);
+  });
+
+  it('of a process that was killed in the middle of a fill keeps what had come, and fetches what had not', async () => {
+    const house = await start();
+    const large = film(12);
+    const id = await house.addMedium([large]);
+    const [row] = await house.repositories.media.renditions(id);
+    const pieces = await house.repositories.pieceDigests.find(row?.sha256 ?? '');
+    let sent = 0;
+    house.remote.transport = async (bytes) => {
+      sent += bytes.length;
+      // Half-way the origin falls silent, until the process is dead.
+      if (sent > 6 * MIB) await new Promise((resolve) => setTimeout(resolve, 60_000).unref());
+      return bytes;
+    };
+    const dir = join(house.folder, 'cache');
+    const object = { key: row?.objectKey, sha256: row?.sha256, bytes: row?.bytes, pieces: pieces?.toString('hex') };
+    const child = fork(new URL('./filling-process.fixture.ts', import.meta.url), {
+      execArgv: ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')],
+      env: { ...process.env, MDS_FILL: JSON.stringify({ url: house.remote.url, dir, mediaId: id, object }) },
+    });
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const size = async () => {
+      const [file] = await cacheFiles(house);
+      return file === undefined ? 0 : (await stat(file)).size;
+    };
+    await expect.poll(size, { timeout: 20_000 }).toBeGreaterThanOrEqual(4 * MIB);
+    child.kill('SIGKILL');
+    await exited;
+    // A piece that was being written counts as not there.
+    const kept = Math.floor((await size()) / MIB) * MIB;
+    house.remote.transport = (bytes) => bytes;
+    house.remote.asked.length = 0;
+    await house.restart();
+    const { body } = await house.get(`/media/${id}/mp4.mp4`);
+    expect(body.equals(large.content)).toBe(true);
+    expect(house.remote.asked.map((one) => one.split(' ')[1])).toEqual([`${kept}-${large.content.length - 1}`]);
+  });
+
+  it('is within its bytes right after a restart with less room', async () => {
+    const house = await start();
+    const films = Array.from({ length: 5 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
+    const id = await house.addMedium(films);
+    for (const { name } of films) await house.get(`/media/${id}/${name}.mp4`);
+    await house.restart({ diskCacheBytes: 7 * MIB });
+    await expect.poll(async () => (await cacheFiles(house)).length).toBe(2);
+    expect(house.delivery.stats.diskBytes).toBeLessThanOrEqual(7 * MIB);
+  });
+});
+
+describe('fault 18: bytes that change in the cache or on their way', () => {
+  it.each([
+    ['of a large object', film(4), 2 * MIB + 7],
+    ['of a small object', thumb, 1234],
+  ])(
+    'a flipped byte in a cache file %s is not served after a restart, but fetched anew',
+    async (_what, rendition, at) => {
+      const house = await start();
+      const id = await house.addMedium([rendition]);
+      const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
+      await house.get(path);
+      const [file] = await cacheFiles(house);
+      await house.restart();
+      await damage(file ?? '', at);
+      house.remote.asked.length = 0;
+      expect((await house.get(path)).body.equals(rendition.content)).toBe(true);
+      expect(house.remote.asked).toHaveLength(1);
+      expect(house.delivery.stats.damagedObjects).toBe(1);
+      expect(house.logged.filter(({ level }) => level >= 50)).toHaveLength(1);
+      expect((await readFile(file ?? '')).equals(rendition.content)).toBe(true);
+    },
+  );
+
+  it('a flipped byte in a file that is open is not served either', async () => {
+    const house = await start();
+    const large = film(4);
+    const id = await house.addMedium([large]);
+    const path = `/media/${id}/mp4.mp4`;
+    await house.get(path);
+    const [file] = await cacheFiles(house);
+    await damage(file ?? '', MIB + 9);
+    expect((await house.get(path)).body.equals(large.content)).toBe(true);
+    expect(house.delivery.stats.damagedObjects).toBe(1);
+  });
+
+  it('a piece that came wrong is fetched once more; one that comes wrong twice is never served', async () => {
+    const house = await start();
+    const large = film(3);
+    const id = await house.addMedium([large, thumb]);
+    const flipFirst = (times: number) => {
+      let left = times;
+      house.remote.transport = (bytes) => {
+        if (left === 0) return bytes;
+        left -= 1;
+        const other = Buffer.from(bytes);
+        other[100] = (other[100] ?? 0) ^ 1;
+        return other;
+      };
+    };
+    flipFirst(1);
+    expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
+    expect(house.remote.asked).toHaveLength(2);
+    flipFirst(2);
+    const refused = await house.get(`/media/${id}/thumb.webp`);
+    expect([refused.status, JSON.parse(refused.body.toString()).code]).toEqual([503, 'unavailable']);
+    expect((await house.get(`/media/${id}/thumb.webp`)).body.equals(thumb.content)).toBe(true);
+    expect(house.delivery.stats.damagedObjects).toBe(3);
+  });
+
+  it('of an object whose pieces are not known no byte is served before all of it is verified', async () => {
+    const house = await start({ pieceDigests: 'unknown' });
+    const large = film(3);
+    const id = await house.addMedium([large]);
+    let flip = true;
+    house.remote.transport = (bytes) => {
+      if (!flip) return bytes;
+      const other = Buffer.from(bytes);
+      other[other.length - 1] = (other.at(-1) ?? 0) ^ 1;
+      return other;
+    };
+    expect((await house.get(`/media/${id}/mp4.mp4`, { range: 'bytes=0-9' })).status).toBe(503);
+    flip = false;
+    expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
+  });
+
+  it('an origin that breaks off costs a second request and nobody notices; one that is away is said to be', async () => {
+    const house = await start();
+    const large = film(4);
+    const id = await house.addMedium([large, thumb]);
+    let sent = 0;
+    house.remote.transport = (bytes, response) => {
+      sent += bytes.length;
+      if (sent > 2 * MIB && sent < 4 * MIB) {
+        sent = 8 * MIB;
+        response.destroy();
+      }
+      return bytes;
+    };
+    expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
+    await house.remote.close();
+    const away = await house.get(`/media/${id}/thumb.webp`);
+    expect([away.status, away.headers['retry-after']]).toEqual([503, '5']);
+    expect((await house.get(`/media/${id}/mp4.mp4`)).headers['x-cache']).toBe('HIT');
+  });
+});
+
+describe('an open file', () => {
+  it('is read to the end of what is under way, and not any more once it is closed: its number may be that of another file by then', async () => {
+    const house = await start();
+    const path = join(house.folder, 'some');
+    await writeFile(path, pattern(4 * MIB));
+    const file = await openFile(path);
+    const into = Buffer.alloc(4 * MIB);
+    const reading = file.read(into, 0);
+    const closing = file.close();
+    expect(await reading).toBe(4 * MIB);
+    await closing;
+    expect(into.equals(pattern(4 * MIB))).toBe(true);
+    await expect(file.read(into, 0)).rejects.toThrow('closed');
+  });
+});
+
+/** Files that this process has open. */
+async function openFiles(): Promise<string[]> {
+  const fds = await readdir('/proc/self/fd');
+  return Promise.all(fds.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+}

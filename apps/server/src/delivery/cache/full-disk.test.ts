@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { smallVolume } from '../../../test/small-volume.ts';
+import { startDelivery } from '../delivery.fixture.ts';
+
+const MIB = 1024 * 1024;
+const volume = smallVolume({ mebibytes: 6 });
+
+it.skipIf(!volume.available)(
+  'fault 17: a cache folder on a full disk costs no answer: what is fetched is delivered without being kept, and the log says so once',
+  () =>
+    volume.use(async (root) => {
+      const house = await startDelivery({ remote: true, memoryCacheBytes: 8 * MIB });
+      onTestFinished(() => house.close());
+      await mkdir(join(root, 'cache'));
+      await symlink(join(root, 'cache'), join(house.folder, 'cache'));
+      await house.restart({ diskCacheBytes: 256 * MIB });
+      const films = Array.from({ length: 3 }, (_, n) => ({
+        ...{ name: `film${n}`, extension: 'mp4', contentType: 'video/mp4' },
+        content: randomBytes(5 * MIB),
+      }));
+      const id = await house.addMedium(films);
+      for (const { name, content } of [...films, ...films]) {
+        expect((await house.get(`/media/${id}/${name}.mp4`)).body.equals(content)).toBe(true);
+      }
+      const warnings = house.logged.filter(({ level }) => level >= 40);
+      expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringContaining('takes no more')]);
+      // What fitted before is kept.
+      expect((await house.get(`/media/${id}/film0.mp4`)).headers['x-cache']).toBe('HIT');
+    }),
+);

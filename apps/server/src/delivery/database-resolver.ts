@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto';
+import { buildDeliveryPath, type DeliveryPath, PIECE_BYTES, parseDeliveryPath } from '@mds/contract';
+import { LRUCache } from 'lru-cache';
+import type { MediaRepository, RenditionRecord } from '../db/media-repository.ts';
+import type { PieceDigestRepository } from '../db/piece-digest-repository.ts';
+import {
+  explainMissing,
+  explainMissingFile,
+  isOfSeveralFiles,
+  livesElsewhere,
+  manifestNotReady,
+  mediaNotFound,
+  noSuchPath,
+  nothingToNegotiate,
+} from './absence.ts';
+import { NEGOTIABLE_TYPES } from './accept.ts';
+import { buildManifest } from './manifest.ts';
+import { createRepresentation, type Representation } from './representation.ts';
+import type { Resolver, Resource } from './resolver.ts';
+import { madeHere } from './verified-body.ts';
+import { createVersionClock } from './version-clock.ts';
+
+/** Room for what is known of paths: some 10,000 of them with their headers. */
+const MAX_BYTES = 32 * 1024 * 1024;
+/** Estimate of what a representation takes beside a made body: record, strings, header lists. */
+const REPRESENTATION_BYTES = 3 * 1024;
+
+/** With the version of the media that it was true of. */
+type KnownResource = Resource & { version: number };
+
+type ReadyRendition = RenditionRecord & { objectKey: string; sha256: string; bytes: number };
+
+/**
+ * A rendition that can and may be delivered. SVG and other documents that run script are not among them, whatever
+ * a row says: they would run in the name of this origin.
+ */
+function isDeliverable(row: RenditionRecord): row is ReadyRendition {
+  const ready = row.state === 'ready' && row.objectKey !== null && row.sha256 !== null && row.bytes !== null;
+  return ready && isDeliverableType(row.contentType);
+}
+
+function isDeliverableType(contentType: string): boolean {
+  return /^(?:(?:image|video|audio)\/(?!svg)[a-z0-9.+-]+|text\/vtt|application\/(?:json|vnd\.apple\.mpegurl))$/.test(
+    contentType,
+  );
+}
+
+/** {@link Resolver} over the database of the service itself. */
+export function createDatabaseResolver(deps: {
+  media: Pick<MediaRepository, 'find' | 'findRendition' | 'findFile' | 'renditions' | 'version'>;
+  pieceDigests: Pick<PieceDigestRepository, 'find'>;
+  region: string;
+  /** Base address of the URLs in manifests. */
+  publicUrl: () => string;
+}): Resolver {
+  const { media, pieceDigests, region, publicUrl } = deps;
+  const clock = createVersionClock(() => media.version());
+  const known = new LRUCache<string, KnownResource>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ representations }) => {
+      const made = representations.map(({ source }) =>
+        source.kind === 'made' ? source.body.length : (source.object.pieces?.length ?? 0),
+      );
+      return made.reduce((sum, bytes) => sum + bytes, 0) + REPRESENTATION_BYTES * representations.length;
+    },
+  });
+
+  type Stored = Pick<
+    ReadyRendition,
+    'mediaId' | 'name' | 'extension' | 'contentType' | 'sha256' | 'bytes' | 'updatedAtMs' | 'objectKey'
+  >;
+
+  const represent = async (
+    stored: Stored,
+    path: Exclude<DeliveryPath, { kind: 'manifest' }>,
+  ): Promise<Representation> => {
+    const pieces = stored.bytes > PIECE_BYTES ? await pieceDigests.find(stored.sha256) : null;
+    const { mediaId, contentType, sha256, bytes, updatedAtMs, objectKey, name, extension } = stored;
+    const source = { kind: 'object', object: { key: objectKey, sha256, bytes, pieces } } as const;
+    return createRepresentation({
+      ...{ mediaId, contentType, sha256, bytes, updatedAtMs, source, region, nowMs: Date.now() },
+      caching: path.kind !== 'negotiated' && path.revision !== null ? 'immutable' : 'current',
+      contentLocation:
+        path.kind === 'negotiated'
+          ? buildDeliveryPath({ kind: 'rendition', id: mediaId, name, extension, revision: null })
+          : null,
+    });
+  };
+
+  const lookUpRendition = async (path: DeliveryPath & { kind: 'rendition' }) => {
+    const row = await media.findRendition({ mediaId: path.id, ...path });
+    if (row && isOfSeveralFiles(row)) throw livesElsewhere(row);
+    if (row && isDeliverable(row)) return [await represent(row, path)];
+    throw explainMissing(path, await media.find(path.id), await media.renditions(path.id));
+  };
+
+  const lookUpFile = async (path: DeliveryPath & { kind: 'file' }) => {
+    const { id: mediaId, name, revision, file } = path;
+    const stored = await media.findFile({ mediaId, name, revision, file });
+    if (stored && isDeliverableType(stored.contentType)) return [await represent(stored, path)];
+    throw explainMissingFile(path, await media.find(mediaId), await media.renditions(mediaId));
+  };
+
+  const lookUpNegotiated = async (path: DeliveryPath & { kind: 'negotiated' }) => {
+    const rows = (await media.renditions(path.id)).filter(({ name }) => name === path.name);
+    const choices = rows
+      .filter(isDeliverable)
+      .filter(({ current, contentType }) => current && NEGOTIABLE_TYPES.has(contentType));
+    if (choices.length > 0) return Promise.all(choices.map((row) => represent(row, path)));
+    throw nothingToNegotiate(path, await media.find(path.id), rows);
+  };
+
+  const lookUpManifest = async ({ id }: DeliveryPath & { kind: 'manifest' }) => {
+    const medium = await media.find(id);
+    if (!medium) throw mediaNotFound(id);
+    if (medium.status !== 'ready') throw manifestNotReady(medium);
+    const rows = (await media.renditions(id)).filter((row) => row.current && isDeliverable(row));
+    const body = madeHere(Buffer.from(JSON.stringify(buildManifest(medium, rows, publicUrl()))));
+    return [
+      createRepresentation({
+        mediaId: id,
+        contentType: 'application/json',
+        sha256: createHash('sha256').update(body).digest('hex'),
+        bytes: body.length,
+        updatedAtMs: Math.max(medium.createdAtMs, ...rows.map(({ updatedAtMs }) => updatedAtMs)),
+        source: { kind: 'made', body },
+        region,
+        caching: 'current',
+        contentLocation: null,
+        nowMs: Date.now(),
+      }),
+    ];
+  };
+
+  const lookUp = (path: DeliveryPath): Promise<Representation[]> => {
+    switch (path.kind) {
+      case 'rendition':
+        return lookUpRendition(path);
+      case 'file':
+        return lookUpFile(path);
+      case 'negotiated':
+        return lookUpNegotiated(path);
+      case 'manifest':
+        return lookUpManifest(path);
+    }
+  };
+
+  const resolveAnew = async (path: string, reading: number | Promise<number>): Promise<KnownResource> => {
+    // The version is read before the rows: a write in between makes what is known look old, never what is old look new.
+    const version = await reading;
+    const before = known.get(path);
+    if (before?.version === version) return before;
+    const parsed = parseDeliveryPath(path);
+    if (!parsed) throw noSuchPath();
+    try {
+      const representations = await lookUp(parsed);
+      const resource = { representations, negotiated: parsed.kind === 'negotiated', version, used: false };
+      known.set(path, resource);
+      return resource;
+    } catch (error) {
+      known.delete(path);
+      throw error;
+    }
+  };
+
+  return {
+    resolve(path) {
+      const version = clock.now();
+      const resource = known.get(path);
+      if (resource !== undefined && resource.version === version) return resource;
+      return resolveAnew(path, version);
+    },
+
+    peek(path) {
+      const version = clock.peek();
+      if (version === null) return null;
+      const resource = known.get(path);
+      return resource?.version === version ? resource : null;
+    },
+
+    forget(path) {
+      known.delete(path);
+    },
+
+    forgetMedium(mediaId) {
+      clock.reset();
+      const forgotten: Representation[] = [];
+      for (const [path, { representations }] of known.entries()) {
+        if (representations[0]?.mediaId !== mediaId) continue;
+        known.delete(path);
+        forgotten.push(...representations);
+      }
+      return forgotten;
+    },
+
+    forgetAll() {
+      clock.reset();
+      known.clear();
+    },
+
+    async probe() {
+      await media.version();
+    },
+  };
+}

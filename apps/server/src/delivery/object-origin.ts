@@ -1,0 +1,28 @@
+import type { Readable } from 'node:stream';
+import type { ByteRange } from './byte-ranges.ts';
+import type { ExpectedObject } from './verified-body.ts';
+
+/**
+ * Where a point of presence gets objects that it does not hold: the object store beside it, or over HTTP the service that it
+ * belongs to. What comes from here is not verified.
+ */
+export interface ObjectOrigin {
+  /**
+   * The object as a file of this machine, to be read where it lies instead of being copied into a cache; null where it is not
+   * one, and `read` is to be used. Valid until `release`.
+   */
+  localFile(object: ExpectedObject): Promise<{ path: string; release(): Promise<void> } | null>;
+  /**
+   * Bytes `start` to `end`, both included. Null where the origin has no such object (any more).
+   * @throws OriginUnavailableError where it does not answer: what is asked for may be there all the same
+   */
+  read(object: ExpectedObject, range: ByteRange, signal: AbortSignal): Promise<Readable | null>;
+}
+
+/** The origin did not answer, or not with what was asked for. */
+export class OriginUnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'OriginUnavailableError';
+  }
+}

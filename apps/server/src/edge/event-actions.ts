@@ -1,0 +1,70 @@
+import type { EdgeEvent } from '@mds/contract';
+import type { Delivery, PurgeScope } from '../delivery/delivery.ts';
+import type { EventActions } from './event-follower.ts';
+import type { OriginResolver } from './origin-resolver.ts';
+import type { ReadThrough } from './read-through.ts';
+import type { Reporter } from './reporter.ts';
+
+/** What the events of the origin mean for the caches of a point of presence. */
+export function createEventActions(caches: {
+  delivery: Pick<Delivery, 'purge'>;
+  resolver: Pick<OriginResolver, 'outdateAll' | 'outdateMedium'>;
+  readThrough: Pick<ReadThrough, 'outdate'>;
+  reporter: Pick<Reporter, 'acknowledge'>;
+}): EventActions {
+  const { delivery, resolver, readThrough, reporter } = caches;
+
+  const purge = (scope: PurgeScope) => {
+    delivery.purge(scope);
+    // Whoever purged waits for the receipt.
+    reporter.acknowledge();
+  };
+
+  return {
+    onEvent(event: EdgeEvent) {
+      switch (event.type) {
+        case 'cache.purged': {
+          const { media_id: mediaId, path } = event.data;
+          if (mediaId !== null) purge({ mediaId });
+          else if (path !== null) purge({ path });
+          else {
+            purge('everything');
+            readThrough.outdate('/api');
+          }
+          return;
+        }
+        case 'media.deleted':
+          purge({ mediaId: event.data.id });
+          readThrough.outdate('/api/v1/media');
+          return;
+        case 'media.created':
+          readThrough.outdate('/api/v1/media');
+          return;
+        case 'media.processing':
+        case 'media.ready':
+        case 'media.failed':
+          resolver.outdateMedium(event.data.id);
+          readThrough.outdate('/api/v1/media');
+          return;
+        case 'rendition.ready':
+        case 'rendition.failed':
+          resolver.outdateMedium(event.data.id);
+          return;
+        case 'region.status_changed':
+          readThrough.outdate('/api/v1/regions');
+          return;
+        case 'media.progress':
+        case 'reset':
+          return;
+      }
+    },
+
+    onGap({ purge: isPurgePossible }) {
+      if (isPurgePossible) delivery.purge('everything');
+      resolver.outdateAll();
+      readThrough.outdate('/api');
+    },
+
+    onUpToDate: () => reporter.acknowledge(),
+  };
+}

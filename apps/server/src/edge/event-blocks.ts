@@ -1,0 +1,40 @@
+/** One block of an event stream: what stands between two empty lines. Comments alone make none. */
+export interface EventBlock {
+  /** Null where the block has none. */
+  id: string | null;
+  /** Null where the block has none, and so is no event (WHATWG HTML, 9.2.6). */
+  data: string | null;
+}
+
+/** In characters: a stream that never ends its block must not fill the memory. */
+const MAX_BLOCK = 1024 * 1024;
+
+/**
+ * Reads the event stream that the service itself writes: lines that end with LF. A block that is not complete when the stream ends is
+ * dropped.
+ */
+export async function* readEventBlocks(stream: AsyncIterable<Buffer>): AsyncGenerator<EventBlock, void, undefined> {
+  const decoder = new TextDecoder();
+  let pending = '';
+  for await (const piece of stream) {
+    pending += decoder.decode(piece, { stream: true });
+    const blocks = pending.split('\n\n');
+    pending = blocks.pop() ?? '';
+    if (pending.length > MAX_BLOCK)
+      throw new Error(`the event stream has a block of more than ${MAX_BLOCK} characters`);
+    for (const text of blocks) {
+      const block = readBlock(text);
+      if (block.id !== null || block.data !== null) yield block;
+    }
+  }
+}
+
+function readBlock(text: string): EventBlock {
+  const block: EventBlock = { id: null, data: null };
+  for (const line of text.split('\n')) {
+    const [, field, value = ''] = /^(id|data)(?:: ?(.*))?$/.exec(line) ?? [];
+    if (field === 'id') block.id = value;
+    else if (field === 'data') block.data = block.data === null ? value : `${block.data}\n${value}`;
+  }
+  return block;
+}

@@ -1,0 +1,38 @@
+import { buffer } from 'node:stream/consumers';
+import { CONTROL_API_PREFIX } from '@mds/contract';
+import { type ObjectOrigin, OriginUnavailableError } from '../delivery/object-origin.ts';
+import type { OriginConnection } from './origin-connection.ts';
+import { errorFromOrigin } from './origin-problem.ts';
+
+/** {@link ObjectOrigin} over HTTP: an object's key is its delivery path, and its SHA-256 the entity tag that is asked for. */
+export function createOriginObjects(deps: { origin: OriginConnection; region: string }): ObjectOrigin {
+  const { origin, region } = deps;
+  return {
+    localFile: async () => null,
+
+    async read({ key, sha256, bytes }, { start, end }, signal) {
+      const isWhole = start === 0 && end === bytes - 1;
+      const answer = await origin.send({
+        target: `${CONTROL_API_PREFIX}/edges/${region}/object?path=${encodeURIComponent(key)}`,
+        headers: { 'if-match': `"${sha256}"`, ...(isWhole ? {} : { range: `bytes=${start}-${end}` }) },
+        signal,
+        bulk: true,
+      });
+      const { statusCode = 0, headers } = answer;
+      const length = end - start + 1;
+      const isRange = statusCode === 206 && headers['content-range'] === `bytes ${start}-${end}/${bytes}`;
+      if ((isRange || (statusCode === 200 && isWhole)) && headers['content-length'] === String(length)) return answer;
+      // Gone, or another one by now: what was looked up is out of date.
+      if ([404, 412, 416].includes(statusCode)) {
+        answer.resume();
+        return null;
+      }
+      if (statusCode < 400) {
+        answer.destroy();
+        throw new OriginUnavailableError(`The origin answers ${statusCode} with other bytes than were asked for.`);
+      }
+      const error = errorFromOrigin({ status: statusCode, body: await buffer(answer) });
+      throw new OriginUnavailableError(`The origin does not give the object: ${error.message}`, { cause: error });
+    },
+  };
+}

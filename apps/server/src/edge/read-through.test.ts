@@ -1,0 +1,148 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseRaw, rawRequest } from '../../test/raw-request.ts';
+import { AppError } from '../http/app-error.ts';
+import { resolveRegion } from '../regions/region-identity.ts';
+import { createReadThrough, mountReadThrough, type ReadThrough } from './read-through.ts';
+import { type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixture.ts';
+
+let origin: ScriptedOrigin;
+let readThrough: ReadThrough;
+let server: Server;
+let url: string;
+let now: number;
+
+beforeEach(async () => {
+  origin = await startScriptedOrigin();
+  now = 1_000;
+  readThrough = createReadThrough({
+    origin: origin.connection,
+    region: resolveRegion('sin1'),
+    monotonicNow: () => now,
+  });
+  const app = express();
+  mountReadThrough(app, readThrough);
+  app.use((error: unknown, _req: express.Request, res: express.Response, _next: express.NextFunction) => {
+    res.status(error instanceof AppError ? error.status : 500).end();
+  });
+  server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await origin.stop();
+});
+
+const says = (body: string, headers: Record<string, string> = {}) => {
+  origin.answer = (req, res) => {
+    const all = {
+      'content-type': 'application/json',
+      'cache-control': 'public, max-age=60',
+      etag: `"${body}"`,
+      ...headers,
+    };
+    if (req.headers['if-none-match'] === all.etag) res.writeHead(304, all).end();
+    else res.writeHead(200, all).end(body);
+  };
+};
+const get = async (path: string, init: RequestInit = {}) => {
+  const answer = await fetch(url + path, init);
+  const header = (name: string) => answer.headers.get(name);
+  return { status: answer.status, body: await answer.text(), course: header('cache-status'), age: header('age') };
+};
+
+const getAt = async (host: string, path: string) => {
+  const { port } = server.address() as AddressInfo;
+  return parseRaw(await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).body;
+};
+
+describe('read-API answers at a point of presence', () => {
+  it('are kept as long as their Cache-Control says, their age told, and asked for by their ETag then', async () => {
+    says('1', { age: '10' });
+    expect(await get('/api/v1/media')).toEqual({
+      status: 200,
+      body: '1',
+      course: 'sin1; fwd=uri-miss; stored',
+      age: '10',
+    });
+    now += 20_000;
+    expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; hit; ttl=30', age: '30' });
+    now += 30_001;
+    says('1');
+    expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; fwd=stale; stored', age: '0' });
+    expect(origin.asked).toHaveLength(2);
+    now += 60_001;
+    says('2');
+    expect((await get('/api/v1/media')).body).toBe('2');
+    expect((await get('/api/v1/media', { method: 'HEAD' })).body).toBe('');
+    expect((await get('/api/v1/media', { headers: { 'if-none-match': '"2"' } })).status).toBe(304);
+  });
+
+  it('are those of the host that was asked, and of the query', async () => {
+    origin.answer = (req, res) => {
+      res.writeHead(200, { 'cache-control': 'public, max-age=60' }).end(`${req.headers.host} ${req.url}`);
+    };
+    for (let n = 0; n < 2; n++) {
+      expect(await getAt('a.test', '/api/v1/media')).toBe('a.test /api/v1/media');
+      expect(await getAt('b.test', '/api/v1/media')).toBe('b.test /api/v1/media');
+      expect(await getAt('b.test', '/api/v1/media?limit=1')).toBe('b.test /api/v1/media?limit=1');
+    }
+    expect(origin.asked).toHaveLength(3);
+  });
+
+  it.each(['no-store', 'private, max-age=60', 'public', ''])(
+    'are not kept with Cache-Control: %s',
+    async (cacheControl) => {
+      says('1', { 'cache-control': cacheControl });
+      await get('/api/v1/media');
+      expect(await get('/api/v1/media')).toMatchObject({ status: 200, course: 'sin1; fwd=uri-miss' });
+      expect(origin.asked).toHaveLength(2);
+    },
+  );
+
+  it('stand in for an origin that is away, unless the origin forbade that', async () => {
+    says('1');
+    await get('/api/v1/media');
+    says('1', { 'cache-control': 'public, max-age=60, must-revalidate' });
+    await get('/api/v1/formats');
+    await origin.go();
+    now += 90_000;
+    expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; hit; ttl=-30', age: '90' });
+    expect((await get('/api/v1/formats')).status).toBe(503);
+    expect((await get('/api/v1/regions')).status).toBe(503);
+    now += 86_400_000;
+    expect((await get('/api/v1/media')).status).toBe(503);
+  });
+
+  it('are asked for again when an event made them old, also those that were just being asked for', async () => {
+    says('1');
+    await get('/api/v1/media?limit=1');
+    await get('/api/v1/formats');
+    readThrough.outdate('/api/v1/media');
+    says('2');
+    expect((await get('/api/v1/media?limit=1')).body).toBe('2');
+    expect((await get('/api/v1/formats')).body).toBe('1');
+    let end: (() => void) | undefined;
+    origin.answer = (_req, res) => {
+      end = () => void res.writeHead(200, { 'cache-control': 'public, max-age=60' }).end('old');
+    };
+    const early = get('/api/v1/media');
+    await expect.poll(() => end).toBeDefined();
+    readThrough.outdate('/api/v1/media');
+    end?.();
+    expect((await early).body).toBe('old');
+    says('new');
+    expect((await get('/api/v1/media')).body).toBe('new');
+  });
+
+  it('pass on what the origin refuses, and nothing but reads', async () => {
+    origin.answer = (_req, res) => void res.writeHead(400, { 'cache-control': 'no-store' }).end('why');
+    expect(await get('/api/v1/media?limit=x')).toMatchObject({ status: 400, body: 'why' });
+    expect((await get('/api/v1/media', { method: 'POST' })).status).toBe(405);
+    expect(origin.asked).toHaveLength(1);
+  });
+});

@@ -1,0 +1,130 @@
+import type { IncomingMessage } from 'node:http';
+import { DELIVERY_PREFIX } from '@mds/contract';
+
+/** Kinds of work that must not take each other's room. */
+export type WorkKind = 'read' | 'delivery' | 'control' | 'upload';
+
+/** How much work of a kind is taken on. */
+export interface WorkLimit {
+  /** Requests whose answer has not begun. */
+  maxUnanswered: number;
+  /** Whether a late event loop refuses it. Not so where few ask and each has a reason to: an operator under load, an upload under way. */
+  shedWhenLate: boolean;
+}
+
+/**
+ * The work that is taken on outside the hot path. A request counts until the head of its answer is out: readers of large objects and
+ * listeners to events may stay as long as they like. An upload is answered when all of it is there, and holds a slot of its own kind
+ * until then.
+ */
+export const WORK_LIMITS: Readonly<Record<WorkKind, WorkLimit>> = {
+  read: { maxUnanswered: 500, shedWhenLate: true },
+  // A miss waits for a disk or an origin and holds little meanwhile: a page of 1,000 pictures asked for at once is served.
+  delivery: { maxUnanswered: 2_000, shedWhenLate: true },
+  control: { maxUnanswered: 200, shedWhenLate: false },
+  upload: { maxUnanswered: 2_000, shedWhenLate: false },
+};
+
+/** When the event loop counts as late, in milliseconds. */
+export interface Lateness {
+  /** Work in one turn of the loop that is no reason to worry. A request that arrives after it has waited about as long already. */
+  turnMs: number;
+  /** A burst may take turns longer than that for this time: it passes. Afterwards each turn takes on no more than `turnMs` of work. */
+  burstMs: number;
+}
+
+const LATENESS: Lateness = { turnMs: 50, burstMs: 500 };
+
+/** How long a client should wait before it asks again, in seconds. */
+export const RETRY_AFTER_S = 1;
+
+export interface TakeOptions {
+  /** This work is to be taken on however late the loop is. */
+  evenWhenLate?: boolean | undefined;
+}
+
+/** Decides what work is taken on. */
+export interface Admission {
+  /** Tells that a request has come. @param nowMs of the monotonic clock */
+  arrived(nowMs: number): void;
+  /** Takes work on; null: it is too much now. The slot is given back by calling `done`, once or more often. */
+  take(kind: WorkKind, nowMs: number, options?: TakeOptions): { done(): void } | null;
+  /** Refused since the start. */
+  readonly refused: number;
+  readonly unanswered: Readonly<Record<WorkKind, number>>;
+}
+
+/**
+ * {@link Admission} by two measures: how many requests of a kind wait for their answer, which bounds work that waits for something
+ * else, and how long the loop has been busy in this turn, which bounds work that keeps it busy itself. Requests that came in one
+ * turn are handled one after another, so that the time since its first is what the next one has waited for. In a queue that only a
+ * burst has filled that is no reason to refuse anything; in one that stays full, waiting helps nobody (as in CoDel, RFC 8289).
+ */
+export function createAdmission(
+  limits: Readonly<Record<WorkKind, WorkLimit>> = WORK_LIMITS,
+  lateness: Lateness = LATENESS,
+): Admission {
+  const unanswered: Record<WorkKind, number> = { read: 0, delivery: 0, control: 0, upload: 0 };
+  let refused = 0;
+  /** Of the turn that is under way; null between turns. */
+  let turnBeganMs: number | null = null;
+  /** Since when every turn has been longer than it should; null: the last one was not. */
+  let lateSinceMs: number | null = null;
+
+  const endTurn = () => {
+    const began = turnBeganMs ?? 0;
+    turnBeganMs = null;
+    if (performance.now() - began <= lateness.turnMs) lateSinceMs = null;
+    else lateSinceMs ??= began;
+  };
+
+  const isLate = (nowMs: number) => {
+    if (turnBeganMs === null || nowMs - turnBeganMs <= lateness.turnMs) return false;
+    return nowMs - (lateSinceMs ?? turnBeganMs) > lateness.burstMs;
+  };
+
+  return {
+    arrived(nowMs) {
+      if (turnBeganMs !== null) return;
+      turnBeganMs = nowMs;
+      // Comes after everything that has arrived in this turn.
+      setImmediate(endTurn);
+    },
+
+    take(kind, nowMs, { evenWhenLate = false } = {}) {
+      const limit = limits[kind];
+      const isTooLate = limit.shedWhenLate && !evenWhenLate && isLate(nowMs);
+      if (unanswered[kind] >= limit.maxUnanswered || isTooLate) {
+        refused += 1;
+        return null;
+      }
+      unanswered[kind] += 1;
+      let held = true;
+      return {
+        done() {
+          if (held) unanswered[kind] -= 1;
+          held = false;
+        },
+      };
+    },
+
+    get refused() {
+      return refused;
+    },
+
+    unanswered,
+  };
+}
+
+/** Health checks and figures are always answered: whoever asks wants to know how it is under load. */
+const ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
+/** Where bodies go that take as long as their senders do. */
+const UPLOADS = /^\/control\/v1\/(?:media|uploads(?:\/[^?]*)?)(?:$|\?)/;
+
+/** The kind of work that a request is; null: answered whatever the load. */
+export function kindOfWork({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): WorkKind | null {
+  if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'delivery';
+  if (url.startsWith('/control/'))
+    return (method === 'POST' || method === 'PATCH') && UPLOADS.test(url) ? 'upload' : 'control';
+  return ALWAYS.has(url) ? null : 'read';
+}

@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Versions } from '../db/repositories.ts';
+import type { Logger } from '../logger.ts';
+import { createAccessLog } from './access-log.ts';
+import { createDeliveryPlane, type DeliveryPart, isDeliveryPath } from './delivery-plane.ts';
+import { createHotAnswers } from './hot-answers.ts';
+import type { RequestHandler } from './http-server.ts';
+import type { Metrics } from './metrics.ts';
+import { createOverloadGuard, type OverloadGuard } from './overload.ts';
+import type { RouteFigures } from './request-figures.ts';
+import { makeRequestId, REQUEST_ID_HEADER, setRequestId } from './request-id.ts';
+
+export interface FrontParts {
+  /** Answers everything that is not answered before: the Express app. */
+  app: RequestHandler;
+  /** Null where this process does not deliver. */
+  delivery: DeliveryPart | null;
+  /** What kept answers of the read API are checked against; null where none are to be kept. */
+  versions: Versions | null;
+  metrics: Pick<Metrics, 'requests'>;
+  logger: Logger;
+  guard?: OverloadGuard;
+}
+
+/** What becomes of a request that is on its way through the front. */
+interface Passage {
+  began: number;
+  requestId: string;
+}
+
+const DELIVERY_ROUTE = '/media/*';
+
+/**
+ * The first to see a request, plain `node:http`. What is still valid in memory is answered here and now: renditions, then kept
+ * answers of the read API. Everything else is let in as far as there is room. Every request is counted and logged, whichever way it
+ * goes; what is answered from memory counts as ended when the connection has taken it over.
+ */
+export function createFront(parts: FrontParts): RequestHandler {
+  const { app, delivery, logger } = parts;
+  const { requests } = parts.metrics;
+  const log = createAccessLog(logger);
+  const guard = parts.guard ?? createOverloadGuard(logger);
+  const plane = delivery && createDeliveryPlane(delivery, logger);
+  const hot = parts.versions && createHotAnswers({ versions: parts.versions, figuresOf: requests.of });
+  const deliveries = { GET: requests.of('GET', DELIVERY_ROUTE), HEAD: requests.of('HEAD', DELIVERY_ROUTE) };
+  /** The last two are written anew for each request. */
+  const also = [REQUEST_ID_HEADER, ''];
+
+  const answered = (
+    req: IncomingMessage,
+    res: ServerResponse,
+    { began, requestId }: Passage,
+    figures: RouteFigures,
+  ) => {
+    const ms = performance.now() - began;
+    figures.count(res.statusCode, ms / 1000);
+    log.noteHot(req, requestId, res.statusCode, ms);
+  };
+
+  const goTheLongWay = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
+    const { began, requestId } = passage;
+    setRequestId(req, requestId);
+    let admitted = true;
+    res.once('close', () => {
+      const ms = performance.now() - began;
+      const status = res.headersSent ? res.statusCode : null;
+      requests.of(methodLabel(req), routeLabel(req)).count(res.statusCode, ms / 1000);
+      // The guard tells of those that it refused, all at once.
+      if (admitted) log.note(req, { requestId, status, complete: res.writableFinished, ms });
+      else log.noteHot(req, requestId, res.statusCode, ms);
+    });
+    const isKept = hot?.concerns(req) ?? false;
+    const nowMs = performance.now();
+    // What many ask for is made even when the loop is late: that is what lets the many be answered.
+    admitted = guard.admit(req, res, nowMs, { evenWhenLate: isKept && hot?.isWanted(req) });
+    if (!admitted) return;
+    if (plane && isDeliveryPath(req.url ?? '')) {
+      plane(req, res);
+      return;
+    }
+    res.setHeader(REQUEST_ID_HEADER, requestId);
+    if (isKept) hot?.keep(req, res, nowMs);
+    app(req, res);
+  };
+
+  const answerFromKept = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
+    const figures = hot?.answer(req, res, passage.requestId, passage.began) ?? null;
+    if (figures) answered(req, res, passage, figures);
+    else goTheLongWay(req, res, passage);
+  };
+
+  return (req, res) => {
+    const passage = { began: performance.now(), requestId: makeRequestId(req) };
+    guard.arrived(passage.began);
+    if (delivery && isDeliveryPath(req.url ?? '')) {
+      also[1] = passage.requestId;
+      if ((req.method === 'GET' || req.method === 'HEAD') && delivery.answerHot(req, res, also)) {
+        answered(req, res, passage, deliveries[req.method]);
+      } else goTheLongWay(req, res, passage);
+      return;
+    }
+    if (!hot?.concerns(req)) {
+      goTheLongWay(req, res, passage);
+      return;
+    }
+    const refreshing = hot.refresh(passage.began);
+    if (refreshing === false) answerFromKept(req, res, passage);
+    else {
+      refreshing.then(
+        () => answerFromKept(req, res, passage),
+        // Whether a kept answer still holds is not known; the long way says what is the matter.
+        () => goTheLongWay(req, res, passage),
+      );
+    }
+  };
+}
+
+const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** A label is only ever one of ours, or callers could make as many as they like. */
+function methodLabel({ method = '' }: IncomingMessage): string {
+  return KNOWN_METHODS.has(method) ? method : 'other';
+}
+
+function routeLabel(req: IncomingMessage & { route?: { path?: unknown } }): string {
+  const path = req.route?.path;
+  if (typeof path === 'string') return path;
+  return isDeliveryPath(req.url ?? '') ? DELIVERY_ROUTE : 'other';
+}

@@ -1,0 +1,191 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { READ_API_PREFIX } from '@mds/contract';
+import { LRUCache } from 'lru-cache';
+import type { Versions } from '../db/repositories.ts';
+import { matchesEtag, onAnswer } from './answer.ts';
+import type { RouteFigures } from './request-figures.ts';
+import { REQUEST_ID_HEADER } from './request-id.ts';
+
+/** What is kept at most. Whoever asks for ever new pages pushes out pages that were asked for once: those asked for often stay. */
+const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_ENTRIES = 2_000;
+/** An answer is never older than this: it tells of more than the database (states that are measured, formats). */
+const MAX_AGE_MS = 1_000;
+/**
+ * How long the database's version may be relied on after it was read. Writes of other processes have to show within a second; this
+ * is far less, and yet a busy server asks its database 200 times a second instead of 30,000 times.
+ */
+const VERSION_AGE_MS = 5;
+/** Estimate of what an entry takes beside its body: key, headers, record. */
+const ENTRY_BYTES = 2 * 1024;
+
+/** What an answer was made of: it stands while nothing was written since. */
+interface Basis {
+  stamp: number;
+  version: number;
+  /** Of the monotonic clock, when the making began. */
+  atMs: number;
+}
+
+interface HotAnswer {
+  basis: Basis;
+  etag: string;
+  body: Buffer;
+  /** It was sent from here. */
+  wanted: boolean;
+  /** Flat lists of names and values as `writeHead` takes them; the last value is the request id, written anew each time. */
+  full: string[];
+  notModified: string[];
+  figures: Record<'GET' | 'HEAD', RouteFigures>;
+}
+
+/** Read-API answers that are still valid, sent without making them again. No endpoint knows of it. */
+export interface HotAnswers {
+  /** Whether a request could have a kept answer at all; everything else takes the long way, and nothing of it is kept. */
+  concerns(req: IncomingMessage): boolean;
+  /**
+   * Makes sure that it is known whether anything was written since. False: it is; else resolves when it is, and rejects where the
+   * database does not answer.
+   * @param nowMs of the monotonic clock
+   */
+  refresh(nowMs: number): Promise<void> | false;
+  /** Answers at once from what is kept, 304 and HEAD included; null with nothing sent where there is nothing valid. */
+  answer(req: IncomingMessage, res: ServerResponse, requestId: string, nowMs: number): RouteFigures | null;
+  /** Whether an answer that was kept was sent again before it became invalid: made anew, it will serve more than one. */
+  isWanted(req: IncomingMessage): boolean;
+  /** Has the answer that is made now kept, if it turns out to be one to keep. */
+  keep(req: IncomingMessage, res: ServerResponse, nowMs: number): void;
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+/**
+ * {@link HotAnswers}. The rule, for all of them: an answer is valid while this process's stamp and the database's version are what
+ * they were before it was made, and it is at most a second old. So a write shows in the next answer of this process, and within a
+ * second in every other.
+ *
+ * Requests that miss at the same time each make their answer: over the embedded database that takes no turn of the event loop, so
+ * that the second one finds what the first one made.
+ */
+export function createHotAnswers(parts: {
+  versions: Versions;
+  figuresOf: (method: string, route: string) => RouteFigures;
+  maxBytes?: number;
+  maxEntries?: number;
+}): HotAnswers {
+  const { versions, figuresOf } = parts;
+  const kept = new LRUCache<string, HotAnswer>({
+    max: parts.maxEntries ?? MAX_ENTRIES,
+    maxSize: parts.maxBytes ?? MAX_BYTES,
+    sizeCalculation: ({ body }, key) => body.length + 2 * key.length + ENTRY_BYTES,
+  });
+  let known: Basis | null = null;
+  let reading: Promise<void> | null = null;
+
+  const isFresh = (nowMs: number) =>
+    known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known.stamp === versions.stamp();
+
+  const read = async () => {
+    const stamp = versions.stamp();
+    const atMs = performance.now();
+    try {
+      known = { stamp, version: await versions.read(), atMs };
+    } finally {
+      reading = null;
+    }
+  };
+
+  const stands = (basis: Basis, nowMs: number) =>
+    basis.stamp === known?.stamp && basis.version === known.version && nowMs - basis.atMs <= MAX_AGE_MS;
+
+  return {
+    concerns(req) {
+      const { method, url = '', headers } = req;
+      if (method !== 'GET' && method !== 'HEAD') return false;
+      if (!url.startsWith(READ_API_PREFIX)) return false;
+      // RFC 9112, 3.2: without Host, HTTP/1.1 is refused.
+      if (headers.host === undefined && req.httpVersion === '1.1') return false;
+      return (
+        headers.authorization === undefined &&
+        headers.range === undefined &&
+        headers.expect === undefined &&
+        headers['transfer-encoding'] === undefined &&
+        (headers['content-length'] === undefined || headers['content-length'] === '0')
+      );
+    },
+
+    refresh(nowMs) {
+      if (isFresh(nowMs)) return false;
+      reading ??= read();
+      return reading;
+    },
+
+    answer(req, res, requestId, nowMs) {
+      if (!isFresh(nowMs)) return null;
+      const key = keyOf(req);
+      const answer = kept.get(key);
+      if (answer === undefined) return null;
+      if (!stands(answer.basis, nowMs)) return null;
+      answer.wanted = true;
+      const headers = matchesEtag(req.headers['if-none-match'], answer.etag) ? answer.notModified : answer.full;
+      headers[headers.length - 1] = requestId;
+      if (headers === answer.notModified) res.writeHead(304, headers).end();
+      else res.writeHead(200, headers).end(answer.body);
+      return answer.figures[req.method === 'HEAD' ? 'HEAD' : 'GET'];
+    },
+
+    isWanted(req) {
+      return kept.peek(keyOf(req))?.wanted ?? false;
+    },
+
+    keep(req, res, nowMs) {
+      // A version that was read a while ago will do: at worst the answer counts as older than it is.
+      if (known === null || known.stamp !== versions.stamp()) return;
+      const basis = { stamp: known.stamp, version: known.version, atMs: nowMs };
+      const key = keyOf(req);
+      onAnswer(res, (answer) => {
+        if (answer.status !== 200 || answer.etag === null || !answer.cacheControl.startsWith('public')) return;
+        const route = routeOf(req);
+        if (route === null) return;
+        const always = [...headersOf(res), 'Cache-Control', answer.cacheControl, 'ETag', answer.etag];
+        const length = String(answer.body.length);
+        const id = [REQUEST_ID_HEADER, ''];
+        kept.set(key, {
+          ...{ basis, etag: answer.etag, body: answer.body, wanted: false },
+          full: [...always, 'Content-Type', answer.contentType, 'Content-Length', length, ...id],
+          notModified: [...always, ...id],
+          figures: { GET: figuresOf('GET', route), HEAD: figuresOf('HEAD', route) },
+        });
+      });
+    },
+
+    get entries() {
+      return kept.size;
+    },
+
+    get bytes() {
+      return kept.calculatedSize;
+    },
+  };
+}
+
+/** What decides an answer: the target as it came, and Host, by which the project is found. A blank is in neither. */
+function keyOf({ url = '', headers }: IncomingMessage): string {
+  return `${headers.host ?? ''} ${url}`;
+}
+
+/** The route that Express found. */
+function routeOf(req: IncomingMessage & { route?: { path?: unknown } }): string | null {
+  return typeof req.route?.path === 'string' ? req.route.path : null;
+}
+
+/** Headers that were set, as a flat list, without the id of the request that they were set for. */
+function headersOf(res: ServerResponse): string[] {
+  // Every OutgoingMessage has it (Node 15.4); the types give it to requests alone.
+  const { getRawHeaderNames } = res as unknown as { getRawHeaderNames(): string[] };
+  return getRawHeaderNames.call(res).flatMap((name) => {
+    const value = res.getHeader(name);
+    if (name === REQUEST_ID_HEADER || value === undefined) return [];
+    return (Array.isArray(value) ? value : [value]).flatMap((each) => [name, String(each)]);
+  });
+}

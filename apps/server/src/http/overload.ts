@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from '../logger.ts';
+import { type Admission, createAdmission, kindOfWork, RETRY_AFTER_S, type TakeOptions } from './admission.ts';
+import { AppError } from './app-error.ts';
+import { openToAll } from './cors.ts';
+import { sendProblem } from './problem.ts';
+
+/** Between two lines of the log about requests that were refused: thousands may be, each second. */
+const TELL_EVERY_MS = 1_000;
+
+/** Lets work in as far as there is room for it. */
+export interface OverloadGuard {
+  /** Tells that a request has come. @param nowMs of the monotonic clock */
+  arrived(nowMs: number): void;
+  /** True: go on; the slot is given back when the answer's head goes out. False: the request was answered with 503. */
+  admit(req: IncomingMessage, res: ServerResponse, nowMs: number, options?: TakeOptions): boolean;
+}
+
+/** {@link OverloadGuard}: the excess gets `overloaded` and when to come back, at once. */
+export function createOverloadGuard(logger: Logger, admission: Admission = createAdmission()): OverloadGuard {
+  let refused = 0;
+  let telling = false;
+
+  const tell = () => {
+    telling = refused > 0;
+    if (!telling) return;
+    logger.warn({ refused, unanswered: { ...admission.unanswered } }, 'overloaded: requests were refused');
+    refused = 0;
+    setTimeout(tell, TELL_EVERY_MS).unref();
+  };
+
+  return {
+    arrived: admission.arrived,
+
+    admit(req, res, nowMs, options) {
+      const kind = kindOfWork(req);
+      if (kind === null) return true;
+      const slot = admission.take(kind, nowMs, options);
+      if (slot !== null) {
+        whenAnswered(res, slot.done);
+        return true;
+      }
+      refused += 1;
+      if (!telling) setTimeout(tell, 0).unref();
+      telling = true;
+      if (kind === 'read' || kind === 'delivery') openToAll(res);
+      sendProblem(req, res, OVERLOADED, logger);
+      return false;
+    },
+  };
+}
+
+/** Made once: it says the same to everybody, and there may be thousands of them each second. */
+const OVERLOADED = new AppError(
+  'overloaded',
+  'The service has more to do than it can. Ask again in a second; do not ask faster.',
+  { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
+);
+
+/** Calls `then` when the head of the answer goes out, or when there will be none. Every head goes through `writeHead`. */
+function whenAnswered(res: ServerResponse, then: () => void): void {
+  const writeHead = res.writeHead;
+  res.writeHead = ((...args: Parameters<typeof writeHead>) => {
+    then();
+    return writeHead.apply(res, args);
+  }) as typeof writeHead;
+  res.once('close', then);
+}

@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** An nginx of this process, on a free port of the loopback. */
+export interface Nginx {
+  port: number;
+  url: string;
+  stop(): Promise<void>;
+}
+
+const START_MS = 5_000;
+const TRIES = 3;
+
+/**
+ * Starts an nginx with one worker that serves the files below `root` and nothing else of this machine.
+ * @param types extension to Content-Type
+ * @throws with what nginx said where it does not come up
+ */
+export async function startNginx(
+  program: string,
+  options: { root: string; types: Readonly<Record<string, string>> },
+): Promise<Nginx> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await startOnce(program, options);
+    } catch (error) {
+      // Another program may take the port between being found free and being listened on.
+      if (tries === TRIES) throw error;
+    }
+  }
+}
+
+async function startOnce(program: string, options: Parameters<typeof startNginx>[1]): Promise<Nginx> {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-nginx-'));
+  const port = await freePort();
+  await mkdir(join(folder, 'temp'));
+  await writeFile(join(folder, 'nginx.conf'), configuration({ ...options, folder, port }));
+  const child = spawn(program, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-4_000);
+  });
+  let gone = false;
+  const exited = once(child, 'exit').then(() => {
+    gone = true;
+  });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await exited;
+    await rm(folder, { recursive: true, force: true });
+  };
+  const deadline = performance.now() + START_MS;
+  while (!(await answers(port))) {
+    if (gone || performance.now() > deadline) {
+      await stop();
+      throw new Error(`nginx does not listen: ${said}`);
+    }
+    await sleep(20);
+  }
+  return { port, url: `http://127.0.0.1:${port}`, stop };
+}
+
+function configuration({
+  root,
+  types,
+  folder,
+  port,
+}: {
+  root: string;
+  types: Readonly<Record<string, string>>;
+  folder: string;
+  port: number;
+}): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  // As root it would give its workers to another user, who may not read a temporary folder.
+  return `${process.getuid?.() === 0 ? 'user root;' : ''}
+daemon off;
+pid ${join(folder, 'nginx.pid')};
+error_log stderr error;
+worker_processes 1;
+events { worker_connections 1024; }
+http {
+  ${temporary.map((name) => `${name}_temp_path ${join(folder, 'temp', name)};`).join('\n  ')}
+  types { ${Object.entries(types)
+    .map(([extension, type]) => `${type} ${extension};`)
+    .join(' ')} }
+  default_type application/octet-stream;
+  access_log off;
+  sendfile on;
+  # By default nginx wants the very date that it gave; RFC 9110, 13.1.3 says "earlier or equal".
+  if_modified_since before;
+  keepalive_requests 1000000;
+  server { listen 127.0.0.1:${port}; root ${root}; }
+}
+`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}

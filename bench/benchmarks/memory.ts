@@ -1,0 +1,104 @@
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defineBenchmark } from '../benchmark.ts';
+import { alternate } from '../rounds.ts';
+import { peakBytes, processFiles } from '../service/process-memory.ts';
+import { openSlowReader } from '../service/slow-readers.ts';
+import { builtService, type RunningService, startService } from '../service/start-service.ts';
+import {
+  dataDirFiller,
+  dataDirWithObjects,
+  type StoredObjects,
+  type StoredRendition,
+} from '../service/stored-objects.ts';
+import { summarize } from '../statistics.ts';
+import { rateTable } from './rate-table.ts';
+
+const MB = 1_000_000;
+const READERS = 200;
+const TAKE_BYTES = 64 * 1024;
+const film = { name: 'long', extension: 'mp4', contentType: 'video/mp4', bytes: 1_000 * MB, seed: '1 GB' };
+
+export default defineBenchmark({
+  name: 'memory',
+  what: `${READERS} slow readers of an object of 1 GB, each somewhere else in it`,
+  against: 'the same service, idle',
+  goals: { readers: { says: 'MB more than idle', atMost: 150 } },
+  needs: [builtService, dataDirFiller, processFiles],
+  async run({ rounds, quick, progress }) {
+    const stored = await dataDirWithObjects('film', [{ renditions: [film] }], progress);
+    const problems: string[] = [];
+    /** Fresh for every turn: what one left behind in the heap would be the next one's. */
+    const turn = async (work: (service: RunningService) => Promise<void>) => {
+      const service = await startService(stored.dataDir);
+      try {
+        // What the first answers take (compiled code, pages of the database) is not what is measured.
+        for (let i = 0; i < 50; i++) await (await fetch(`${service.url}/api/v1/media`)).arrayBuffer();
+        return (await peakBytes(service.pid, () => work(service))) / MB;
+      } finally {
+        await service.stop();
+      }
+    };
+    const seconds = quick ? 4 : 12;
+    const peaks = await alternate(
+      {
+        idle: () => turn(async () => sleep(seconds * 1000, undefined)),
+        [`${READERS} readers`]: () =>
+          turn(async (service) => {
+            problems.push(...(await readSlowly(service, stored, seconds)));
+          }),
+      },
+      rounds,
+      progress,
+    );
+    const [idle = [], reading = []] = Object.values(peaks);
+    const more = summarize(reading.map((peak, round) => peak - (idle[round] ?? Number.NaN)));
+    return {
+      ratios: { readers: { value: more.median, low: more.low, high: more.high } },
+      tables: [rateTable('resident memory at its peak, MB', peaks)],
+      problems,
+      notes: [
+        'Resident memory of the service, its worker and its engine children together, looked at every 100 ms; a fresh service for each turn.',
+        `Each reader takes ${TAKE_BYTES / 1024} KiB a second and leaves the rest to the sender. What the system keeps for connections and files is not in it, on either side.`,
+      ],
+    };
+  },
+});
+
+/** @returns what was not as it must be */
+async function readSlowly(
+  { url }: RunningService,
+  { dataDir, renditions }: StoredObjects,
+  seconds: number,
+): Promise<string[]> {
+  const { path, file, bytes } = renditions[0] as StoredRendition;
+  const starts = Array.from({ length: READERS }, (_, index) => Math.floor((index * bytes) / READERS));
+  const readers = await Promise.all(starts.map((start) => openSlowReader(url, path, start)));
+  const taken: Buffer[][] = readers.map(() => []);
+  try {
+    for (let second = 0; second < seconds; second++) {
+      const pause = sleep(1_000);
+      await Promise.all(readers.map(async (reader, index) => taken[index]?.push(await reader.take(TAKE_BYTES))));
+      await pause;
+    }
+  } finally {
+    for (const reader of readers) reader.leave();
+  }
+  const handle = await open(join(dataDir, file));
+  try {
+    const wrong: string[] = [];
+    for (const [index, start] of starts.entries()) {
+      const answer = Buffer.concat(taken[index] ?? []);
+      const bodyAt = answer.indexOf('\r\n\r\n') + 4;
+      const body = answer.subarray(bodyAt);
+      const { buffer } = await handle.read(Buffer.alloc(body.length), 0, body.length, start);
+      if (!answer.toString('latin1', 0, bodyAt).startsWith('HTTP/1.1 206 '))
+        wrong.push(`reader ${index} was not answered 206`);
+      else if (!body.equals(buffer)) wrong.push(`reader ${index} got other bytes than those from ${start} on`);
+    }
+    return wrong;
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,109 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { programOnPath } from '@mds/transcode';
+import type { Need } from '../benchmark.ts';
+
+const run = promisify(execFile);
+const script = (name: string) => fileURLToPath(new URL(`wrk/${name}.lua`, import.meta.url));
+const autocannon = createRequire(import.meta.url).resolve('autocannon');
+
+/** Kept connections of every load. */
+export const connections = 16;
+
+export const wrk: Need = { program: 'wrk', hint: 'install it (`apt-get install wrk`).' };
+
+/** What puts the load on: wrk costs the machine least, autocannon comes with npm. */
+export function loadProgram(): 'wrk' | 'autocannon' {
+  return programOnPath('wrk') === null ? 'autocannon' : 'wrk';
+}
+
+/** Asks for `url` over kept connections for so many seconds; `ranges` in turn where there are some. */
+export async function loadDelivery(options: {
+  url: string;
+  ranges?: readonly string[];
+  seconds: number;
+}): Promise<{ requestsPerSecond: number; failures: number }> {
+  const { url, ranges = [], seconds } = options;
+  const program = programOnPath('wrk');
+  return program === null ? byAutocannon(url, ranges, seconds) : byWrk(program, url, ranges, seconds);
+}
+
+async function byWrk(program: string, url: string, ranges: readonly string[], seconds: number) {
+  const args = [
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}s`,
+    '--timeout',
+    '10s',
+    '-s',
+    script('load'),
+    url,
+    '--',
+    ...ranges,
+  ];
+  const said = lastLine<{ requests: number; seconds: number; failures: number }>((await run(program, args)).stdout);
+  return { requestsPerSecond: said.requests / said.seconds, failures: said.failures };
+}
+
+/** autocannon's command line takes one header for all requests: of several ranges the first is asked for. */
+async function byAutocannon(url: string, [range]: readonly string[], seconds: number) {
+  const header = range === undefined ? [] : ['-H', `Range=${range}`];
+  const args = [
+    autocannon,
+    '--json',
+    '--no-progress',
+    '-c',
+    String(connections),
+    '-d',
+    String(seconds),
+    ...header,
+    url,
+  ];
+  const { stdout } = await run(process.execPath, args, { maxBuffer: 16 * 2 ** 20 });
+  const { requests, non2xx, errors, timeouts } = JSON.parse(stdout) as {
+    requests: { average: number };
+    non2xx: number;
+    errors: number;
+    timeouts: number;
+  };
+  return { requestsPerSecond: requests.average, failures: non2xx + errors + timeouts };
+}
+
+/** Far more than any machine needs. */
+const ONCE_SECONDS = 60;
+
+/** Asks for each path once, over kept connections, by wrk. @returns seconds until the last was asked for */
+export async function loadOnce(url: string, paths: readonly string[]): Promise<{ seconds: number; failures: number }> {
+  const program = programOnPath('wrk');
+  if (program === null) throw new Error('wrk is not on PATH.');
+  const folder = await mkdtemp(join(tmpdir(), 'mds-bench-wrk-'));
+  try {
+    const list = join(folder, 'paths');
+    await writeFile(list, paths.join('\n'));
+    const args = ['-t1', `-c${connections}`, `-d${ONCE_SECONDS}s`, '-s', script('once'), url, '--', list];
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said: { seconds?: number; failures?: number } = {};
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (!line.startsWith('{')) continue;
+      said = { ...said, ...(JSON.parse(line) as typeof said) };
+      if (said.failures === undefined) child.kill('SIGINT');
+    }
+    const { seconds, failures } = said;
+    if (seconds === undefined || failures === undefined) {
+      throw new Error(`${paths.length} requests were not answered within ${ONCE_SECONDS} s.`);
+    }
+    return { seconds, failures };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function lastLine<T>(output: string): T {
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '') as T;
+}

@@ -1,0 +1,57 @@
+import type { RegionChange, RegionDetail, RegionDetailList } from '@mds/contract';
+import { isNotFoundError } from './error-guards.ts';
+import { controlRegionsRoutes } from './routes.ts';
+import type { RequestOptions, Transport } from './transport.ts';
+
+/** What became of writing a region. */
+export interface WrittenRegion {
+  region: RegionDetail;
+  /** False where the region was known already, and has been changed. */
+  created: boolean;
+}
+
+/** The operator's part of the regions. `regions.list` of the client itself is the public list. */
+export interface ControlRegions {
+  /** Every region that is known, served or not, each with the nodes that serve it. */
+  list(options?: RequestOptions): Promise<RegionDetailList>;
+  /**
+   * A region in detail.
+   * @throws NotFoundError where it is not known
+   */
+  get(code: string, options?: RequestOptions): Promise<RegionDetail>;
+  /**
+   * Adds a region, or changes what is known of it; what is left out stays as it is. A city of the built-in catalogue needs
+   * its code alone, any other its name, zone and country. `maintenance` shows in the public list at once, whatever is measured.
+   * @throws InvalidRequestError where the code is of no city of the catalogue and something of it is missing
+   */
+  put(code: string, change?: RegionChange, options?: RequestOptions): Promise<WrittenRegion>;
+  /**
+   * Forgets a region, its silent nodes and its asset records.
+   * @throws ConflictError while a node serves it; NotFoundError where it is not known
+   */
+  delete(code: string, options?: RequestOptions): Promise<void>;
+}
+
+/** Makes {@link ControlRegions} over a transport. */
+export function createControlRegions(transport: Transport): ControlRegions {
+  return {
+    list: async ({ signal } = {}) =>
+      (await transport.call(controlRegionsRoutes.list, {}, { signal, authorize: true })).body,
+    get: async (code, { signal } = {}) =>
+      (await transport.call(controlRegionsRoutes.get, { params: { code } }, { signal, authorize: true })).body,
+    put: async (code, change = {}, { signal } = {}) => {
+      const request = { params: { code }, body: change };
+      const answer = await transport.call(controlRegionsRoutes.put, request, { signal, authorize: true });
+      return { region: answer.body, created: answer.status === 201 };
+    },
+    async delete(code, { signal } = {}) {
+      try {
+        await transport.call(controlRegionsRoutes.delete, { params: { code } }, { signal, authorize: true });
+      } catch (error) {
+        // The attempt before this one went through, and only its answer was lost.
+        if (isNotFoundError(error) && error.code === 'region_not_found' && error.attempts > 1) return;
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { initContract } from '@ts-rest/core';
+import { z } from 'zod';
+import { CONTROL_API_PREFIX } from './control-prefix.ts';
+import { controlProblems } from './problem.ts';
+import { MediaId, RegionCode } from './scalars.ts';
+
+const c = initContract();
+
+/**
+ * What to drop from every cache: all of a medium, what is at one delivery path, or everything. Nothing is lost by it: what is asked
+ * for again is fetched again.
+ */
+export const Purge = z
+  .union([
+    z.strictObject({ media_id: MediaId }),
+    z.strictObject({ path: z.string().regex(/^\/media\//, 'must be a delivery path, beginning with /media/') }),
+    z.strictObject({ everything: z.literal(true) }),
+  ])
+  .meta({ id: 'Purge' });
+export type Purge = z.infer<typeof Purge>;
+
+/** What one node of a region made of a purge. */
+export const PurgeReceipt = z
+  .strictObject({
+    region: RegionCode,
+    node: z.string(),
+    state: z.enum(['purged', 'pending', 'silent']).meta({
+      description:
+        '`purged`: the node has dropped it. `pending`: it lives, but has not said so in time. `silent`: its heartbeats stay away; it drops it as soon as it hears from its origin again',
+    }),
+  })
+  .meta({ id: 'PurgeReceipt' });
+export type PurgeReceipt = z.infer<typeof PurgeReceipt>;
+
+/** The receipt of a purge: one entry for each node that is known. */
+export const PurgeResult = z
+  .strictObject({
+    object: z.literal('purge'),
+    id: z.string().meta({ description: 'The event that told the nodes' }),
+    complete: z.boolean().meta({ description: 'Whether every node has dropped it' }),
+    receipts: z.array(PurgeReceipt),
+  })
+  .meta({ id: 'PurgeResult' });
+export type PurgeResult = z.infer<typeof PurgeResult>;
+
+/** The operator's route for caches. */
+export const controlCacheApi = c.router(
+  {
+    purge: {
+      method: 'POST',
+      path: '/cache/purge',
+      summary: 'Drop something from every cache',
+      description:
+        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat.',
+      query: z.object({
+        wait: z
+          .union([z.number(), z.string().regex(/^\d{1,2}$/, 'must be a whole number of seconds')])
+          .transform(Number)
+          .pipe(z.int().min(0).max(30))
+          .default(5)
+          .meta({
+            openapi: { type: 'integer', minimum: 0, maximum: 30, default: 5 },
+            description: 'Seconds to wait for the nodes',
+          }),
+      }),
+      body: Purge,
+      responses: { ...controlProblems, 200: PurgeResult },
+      metadata: { scope: 'operate' },
+    },
+  },
+  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
+);
