@@ -7,7 +7,14 @@ import { ProgramError, type RunLimits, type RunOptions, runProgram } from '../..
 import type { IdentifiedFile, Tracks } from '../../identified.ts';
 import type { EngineLimits } from '../../limits.ts';
 import type { PlannedRendition } from '../../plan.ts';
-import type { FailedRendition, ProgramRun, ReadyRendition, RenderProgress, RenderResult } from '../result.ts';
+import type {
+  FailedRendition,
+  ProgramRun,
+  ProgramRunUpdate,
+  ReadyRendition,
+  RenderProgress,
+  RenderResult,
+} from '../result.ts';
 import { failedRendition } from './failure.ts';
 import type { Step, StepContext } from './step.ts';
 
@@ -15,6 +22,7 @@ export interface AvRenderOptions {
   limits: EngineLimits;
   programs: Programs;
   onProgress?: (progress: RenderProgress) => void;
+  onRun?: (update: ProgramRunUpdate) => void;
   signal?: AbortSignal;
 }
 
@@ -42,6 +50,7 @@ export async function runSteps(
   const began = performance.now();
   const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
   const runs: ProgramRun[] = [];
+  let begun = 0;
   const warnings = new Set<string>();
   const timings: Record<string, number> = {};
   let thumbhash: string | null = null;
@@ -60,6 +69,12 @@ export async function runSteps(
     let within = 0;
     const run = async (program: Program, argv: readonly string[], runOptions: Partial<RunOptions>): Promise<Buffer> => {
       const cwd = await mkdtemp(join(scratch, '.cwd-'));
+      const number = begun++;
+      const tell = (standing: ProgramRun) => options.onRun?.({ number, run: standing });
+      const keep = (ended: ProgramRun) => {
+        runs.push(ended);
+        tell(ended);
+      };
       try {
         const outcome = await runProgram(program, argv, {
           step: step.name,
@@ -67,12 +82,13 @@ export async function runSteps(
           limits: runLimits(source, limits),
           hide: { [path]: 'SOURCE', [scratch]: 'SCRATCH', [outDir]: 'OUT' },
           signal,
+          onStanding: tell,
           ...runOptions,
         });
-        runs.push(outcome.run);
+        keep(outcome.run);
         return outcome.stdout;
       } catch (error) {
-        if (error instanceof ProgramError) runs.push(error.run);
+        if (error instanceof ProgramError) keep(error.run);
         throw error;
       }
     };
@@ -103,7 +119,7 @@ export async function runSteps(
           context.finish(planned, failedRendition(planned, new Error('its step left it out.')));
       }
     } catch (error) {
-      if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { cause: error });
+      if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { cause: error, runs });
       for (const planned of step.renditions) {
         if (!results.has(planned)) context.finish(planned, failedRendition(planned, error));
       }
@@ -117,7 +133,7 @@ export async function runSteps(
 
   await mkdir(outDir, { recursive: true });
   for (const step of steps) {
-    if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.');
+    if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { runs });
     await perform(step);
   }
 
