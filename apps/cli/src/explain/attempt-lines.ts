@@ -81,7 +81,7 @@ function runLines(run: ProgramRun, words: number, colours: Colours): string[] {
   const facts = [
     humanTiming(run.ms),
     run.cpu_ms === null ? null : `${humanTiming(run.cpu_ms)} CPU`,
-    !run.max_memory_bytes ? null : `${humanBytes(run.max_memory_bytes)} memory`,
+    run.max_memory_bytes === null ? null : `${humanBytes(run.max_memory_bytes)} memory`,
   ].filter((fact) => fact !== null);
   const outcome = printable(run.outcome);
   const program = printable(run.argv[0] ?? '');
