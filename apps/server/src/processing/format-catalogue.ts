@@ -40,6 +40,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   let stopped = false;
   let saving: Promise<void> | null = null;
   let retry: NodeJS.Timeout | undefined;
+  const told = new Set<string>();
   let announce: () => void = () => undefined;
   const firstProof = new Promise<void>((resolve) => {
     announce = resolve;
@@ -47,8 +48,11 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
 
   const take = (list: Proof[]) => {
     known = new Map(list.map((proof) => [proof.formatId, proof]));
-    for (const { formatId, ok, reason } of list) {
-      if (!ok) logger.warn({ format: formatId, reason }, 'a format is not accepted: its sample does not decode');
+    for (const [reason, failing] of byReason(formats, known)) {
+      // What was kept from the last start is looked at again at once, and then nothing new where nothing was mended.
+      if (told.has(`${failing} ${reason}`)) continue;
+      told.add(`${failing} ${reason}`);
+      logger.warn({ formats: failing, reason }, 'formats are not accepted: their samples cannot be decoded');
     }
     announce();
   };
@@ -108,6 +112,18 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
       return formats.every(({ id }) => proven.get(id)?.ok) ? 'operational' : 'degraded_performance';
     },
   };
+}
+
+/** The formats that are not proven, by what is in their way: without ffmpeg it is the same for all of video and audio. */
+function byReason(formats: readonly EngineFormat[], proofs: ReadonlyMap<string, Proof>): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { id } of formats) {
+    const proof = proofs.get(id);
+    if (proof === undefined || proof.ok) continue;
+    const why = proof.reason ?? 'nobody said why';
+    found.set(why, [...(found.get(why) ?? []), id]);
+  }
+  return found;
 }
 
 /** One text for one set of versions, whatever their order. */
