@@ -34,6 +34,9 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
       'mkv',
     ],
     ['mpegts', 'video/mp2t', 'mpeg2video', 'ac3', ['-c:v', 'mpeg2video', '-c:a', 'ac3'], 'ts'],
+    ['mpegts', 'video/mp2t', 'mpeg2video', 'mp2', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], 'mp2.ts'],
+    ['mov', 'video/quicktime', 'h264', 'alac', [...h264, '-c:a', 'alac'], 'alac.mov'],
+    ['avi', 'video/x-msvideo', 'mpeg4', 'mp2', ['-c:v', 'mpeg4', '-c:a', 'mp2'], 'mp2.avi'],
     ['avi', 'video/x-msvideo', 'mpeg4', 'mp3', ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'], 'avi'],
     ['mp4', 'video/mp4', 'av1', 'eac3', ['-c:v', 'libsvtav1', '-preset', '12', '-c:a', 'eac3'], 'av1.mp4'],
     [
@@ -57,6 +60,8 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
 
   test.each([
     ['m4a', 'audio/mp4', 'aac', aac, 'm4a'],
+    ['m4a', 'audio/mp4', 'alac', ['-c:a', 'alac'], 'alac.m4a'],
+    ['mka', 'audio/x-matroska', 'mp2', ['-c:a', 'mp2'], 'mp2.mka'],
     ['weba', 'audio/webm', 'opus', ['-c:a', 'libopus', '-f', 'webm'], 'weba'],
     ['mka', 'audio/x-matroska', 'eac3', ['-c:a', 'eac3'], 'mka'],
     ['ogg', 'audio/ogg', 'vorbis', ['-c:a', 'libvorbis'], 'ogg'],
@@ -177,6 +182,36 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
     const identified = await identify(clip('dts-and-aac.mkv', [...both, ...further]));
     expect(identified.tracks?.audio.map(({ codec }) => codec)).toEqual(['aac']);
     expect(identified.warnings).toEqual([expect.stringMatching(/DTS/)]);
+  });
+
+  test.each([
+    [
+      'wmv2.avi',
+      [...picture(), '-c:v', 'wmv2'],
+      'The AVI has video in Windows Media Video 8 (WMV2), which is not accepted. Accepted in it: MPEG-4 Part 2, H.264, Motion JPEG and MPEG-2. Export it in one of these.',
+    ],
+    [
+      'theora.ogv',
+      [...picture(), '-c:v', 'libtheora'],
+      'The Ogg video has video in Theora, which is not accepted. Accepted in it: VP8. Export it in one of these.',
+    ],
+    [
+      'wma.avi',
+      [...both, '-c:v', 'mpeg4', '-c:a', 'wmav2'],
+      'The AVI has sound in Windows Media Audio 2, which is not accepted. Accepted in it: MP3, MP2, AC-3 (Dolby Digital), AAC and PCM. Export it in one of these.',
+    ],
+    [
+      'dts.mka',
+      [...tone(), '-c:a', 'dca', '-strict', '-2', '-ar', '48000'],
+      'The Matroska sound has its sound in DTS, which is not accepted. Accepted in it: AAC, MP3, MP2, Opus, Vorbis, FLAC, Apple Lossless (ALAC), AC-3 (Dolby Digital), E-AC-3 (Dolby Digital Plus) and PCM. Export it in one of these.',
+    ],
+    [
+      'paint.avi',
+      [...picture(), '-c:v', 'zmbv'],
+      'The AVI has a track in zmbv, which is not accepted. Accepted in it: video in MPEG-4 Part 2, H.264, Motion JPEG and MPEG-2; sound in MP3, MP2, AC-3 (Dolby Digital), AAC and PCM. Export it in one of these.',
+    ],
+  ])('a codec that is not accepted is named, with what is accepted in its place: %s', async (name, argv, message) => {
+    await expect(identify(clip(name, argv))).rejects.toMatchObject({ code: 'unsupported_codec', message });
   });
 
   test('a sound with a cover is a sound, also behind an ID3 tag of more than a megabyte', async () => {

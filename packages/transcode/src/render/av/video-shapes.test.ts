@@ -7,6 +7,8 @@ import {
   colourAt,
   complaints,
   durationsOf,
+  hls,
+  mp4,
   packets,
   programs,
   ready,
@@ -123,6 +125,20 @@ describe('sources of every shape', () => {
     expect(Math.max(red, green, blue) - Math.min(red, green, blue)).toBeLessThan(8);
     expect(Math.abs(red - 0x80)).toBeLessThan(12);
     expect(colourAt(ready(rendered, 'mp4').path, 0, 260, 100)[0]).toBeGreaterThan(200);
+  });
+
+  test.each([
+    ['mp2.ts', 'mpegts', ['-c:a', 'mp2']],
+    ['alac.mov', 'mov', ['-c:a', 'alac']],
+  ])('a recording with such sound as %s is heard', async (name, format, codec) => {
+    const path = clip(name, ...picture('320x180', 2), ...tone(2), ...fastVideo, ...codec);
+    const rendered = await render(path, [hls, mp4], { facts: { ...identifyForTests(path, programs), format } });
+    for (const file of [ready(rendered, 'mp4').path, ready(rendered, 'hls').path]) expect(complaints(file)).toBe('');
+    const { path: made } = ready(rendered, 'mp4');
+    expect(streams(made)[1]).toMatchObject({ codec_name: 'aac', sample_rate: '48000' });
+    // A sine of an eighth of full scale (-21 dB), spread over two channels (-3 dB).
+    const volume = complaints(made, '-v', 'info', '-af', 'volumedetect');
+    expect(Math.abs(Number(/mean_volume: (-[\d.]+) dB/.exec(volume)?.[1]) + 24)).toBeLessThan(1);
   });
 
   test('interlaced video is made progressive', async () => {
