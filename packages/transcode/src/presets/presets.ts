@@ -10,7 +10,7 @@ import { HlsPreset, Mp4Preset, PreviewPreset, StoryboardPreset, StoryboardSprite
  */
 export const recipes = {
   picture: 1,
-  hls: 1,
+  hls: 2,
   mp4: 1,
   preview: 1,
   storyboard: 1,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import {
   complaints,
   durationsOf,
@@ -12,8 +13,10 @@ import {
   programs,
   ready,
   renderedVideos,
+  sum,
 } from '../../../test/rendered-videos.ts';
 import { picture, tone } from '../../../test/video-clips.ts';
+import { parseIdentified } from '../../identified.ts';
 
 const { clip, render } = renderedVideos();
 
@@ -99,6 +102,48 @@ describe('a source that already fits', () => {
     expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because its keyframes/);
     expect(ready(rendered, 'mp4').notes[0]).toMatch(/copied/);
     expect(durationsOf(readFileSync(join(rendered.outDir, 'hls/180p.m3u8'), 'utf8'))).toEqual([2, 2, 2]);
+  });
+
+  test('but whose keyframes become sparse after the first minute is encoded for the ladder', async () => {
+    const dense = Array.from({ length: 33 }, (_, n) => 2 * n).join(',');
+    const path = clip(
+      'sparse-later.mp4',
+      ...picture('64x36', 80, 10),
+      ...fitting,
+      ...['-g', '1000', '-sc_threshold', '0', '-force_key_frames', dense],
+    );
+    const rendered = await render(path, [hls], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes[0]).toMatch(/encoded, though the source fits, because its keyframes/);
+    const durations = durationsOf(readFileSync(join(rendered.outDir, 'hls/90p.m3u8'), 'utf8'));
+    expect(durations).toHaveLength(40);
+    expect(Math.max(...durations)).toBe(2);
+  });
+
+  test('but of which far fewer frames a second are left later is cut to its end all the same', async () => {
+    // 25 frames a second for 30 s, then 5: all at times at which a constant rate has frames, too. The container says 25.
+    const path = clip(
+      'slower-later.mp4',
+      ...picture('64x36', 60, 25),
+      ...['-vf', "select='lt(n,750)+not(mod(n,5))'", '-fps_mode', 'vfr'],
+      ...fitting,
+      ...['-g', '1000', '-sc_threshold', '0', '-force_key_frames', 'expr:gte(t,n_forced*2)'],
+    );
+    const facts = identifyForTests(path, programs);
+    const { video } = facts.tracks ?? {};
+    if (!video) throw new Error('A clip has a video.');
+    const frameRate = { num: 25, den: 1 };
+    const constant = {
+      ...facts,
+      tracks: { ...facts.tracks, video: { ...video, frameRate, variableFrameRate: false } },
+    };
+    const rendered = await render(path, [hls], { mayCopy: true, facts: parseIdentified(constant) });
+    {
+      const text = readFileSync(join(rendered.outDir, 'hls/90p.m3u8'), 'utf8');
+      const durations = durationsOf(text);
+      expect(Math.max(...durations)).toBeLessThanOrEqual(3);
+      expect(Math.abs(sum(durations) - 60)).toBeLessThan(0.3);
+      expect(Math.round(Math.max(...durations))).toBeLessThanOrEqual(Number(/TARGETDURATION:(\d+)/.exec(text)?.[1]));
+    }
   });
 
   test('but has open groups of pictures is not cut where frames would miss what they refer to', async () => {

@@ -108,4 +108,16 @@ describe('timelines', () => {
     expect(complaints(ready(rendered, 'hls').path)).toBe('');
     expect(Math.abs((ready(rendered, 'mp4').durationMs ?? 0) - 5_000)).toBeLessThan(30);
   });
+
+  test('all playlists have one target duration, also where the sound of a moment outlasts the picture (RFC 8216, 6.2.4)', async () => {
+    const path = clip('moment.mp4', ...picture('320x180', 1.2), ...tone(1.9), ...fastVideo, '-c:a', 'aac');
+    const { outDir } = await render(path);
+    const targets = ['180p', '90p', 'audio'].map((name) => {
+      const text = readFileSync(join(outDir, `hls/${name}.m3u8`), 'utf8');
+      const target = Number(/TARGETDURATION:(\d+)/.exec(text)?.[1]);
+      for (const seconds of durationsOf(text)) expect(Math.round(seconds), name).toBeLessThanOrEqual(target);
+      return target;
+    });
+    expect(targets).toEqual([2, 2, 2]);
+  });
 });
