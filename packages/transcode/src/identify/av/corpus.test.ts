@@ -135,6 +135,41 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
     }
   });
 
+  test('a recording that stands still between bursts has the frame rate of its bursts, wherever they are', async () => {
+    const paced = (name: string, frames: string) =>
+      clip(name, [...picture('s=64x36:r=60:d=40'), '-vf', `select='${frames}'`, '-fps_mode', 'vfr', ...h264]);
+    for (const [name, frames, rate] of [
+      ['bursts.mp4', 'between(mod(t,10),0,2)+not(mod(n,60))', 60],
+      ['bursts.mkv', 'between(mod(t,10),0,2)+not(mod(n,60))', 60],
+      ['half-bursts.mp4', 'between(mod(t,10),0,2)*not(mod(n,2))+not(mod(n,60))', 30],
+      // More frames than are looked at in the beginning come before the first burst.
+      ['late-burst.mp4', 'lt(t,20)*not(mod(n,2))+gt(t,38)', 60],
+    ] as const) {
+      expect((await identify(paced(name, frames))).tracks?.video, name).toMatchObject({
+        variableFrameRate: true,
+        frameRate: { num: rate, den: 1 },
+      });
+    }
+  });
+
+  test('a fragmented MP4 has the frame rate of its frames, though its sound is longer than they are', async () => {
+    const fragments = ['-movflags', 'frag_keyframe+empty_moov+default_base_moof'];
+    const path = clip('fragments.mp4', [...picture('s=64x36:r=30:d=4'), ...tone(4), ...h264, ...aac, ...fragments]);
+    expect((await identify(path)).tracks?.video).toMatchObject({
+      variableFrameRate: false,
+      frameRate: { num: 30, den: 1 },
+    });
+  });
+
+  test('a Matroska whose first frame comes late lasts from it to its end; with a sound before it, from that', async () => {
+    const soon = clip('soon.mp4', [...picture('s=64x36:r=25:d=3'), ...h264, '-bf', '0']);
+    const late = ['-itsoffset', '5', '-i', soon, '-c:v', 'copy'];
+    const alone = await identify(clip('late-frames.mkv', late));
+    expect(alone).toMatchObject({ durationMs: 3_000, tracks: { video: { startMs: 5_000, durationMs: 3_000 } } });
+    const withSound = [...tone(8), ...late, '-map', '1:v', '-map', '0:a', '-c:a', 'pcm_s16le'];
+    expect((await identify(clip('late-behind-sound.mkv', withSound))).durationMs).toBe(8_000);
+  });
+
   test('an edit list shortens what is shown', async () => {
     const whole = clip('whole.mp4', [...picture('s=160x90:r=25:d=4'), ...h264, '-g', '100', '-bf', '0']);
     // A copy from the middle of a group of pictures keeps its beginning, and an edit list that hides it.
@@ -237,6 +272,38 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
       expect(identified, ending).toMatchObject({ kind: 'audio', format: ending, width: 0, warnings: [] });
       expect(identified.tracks, ending).toMatchObject({ video: null, coverArt: true });
     }
+  });
+
+  test('an MP3 with megabytes of a program’s private data in its tag is taken', async () => {
+    const owner = Buffer.from('com.example.editor\0', 'latin1');
+    const data = Buffer.alloc(6 * 1024 * 1024, 0xa5);
+    const sevens = (size: number) => Buffer.from([21, 14, 7, 0].map((shift) => (size >> shift) & 0x7f));
+    const body = Buffer.concat([owner, data]);
+    const frame = Buffer.concat([Buffer.from('PRIV'), sevens(body.length), Buffer.alloc(2), body]);
+    const tag = Buffer.concat([Buffer.from('ID3\x04\0\0', 'latin1'), sevens(frame.length), frame]);
+    const bare = bytes('untagged.mp3', [...tone(3), '-c:a', 'libmp3lame', '-id3v2_version', '0']);
+    expect(await identify(file(Buffer.concat([tag, bare]), 'tagged.mp3'))).toMatchObject({
+      format: 'mp3',
+      warnings: [],
+    });
+  });
+
+  test('a whole MP4 with a line of text after it does not end early', async () => {
+    const whole = bytes('plain.mp4', [...both, ...plainMp4]);
+    const path = file(
+      Buffer.concat([whole, Buffer.from('Recorded by a camera that signs its films.\n')]),
+      'signed.mp4',
+    );
+    expect((await identify(path)).warnings).toEqual([]);
+  });
+
+  test('an Ogg that is cut off within its last page is said to end early', async () => {
+    const whole = bytes('tail.ogg', [...tone(3), '-c:a', 'libvorbis']);
+    const page = whole.lastIndexOf('OggS');
+    expect((whole[page + 5] ?? 0) & 4, 'the last page is marked as such').toBe(4);
+    expect((await identify(file(whole.subarray(0, -20), 'tail-cut.ogg'))).warnings).toEqual([
+      expect.stringMatching(/ends early/),
+    ]);
   });
 
   test('FLAC behind an ID3 tag is FLAC', async () => {

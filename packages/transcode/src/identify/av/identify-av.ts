@@ -16,6 +16,8 @@ import {
   codecsOf,
   displayedSize,
   displayMatrix,
+  lengthOf,
+  ratio,
   remainingBitrate,
   type Streams,
   sortStreams,
@@ -45,9 +47,10 @@ export async function identifyAv(
   const whole = checkWholeness(container, bytes);
   const prober = createProber(path, demuxers[container], programs, limits);
   const unread = defaultFormat(container);
-  const probe = await prober.probe().catch((error: unknown) => {
+  const read = await prober.probe().catch((error: unknown) => {
     throw rejectionOf(error, whole.endsEarly ? 'is cut off, and what is left cannot be read' : 'is damaged', unread);
   });
+  const probe = container === 'matroska' || container === 'webm' ? countedFromStart(read) : read;
   const streams = sortStreams(probe.streams);
   const format = formatOf(container, streams);
   const name = avFormats[format].names;
@@ -63,7 +66,7 @@ export async function identifyAv(
   holdAgainstLimits(tracks, limits);
 
   try {
-    const timed = video ? { ...tracks, video: await withTiming(prober, video.track) } : tracks;
+    const timed = video ? { ...tracks, video: await withTiming(prober, video.track, probe) } : tracks;
     await checkDecoding(prober, timed, name, warnings);
     const endsEarly = whole.endsEarly || (await tailIsMissing(prober, container, probe, timed));
     const durationMs = await durationOf(prober, probe, timed, endsEarly);
@@ -282,8 +285,9 @@ function holdDuration(durationMs: number, limits: EngineLimits, name: string): v
   }
 }
 
-async function withTiming(prober: Prober, track: VideoTrack): Promise<VideoTrack> {
-  return { ...track, ...(await frameTiming(prober, track)) };
+async function withTiming(prober: Prober, track: VideoTrack, probe: Probe): Promise<VideoTrack> {
+  const stream = probe.streams.find(({ index }) => index === track.index);
+  return { ...track, ...(await frameTiming(prober, track, ratio(stream?.r_frame_rate))) };
 }
 
 /** One frame of the video and a little of each sound: what does not decode at its beginning is not taken in. */
@@ -330,6 +334,21 @@ async function tailIsMissing(prober: Prober, container: AvContainer, probe: Prob
 
 function isGuessed({ complaints }: Probe): boolean {
   return complaints.some((line) => line.includes('Estimating duration from bitrate'));
+}
+
+/**
+ * Matroska's durations are the times at which something ends; what other containers say, and what is played, begins with the
+ * first frame. Of a track, programs differ in which of the two they write; it lasts no longer than until the file's end.
+ */
+function countedFromStart(probe: Probe): Probe {
+  const end = seconds(probe.format.duration);
+  const start = seconds(probe.format.start_time);
+  if (end === null || start === null || start <= 0 || end <= start) return probe;
+  const streams = probe.streams.map((stream) => {
+    const most = end - (seconds(stream.start_time) ?? start);
+    return (lengthOf(stream) ?? 0) > most ? { ...stream, duration: String(most) } : stream;
+  });
+  return { ...probe, streams, format: { ...probe.format, duration: String(end - start) } };
 }
 
 /** The container's own word, else the longest track's, else the end of the last packet. */
