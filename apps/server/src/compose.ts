@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { createApp } from './app.ts';
@@ -30,6 +31,9 @@ import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createLocalObjectStore } from './storage/local-object-store.ts';
+
+/** How long the start waits until ffmpeg was looked for, which takes a tenth of a second. */
+const PROGRAMS_WAIT_MS = 2_000;
 
 /** Assets kept a region. */
 const KEPT_ASSETS = 10_000;
@@ -219,6 +223,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       ],
     });
 
+    // The first round counts at once, and is to tell of an ffmpeg that is missing; one that hangs must not hold up the start.
+    await Promise.race([formatsKnown, delay(PROGRAMS_WAIT_MS, undefined, { ref: false })]);
     await status.start();
     undo.push(() => status.stop());
 

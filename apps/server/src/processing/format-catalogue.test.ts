@@ -58,6 +58,14 @@ describe('the accepted formats', () => {
     expect(catalogue.state()).toBe('degraded_performance');
   });
 
+  it('lack videos and sounds from the start on where there is no ffmpeg, while the rest is still being proven', async () => {
+    const proveFormats = () => new Promise<ProvenFormat[]>(() => undefined);
+    const lacking = await start({ versions: { sharp: '1', ffmpeg: 'none' }, proveFormats });
+    expect(lacking.state()).toBe('degraded_performance');
+    const having = await start({ versions: { sharp: '1', ffmpeg: '7.0' }, proveFormats });
+    expect(having.state()).toBe('operational');
+  });
+
   it('are waited for rather than guessed while a new engine proves itself, and the start is not held up', async () => {
     let finish: (proofs: ProvenFormat[]) => void = () => undefined;
     const proving = new Promise<ProvenFormat[]>((resolve) => {

@@ -25,7 +25,10 @@ export interface FormatCatalogue {
   stop(): Promise<void>;
   /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` where it takes too long */
   accepted(): Promise<Format[]>;
-  /** `degraded_performance` while a registered format is not proven; a first proof under way counts for nothing yet. */
+  /**
+   * `degraded_performance` while a registered format is not proven. A first proof under way counts for nothing yet, but that there
+   * are no programs for videos and sounds is known before it, once `start` is done.
+   */
   state(): ServiceStatus;
 }
 
@@ -37,6 +40,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   const formats = parts.formats ?? registered;
   let known: Map<string, Proof> | null = null;
   let failed = false;
+  let lacksPrograms = false;
   let stopped = false;
   let saving: Promise<void> | null = null;
   let retry: NodeJS.Timeout | undefined;
@@ -76,7 +80,9 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   };
   return {
     async start() {
-      const engineKey = keyOf(await engine.versions());
+      const versions = await engine.versions();
+      const engineKey = keyOf(versions);
+      lacksPrograms = versions['ffmpeg'] === 'none' && formats.some(({ kind }) => kind !== 'image');
       if (stopped) return;
       const kept = await proofs.load(engineKey);
       const complete = formats.every(({ id }) => kept.some(({ formatId }) => formatId === id));
@@ -108,7 +114,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
     state() {
       if (failed) return 'degraded_performance';
       const proven = known;
-      if (proven === null) return 'operational';
+      if (proven === null) return lacksPrograms ? 'degraded_performance' : 'operational';
       return formats.every(({ id }) => proven.get(id)?.ok) ? 'operational' : 'degraded_performance';
     },
   };
