@@ -124,6 +124,7 @@ export interface Stream {
   r_frame_rate: string;
   channels?: number;
   sample_rate?: string;
+  bit_rate?: string;
   tags?: Record<string, string>;
 }
 

@@ -26,7 +26,9 @@ export function probeOptions(demuxer: string): string[] {
 
 /** {@link inputOptions} for a file that was identified as a video or a sound: for ffmpeg. */
 export function sourceOptions(source: { readonly format: string }): string[] {
-  return inputOptions(demuxerOf(source));
+  // Of FLAC alone: of the frames that its decoder lets pass, the checksum tells which are damaged. Ogg has its own.
+  const checked = source.format === 'flac' ? ['-err_detect:a', 'crccheck'] : [];
+  return [...checked, ...inputOptions(demuxerOf(source))];
 }
 
 /** {@link probeOptions} for a file that was identified as a video or a sound: for ffprobe. */

@@ -37,6 +37,8 @@ export interface RunOptions {
   maxOutputBytes?: number;
   /** Takes standard output as it comes, in place of collecting it. */
   onOutput?: (piece: Buffer) => void;
+  /** Told each line that it writes to standard error, of which the report has the last ones alone. */
+  onComplaint?: ((line: string) => void) | undefined;
   /** Told how the run stands when it begins, and every second of it. */
   onStanding?: ((run: ProgramRun) => void) | undefined;
 }
@@ -88,6 +90,7 @@ export async function runProgram(
   };
   let usage: Usage = { cpuMs: null, memoryBytes: null };
   let stderr = '';
+  let line = '';
   const hidden = hider(options.hide ?? {});
   const describe = (outcome: string): ProgramRun => ({
     step: options.step,
@@ -143,6 +146,9 @@ export async function runProgram(
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-stderrKeptBytes);
+    const lines = (line + text).split('\n');
+    line = lines.pop()?.slice(-stderrKeptBytes) ?? '';
+    for (const whole of lines) options.onComplaint?.(whole);
   });
 
   const ended = await new Promise<{ code: number | null; signalName: NodeJS.Signals | null; startError?: Error }>(
@@ -158,6 +164,7 @@ export async function runProgram(
   clearInterval(standing);
   signal?.removeEventListener('abort', abort);
 
+  if (line !== '') options.onComplaint?.(line);
   const { code, signalName, startError } = ended;
   const failure: RunFailure | null =
     startError !== undefined ? 'start' : (killedFor ?? (signalName !== null ? 'signal' : code === 0 ? null : 'exit'));

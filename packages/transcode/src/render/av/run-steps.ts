@@ -16,6 +16,7 @@ import type {
   RenderResult,
 } from '../result.ts';
 import { failedRendition } from './failure.ts';
+import { damagedSound, soundDamageListener } from './sound-damage.ts';
 import type { Step, StepContext } from './step.ts';
 
 export interface AvRenderOptions {
@@ -32,6 +33,11 @@ const baseWallMs = 5 * 60_000;
 const wallPerSecondOfMedia = 30_000;
 const stallMs = 120_000;
 const cores = 64;
+/**
+ * Each line of what ffmpeg says with its level. However much of a source does not decode, what does is made and the rest is
+ * warned of: by itself ffmpeg would fail where it is two thirds.
+ */
+const always = ['-hide_banner', '-nostdin', '-loglevel', 'level+warning', '-max_error_rate', '1', '-y'];
 
 /**
  * Takes the steps one after another: each is a few runs of ffmpeg, which uses all cores by itself. What fails alone is reported
@@ -70,6 +76,7 @@ export async function runSteps(
     const run = async (program: Program, argv: readonly string[], runOptions: Partial<RunOptions>): Promise<Buffer> => {
       const cwd = await mkdtemp(join(scratch, '.cwd-'));
       const number = begun++;
+      const sound = soundDamageListener();
       const tell = (standing: ProgramRun) => options.onRun?.({ number, run: standing });
       const keep = (ended: ProgramRun) => {
         runs.push(ended);
@@ -83,6 +90,7 @@ export async function runSteps(
           hide: { [path]: 'SOURCE', [scratch]: 'SCRATCH', [outDir]: 'OUT' },
           signal,
           onStanding: tell,
+          onComplaint: argv.includes(path) ? sound.hear : undefined,
           ...runOptions,
         });
         keep(outcome.run);
@@ -90,12 +98,13 @@ export async function runSteps(
       } catch (error) {
         if (error instanceof ProgramError) keep(error.run);
         throw error;
+      } finally {
+        if (sound.damaged) warnings.add(damagedSound);
       }
     };
     const context: StepContext = {
       ...{ path, source, limits, scratch, outDir, signal, programs },
-      ffmpeg: (argv, runOptions = {}) =>
-        run(programs.ffmpeg, ['-hide_banner', '-nostdin', '-loglevel', 'warning', '-y', ...argv], runOptions),
+      ffmpeg: (argv, runOptions = {}) => run(programs.ffmpeg, [...always, ...argv], runOptions),
       ffprobe: (argv, runOptions = {}) =>
         run(programs.ffprobe, ['-hide_banner', '-loglevel', 'error', ...argv], runOptions),
       progress(reached) {

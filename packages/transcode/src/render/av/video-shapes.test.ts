@@ -135,10 +135,14 @@ describe('sources of every shape', () => {
     const rendered = await render(path, [hls, mp4], { facts: { ...identifyForTests(path, programs), format } });
     for (const file of [ready(rendered, 'mp4').path, ready(rendered, 'hls').path]) expect(complaints(file)).toBe('');
     const { path: made } = ready(rendered, 'mp4');
-    expect(streams(made)[1]).toMatchObject({ codec_name: 'aac', sample_rate: '48000' });
-    // A sine of an eighth of full scale (-21 dB), spread over two channels (-3 dB).
+    const shape = { codec_name: 'aac', sample_rate: '48000', channels: 1 };
+    expect(
+      [made, ready(rendered, 'hls').path].map((file) => streams(file).find(({ channels }) => channels)),
+    ).toMatchObject([shape, shape]);
+    expect(Number(streams(made)[1]?.bit_rate), 'half of what two channels get').toBeLessThan(80_000);
+    // A sine of an eighth of full scale (-21 dB) on the one channel that it has.
     const volume = complaints(made, '-v', 'info', '-af', 'volumedetect');
-    expect(Math.abs(Number(/mean_volume: (-[\d.]+) dB/.exec(volume)?.[1]) + 24)).toBeLessThan(1);
+    expect(Math.abs(Number(/mean_volume: (-[\d.]+) dB/.exec(volume)?.[1]) + 21)).toBeLessThan(1);
   });
 
   test('interlaced video is made progressive', async () => {
