@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { createApp } from './app.ts';
@@ -231,6 +231,11 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     await status.start();
     undo.push(() => status.stop());
+    // Looking for ffmpeg takes longer than the start is to take. What came of it shows at once: two rounds that agree.
+    formatsKnown
+      .then(() => status.tick())
+      .then(() => status.tick())
+      .catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
     regionMonitor.onChanged(() => void status.refreshRegions());
 
     const eventStream = createEventStream({ events: repositories.events, jobs, logger });
@@ -326,7 +331,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         announceLeaving(server);
         // Beside the rest: a worker in the middle of a render and a reader of a large file both need all the time that there is.
         const released = supervisor?.stop();
-        await setTimeout(graceMs);
+        await delay(graceMs);
         await Promise.all([released, stopAll()]);
       },
     };

@@ -21,14 +21,19 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+const processing = async () => {
+  const { components } = Status.parse(await (await fetch(`${service.url}/api/v1/status`)).json());
+  return components.find(({ name }) => name === 'Processing')?.status;
+};
+
 describe('without a usable ffmpeg', () => {
+  it('the status says so as soon as it is known, before any sample was decoded', async () => {
+    await expect.poll(processing, { timeout: 2_500, interval: 50 }).toBe('degraded_performance');
+  });
+
   it('the service says so: no format of video or audio, and a degraded component', async () => {
     const { data } = FormatList.parse(await (await fetch(`${service.url}/api/v1/formats`)).json());
     expect(new Set(data.map(({ kind }) => kind))).toEqual(new Set(['image']));
-    const processing = async () => {
-      const { components } = Status.parse(await (await fetch(`${service.url}/api/v1/status`)).json());
-      return components.find(({ name }) => name === 'Processing')?.status;
-    };
     await expect.poll(processing, { timeout: 30_000, interval: 200 }).toBe('degraded_performance');
   }, 60_000);
 

@@ -9,7 +9,9 @@ export const ProgramRun = z.strictObject({
   argv: z.array(z.string()),
   ms: z.int(),
   cpu_ms: z.int().nullable(),
-  max_memory_bytes: z.int().nullable(),
+  max_memory_bytes: z.int().positive().nullable().meta({
+    description: 'Resident memory at its most; null where the run was over before it was measured',
+  }),
   outcome: z.string().meta({ description: '`ok`, or how it ended' }),
   stderr_tail: z.array(z.string()),
 });

@@ -24,12 +24,13 @@ const videos = {
   'mov.mov': [...h264, ...aac],
   'webm.webm': [...vp9, ...opus],
   'mkv.mkv': [...h264, ...opus],
-  'mpegts.m2ts': [...h264, ...aac, '-f', 'mpegts'],
+  // With what broadcasts have beside AAC, as the M4A has Apple's own beside it: every track of a sample is proved.
+  'mpegts.m2ts': ['-map', '4:a', ...h264, ...aac, '-c:a:1', 'mp2', '-b:a:1', '64k', '-f', 'mpegts'],
   'avi.avi': ['-c:v', 'mpeg4', '-q:v', '4', ...mp3],
   'ogv.ogv': [...vp8, ...vorbis],
 };
 const sounds = {
-  'm4a.m4a': aac,
+  'm4a.m4a': ['-map', '0:a', ...aac, '-c:a:1', 'alac', '-ar:a:1', '8000'],
   'weba.weba': [...opus, '-f', 'webm'],
   'mka.mka': mp3,
   'ogg.ogg': vorbis,

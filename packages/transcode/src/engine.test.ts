@@ -10,6 +10,7 @@ import { formats } from './formats.ts';
 import { planRenditions } from './plan.ts';
 import { defaultPresets, parsePresets } from './presets/presets.ts';
 import { samplePath } from './prove.ts';
+import type { RenderProgress } from './render/result.ts';
 
 const { file, outDir } = scratch();
 const engines: Array<{ stop(): Promise<void> }> = [];
@@ -150,6 +151,38 @@ test('fault 14 (engine): a child that dies in the middle of a render fails that 
   expect(exits).toContain('render crashed SIGSEGV');
   expect(dying.stats.render.restarts).toBe(1);
 });
+
+test('fault 14 (engine): of a render whose child dies, what was run until then is known, and what was just running', async () => {
+  const { clip } = clipMaker(outDir());
+  // 4:4:4, so that it is not copied.
+  const path = clip('slow.mp4', [...picture('s=640x360:r=25:d=60'), ...h264, '-pix_fmt', 'yuv444p']);
+  const presets = parsePresets([
+    { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 320 },
+    { type: 'hls', speed: 'slower' },
+  ]);
+  const dying = engineWith({ concurrency: 1 });
+  const source = await dying.identify(path);
+  let killed = false;
+  const onProgress = ({ done, fraction }: RenderProgress) => {
+    // The poster is a tenth of the work at most: beyond, the ladder's ffmpeg gets on.
+    if (killed || done !== 1 || fraction < 0.1) return;
+    killed = true;
+    for (const pid of dying.stats.render.pids) process.kill(pid, 'SIGKILL');
+  };
+  const plan = planRenditions(source, presets);
+  const render = dying.render({ path, source, plan, outDir: outDir() }, { onProgress });
+  const error = await render.catch((thrown: unknown) => thrown);
+  if (!(error instanceof RenderError)) throw new Error('The render went on without its process.');
+  expect(error.code).toBe('engine_crashed');
+  const poster = error.runs.filter(({ step }) => step === 'poster');
+  expect(poster.length).toBeGreaterThan(0);
+  expect(poster.map(({ outcome }) => outcome)).toEqual(poster.map(() => 'ok'));
+  const ladder = error.runs.filter(({ step }) => step === 'ladder').at(-1);
+  expect(ladder).toMatchObject({ outcome: 'was cut off: the process that ran it ended' });
+  expect(ladder?.argv.slice(0, 1)).toEqual(['ffmpeg']);
+  expect(ladder?.argv).toContain('SOURCE');
+  expect(JSON.stringify(error.runs)).not.toContain(path);
+}, 60_000);
 
 test('fault 14 (engine): a render past its time or its memory ends with that reason', async () => {
   const path = file(await quarters(3000, 2000).jpeg().toBuffer());

@@ -16,8 +16,8 @@ import {
 import { defaultLimits, type EngineLimits } from './limits.ts';
 import type { PlannedRendition } from './plan.ts';
 import type { ProvenFormat } from './prove.ts';
-import type { RenderProgress, RenderResult } from './render/result.ts';
-import type { IdentifyInput, ProveInput, RenderInput } from './tasks.ts';
+import { type ProgramRun, type RenderProgress, type RenderResult, stillRunning } from './render/result.ts';
+import type { IdentifyInput, ProveInput, RenderInput, RenderReport } from './tasks.ts';
 import { engineVersions } from './versions.ts';
 
 /** One file to make renditions of. Paths may be relative to the caller's working directory. */
@@ -37,7 +37,7 @@ export interface Engine {
   identify(path: string, options?: { signal?: AbortSignal | undefined }): Promise<IdentifiedFile>;
   /**
    * Makes the renditions planned as `make`. A rendition that fails alone is in the result; a source that gives nothing, or a
-   * process that dies, throws a `RenderError`.
+   * process that dies, throws a `RenderError`, which knows the programs that were run.
    */
   render(
     job: RenderJob,
@@ -127,16 +127,21 @@ export function createEngine(options: EngineOptions = {}): Engine {
       const plan = job.plan.filter(({ state }) => state === 'make');
       const { programs } = await lookForPrograms();
       const input: RenderInput = { path: resolve(job.path), source: job.source, plan, outDir, limits, programs };
+      const runs = new Map<number, ProgramRun>();
+      const onReport = (report: RenderReport) => {
+        if (report.type === 'run') runs.set(report.update.number, report.update.run);
+        else onProgress?.(report.progress);
+      };
       try {
         await mkdir(outDir, { recursive: true });
         const result = await rendering.run('render', input, {
           timeoutMs: renderTimeoutMs(job.source, limits),
           signal,
-          onProgress: onProgress && ((progress) => onProgress(progress as RenderProgress)),
+          onProgress: (report) => onReport(report as RenderReport),
         });
         return result as RenderResult;
       } catch (error) {
-        throw renderError(error);
+        throw renderError(error, [...runs.values()].map(cutOff));
       }
     },
 
@@ -232,12 +237,17 @@ const renderFailures: Record<IsolateFailure, RenderErrorCode> = {
   stopped: 'aborted',
 };
 
-function renderError(error: unknown): Error {
+function renderError(error: unknown, runs: readonly ProgramRun[]): Error {
   if (error instanceof IsolateError)
-    return new RenderError(renderFailures[error.failure], error.message, { cause: error });
+    return new RenderError(renderFailures[error.failure], error.message, { cause: error, runs });
   if (!(error instanceof TaskError)) return asError(error);
   const code = RenderErrorCode.safeParse(error.code);
-  return code.success ? new RenderError(code.data, error.message, { cause: error }) : error;
+  return code.success ? new RenderError(code.data, error.message, { cause: error, runs }) : error;
+}
+
+/** A program whose end nobody was left to see: it was killed with the process that had started it. */
+function cutOff(run: ProgramRun): ProgramRun {
+  return run.outcome === stillRunning ? { ...run, outcome: 'was cut off: the process that ran it ended' } : run;
 }
 
 function asError(error: unknown): Error {

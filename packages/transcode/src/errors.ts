@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ProgramRun } from './render/result.ts';
 
 /** Why bytes were not accepted. Stable: part of the service's contract. */
 export const RejectionCode = z.enum([
@@ -49,15 +50,24 @@ const retryableCodes: ReadonlySet<RenderErrorCode> = new Set<RenderErrorCode>([
   'output_failed',
 ]);
 
-/** Rendering failed as a whole. `retryable` says whether another attempt could end differently. */
+/**
+ * Rendering failed as a whole. `retryable` says whether another attempt could end differently; `runs` are the programs that had
+ * been run by then, the one that was cut off among them, as far as they are known.
+ */
 export class RenderError extends Error {
   readonly code: RenderErrorCode;
   readonly retryable: boolean;
+  readonly runs: readonly ProgramRun[];
 
-  constructor(code: RenderErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: RenderErrorCode,
+    message: string,
+    { runs = [], ...options }: ErrorOptions & { runs?: readonly ProgramRun[] } = {},
+  ) {
     super(message, options);
     this.name = 'RenderError';
     this.code = code;
     this.retryable = retryableCodes.has(code);
+    this.runs = runs;
   }
 }

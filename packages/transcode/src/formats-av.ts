@@ -44,7 +44,7 @@ interface AvFormat {
 }
 
 /** `pcm` stands for uncompressed samples of every size and byte order. */
-const anyAudio = ['aac', 'mp3', 'opus', 'vorbis', 'flac', 'ac3', 'eac3', 'pcm'];
+const anyAudio = ['aac', 'mp3', 'mp2', 'opus', 'vorbis', 'flac', 'alac', 'ac3', 'eac3', 'pcm'];
 
 /**
  * The accepted video and audio formats. Two ids share a container where players and browsers tell a file with pictures from
@@ -58,7 +58,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     contentTypes: ['video/mp4', 'video/x-m4v'],
     codecs: {
       video: ['h264', 'hevc', 'av1', 'vp9', 'mpeg4', 'mpeg2video', 'mjpeg'],
-      audio: ['aac', 'mp3', 'opus', 'vorbis', 'flac', 'ac3', 'eac3', 'pcm'],
+      audio: anyAudio,
     },
     names: 'MP4',
   },
@@ -67,7 +67,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     container: 'mp4',
     extensions: ['m4a', 'm4b'],
     contentTypes: ['audio/mp4', 'audio/x-m4a'],
-    codecs: { audio: ['aac', 'mp3', 'opus', 'vorbis', 'flac', 'ac3', 'eac3', 'pcm'] },
+    codecs: { audio: anyAudio },
     names: 'M4A',
   },
   mov: {
@@ -121,7 +121,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     container: 'mpegts',
     extensions: ['ts', 'm2ts', 'mts'],
     contentTypes: ['video/mp2t'],
-    codecs: { video: ['h264', 'hevc', 'mpeg2video', 'mpeg4'], audio: ['aac', 'mp3', 'ac3', 'eac3', 'opus'] },
+    codecs: { video: ['h264', 'hevc', 'mpeg2video', 'mpeg4'], audio: ['aac', 'mp3', 'mp2', 'ac3', 'eac3', 'opus'] },
     names: 'MPEG transport stream',
   },
   avi: {
@@ -129,7 +129,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     container: 'avi',
     extensions: ['avi'],
     contentTypes: ['video/x-msvideo', 'video/vnd.avi'],
-    codecs: { video: ['mpeg4', 'h264', 'mjpeg', 'mpeg2video'], audio: ['mp3', 'ac3', 'aac', 'pcm'] },
+    codecs: { video: ['mpeg4', 'h264', 'mjpeg', 'mpeg2video'], audio: ['mp3', 'mp2', 'ac3', 'aac', 'pcm'] },
     names: 'AVI',
   },
   ogv: {
@@ -212,7 +212,21 @@ export const demuxers: Readonly<Record<AvContainer, string>> = {
 export const acceptedDecoders: readonly string[] = [
   ...['h264', 'hevc', 'libdav1d', 'libaom-av1', 'av1', 'vp8', 'libvpx', 'vp9', 'libvpx-vp9'],
   ...['mpeg2video', 'mpeg4', 'prores', 'mjpeg', 'png'],
-  ...['aac', 'mp3float', 'mp3', 'opus', 'libopus', 'vorbis', 'libvorbis', 'flac', 'ac3', 'eac3'],
+  ...[
+    'aac',
+    'mp3float',
+    'mp3',
+    'mp2float',
+    'mp2',
+    'opus',
+    'libopus',
+    'vorbis',
+    'libvorbis',
+    'flac',
+    'alac',
+    'ac3',
+    'eac3',
+  ],
   ...['pcm_u8', 'pcm_s8', 'pcm_s16le', 'pcm_s16be', 'pcm_s24le', 'pcm_s24be', 'pcm_s32le', 'pcm_s32be'],
   ...['pcm_f32le', 'pcm_f32be', 'pcm_f64le', 'pcm_f64be', 'pcm_alaw', 'pcm_mulaw'],
 ];
@@ -224,7 +238,7 @@ export const acceptedDecoders: readonly string[] = [
 export const openedDecoders: readonly string[] = [
   ...['subrip', 'srt', 'ass', 'ssa', 'mov_text', 'webvtt', 'text', 'dvdsub', 'dvbsub', 'pgssub', 'xsub', 'cc_dec'],
   ...['libzvbi_teletextdec', 'libaribb24', 'libaribcaption'],
-  ...['dca', 'truehd', 'mlp', 'mp2', 'mp2float', 'mp1', 'mp1float', 'pcm_bluray', 'pcm_dvd'],
+  ...['dca', 'truehd', 'mlp', 'mp1', 'mp1float', 'pcm_bluray', 'pcm_dvd'],
   ...['bmp', 'gif', 'webp'],
 ];
 

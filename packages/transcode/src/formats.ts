@@ -64,6 +64,19 @@ export function formatName(id: string): string {
   return id === 'webp' ? 'WebP' : id.toUpperCase();
 }
 
+/** What people call each format where all are listed: one that holds several kinds of media by the same name in each. */
+const commonNames = {
+  ...{ jpeg: 'JPEG', png: 'PNG', webp: 'WebP', avif: 'AVIF', gif: 'GIF', tiff: 'TIFF', heic: 'HEIC', svg: 'SVG' },
+  ...{ mp4: 'MP4', mov: 'MOV', webm: 'WebM', mkv: 'Matroska', mpegts: 'MPEG-TS', avi: 'AVI', ogv: 'Ogg (VP8)' },
+  ...{ mp3: 'MP3', m4a: 'M4A', aac: 'AAC', wav: 'WAV', flac: 'FLAC', ogg: 'Ogg', opus: 'Opus' },
+  ...{ weba: 'WebM', mka: 'Matroska' },
+} as const satisfies Record<ImageFormatId | AvFormatId, string>;
+
 /** The accepted formats in a sentence's words, for the messages of rejections. */
-export const acceptedFormatsText =
-  'pictures as JPEG, PNG, WebP, AVIF, GIF, TIFF, HEIC and SVG; videos as MP4, MOV, WebM, Matroska, MPEG-TS and AVI; sounds as MP3, M4A, AAC, WAV, FLAC, Ogg and Opus';
+export const acceptedFormatsText = Object.entries({ image: 'pictures', video: 'videos', audio: 'sounds' } as const)
+  .map(([kind, words]) => {
+    const ids = formats.filter((format) => format.kind === kind).map(({ id }) => id as keyof typeof commonNames);
+    const names = ids.map((id) => commonNames[id]);
+    return `${words} as ${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  })
+  .join('; ');

@@ -25,7 +25,7 @@ export const VideoTrack = z.strictObject({
   codedHeight: z.int().positive(),
   sampleAspect: Ratio,
   rotation: z.union([z.literal(0), z.literal(90), z.literal(180), z.literal(270)]),
-  /** Average over the track. */
+  /** Frames a second: the average over the track, but where the rate changes, that of the parts that move. */
   frameRate: Ratio,
   /** The distance between frames changes. */
   variableFrameRate: z.boolean(),

@@ -48,6 +48,16 @@ test('a small picture is made at its own size, never enlarged', () => {
   }
 });
 
+test('of a video whose frame rate changes the plan says at which it will play', () => {
+  const rates = (changes: Partial<VideoTrack>) =>
+    planRenditions(video(changes), defaultPresets).filter((each) => each.video !== null);
+  for (const { video: made, reason } of rates({ variableFrameRate: true, frameRate: { num: 30, den: 1 } })) {
+    expect(made?.frameRate).toEqual({ num: 30, den: 1 });
+    expect(reason).toMatch(/\. The source's frame rate changes; it becomes 30 a second throughout, .*\.$/);
+  }
+  for (const { reason } of rates({ frameRate: { num: 30, den: 1 } })) expect(reason).not.toMatch(/frame rate/);
+});
+
 test('a picture a thousand times as wide as high still has a row of pixels', () => {
   expect(fitInside({ width: 10_000, height: 2 }, { width: 320, height: 320 })).toEqual({ width: 320, height: 1 });
 });

@@ -182,15 +182,16 @@ function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Dec
     return { state: 'make', reason, video: { rungs: [], frameRate: null, audio } };
   }
   const rungs = preset.type === 'hls' ? ladderFor(source, video, preset) : [onlyRung(source, video, preset)];
+  const frameRate = constantRate(video);
+  const rate = rateReason(video, frameRate);
   const names = rungs.map(({ name, width, height }) => `${name} (${width} x ${height})`).join(', ');
   const largest = rungs[0] ?? { width: 0, height: 0 };
   return {
     state: 'make',
-    reason:
-      preset.type === 'hls' ? `At or below the source's size: ${names}.` : `At ${largest.width} x ${largest.height}.`,
+    reason: `${preset.type === 'hls' ? `At or below the source's size: ${names}` : `At ${largest.width} x ${largest.height}`}.${rate}`,
     width: largest.width,
     height: largest.height,
-    video: { rungs, frameRate: constantRate(video), audio },
+    video: { rungs, frameRate, audio },
   };
 }
 
@@ -243,6 +244,13 @@ function isPlainAac({
 }: NonNullable<IdentifiedFile['tracks']>['audio'][number]) {
   const plain = codec === 'aac' && (profile === null || profile === 'LC') && channels <= 2;
   return plain && sampleRate <= 48_000 && bitrate !== null && bitrate <= 192_000;
+}
+
+function rateReason({ variableFrameRate }: VideoTrack, { num, den }: Ratio): string {
+  const rate = Number((num / den).toFixed(3));
+  return variableFrameRate
+    ? ` The source's frame rate changes; it becomes ${rate} a second throughout, as in its moving parts.`
+    : '';
 }
 
 function constantRate({ frameRate }: VideoTrack): Ratio {

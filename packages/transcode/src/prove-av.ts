@@ -23,7 +23,7 @@ const toneShare = 0.8;
 /** Of full scale, squared: far above silence, far below the samples' own level. */
 const audibleEnergy = 1e-4;
 
-/** Decodes a sample's first frame and its sound; the picture is given back for its colours, the sound must be the tone. */
+/** Decodes a sample's first frame and its sounds; the picture is given back for its colours, each sound must be the tone. */
 export async function decodeSample(
   path: string,
   tracks: Tracks,
@@ -32,8 +32,7 @@ export async function decodeSample(
 ): Promise<DecodedPicture | null> {
   const cwd = await mkdtemp(join(tmpdir(), 'mds-prove-'));
   const { video } = tracks;
-  const [sound] = tracks.audio;
-  // One run for both: the picture by the pipe, the sound by a file.
+  // One run for all: the picture by the pipe, each sound by a file.
   const picture = video && [
     '-map',
     `0:${video.index}`,
@@ -45,7 +44,10 @@ export async function decodeSample(
     'rawvideo',
     'pipe:1',
   ];
-  const tone = sound && ['-map', `0:${sound.index}`, '-ac', '1', '-ar', String(sampleRate), '-f', 'f32le', 'tone'];
+  const tones = tracks.audio.map(({ index }) => ({ index, file: `tone-${index}` }));
+  const sounds = tones.flatMap(({ index, file }) => [
+    ...['-map', `0:${index}`, '-ac', '1', '-ar', String(sampleRate), '-f', 'f32le', file],
+  ]);
   const wallMs = limits.identifyTimeoutMs;
   try {
     const argv = [
@@ -57,13 +59,13 @@ export async function decodeSample(
       '-i',
       path,
     ];
-    const { stdout } = await runProgram(programs.ffmpeg, [...argv, ...(picture ?? []), ...(tone ?? [])], {
+    const { stdout } = await runProgram(programs.ffmpeg, [...argv, ...(picture ?? []), ...sounds], {
       step: 'prove',
       cwd,
       limits: { wallMs, cpuMs: wallMs, memoryBytes: limits.maxMemoryBytes, stallMs: wallMs },
       hide: { [path]: 'the sample' },
     });
-    if (tone) holdTone(await readFile(join(cwd, 'tone')));
+    for (const { file } of tones) holdTone(await readFile(join(cwd, file)));
     if (video === null) return null;
     const { codedWidth: width, codedHeight: height } = video;
     if (stdout.length !== width * height * 3) throw new Error('The sample decodes to a picture of another size.');

@@ -9,7 +9,7 @@ import type { PlannedRendition } from './plan.ts';
 import { type ProvenFormat, proveFormat } from './prove.ts';
 import { renderAv } from './render/av/render-av.ts';
 import { renderImage } from './render/image.ts';
-import type { RenderProgress, RenderResult } from './render/result.ts';
+import type { ProgramRunUpdate, RenderProgress, RenderResult } from './render/result.ts';
 import { sharp } from './vips.ts';
 
 export interface IdentifyInput {
@@ -34,6 +34,11 @@ export interface ProveInput {
   programs: Programs | null;
 }
 
+/** What a render tells while it goes on. */
+export type RenderReport =
+  | { readonly type: 'progress'; readonly progress: RenderProgress }
+  | { readonly type: 'run'; readonly update: ProgramRunUpdate };
+
 /** What the isolated process can be asked to do. All input and output is JSON. */
 export const tasks = {
   identify: ({ path, limits, programs }: IdentifyInput): Promise<IdentifiedFields> =>
@@ -41,9 +46,13 @@ export const tasks = {
 
   render: async (
     { path, source, plan, outDir, limits, programs }: RenderInput,
-    report: (progress: RenderProgress) => void,
+    report: (report: RenderReport) => void,
   ): Promise<RenderResult> => {
-    const options = { limits, onProgress: report };
+    const options = {
+      limits,
+      onProgress: (progress: RenderProgress) => report({ type: 'progress', progress }),
+      onRun: (update: ProgramRunUpdate) => report({ type: 'run', update }),
+    };
     if (source.kind === 'image') return renderImage(path, plan, outDir, options);
     if (programs === null) throw new RenderError('unsupported_codec', 'There is no ffmpeg to render it with.');
     return renderAv(path, source, plan, outDir, { ...options, programs });

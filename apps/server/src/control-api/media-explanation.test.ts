@@ -76,6 +76,24 @@ describe('an explanation', () => {
     expect(await explain(id)).toMatchObject({ plan: [], probe: { from: 'another version' } });
   });
 
+  it('leaves out memory that nobody measured, also of reports from before that was told apart from nothing', async () => {
+    const media = await app.repositories.media.find(await app.addMedia());
+    if (!media) throw new Error('The medium is gone.');
+    const run = { step: 's', argv: ['ffprobe'], ms: 1, cpuMs: 1, outcome: 'ok', stderrTail: [] };
+    const runs = [0, null, 5].map((maxMemoryBytes) => ({ ...run, maxMemoryBytes }));
+    const explained = presentExplanation({
+      ...{ media, job: null, ahead: null, presets: [], hidden: {} },
+      attempts: [
+        {
+          ...{ attempt: 1, worker: 'w', startedAtMs: 0, endedAtMs: 1, outcome: 'ready', failure: null },
+          report: { notes: [], timings: {}, runs },
+        },
+      ],
+    });
+    const told = MediaExplanation.parse(explained).attempts[0]?.runs.map(({ max_memory_bytes: bytes }) => bytes);
+    expect(told).toEqual([null, null, 5]);
+  });
+
   it('shows no path of the machine and no token, wherever in an attempt they stand', async () => {
     const id = await app.addMedia();
     const root = '/srv/private/data';

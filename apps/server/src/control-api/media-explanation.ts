@@ -124,7 +124,8 @@ function presentRun(run: EngineRun, hide: (text: string) => string): Presented<P
     argv: run.argv.map(hide),
     ms: Math.round(run.ms),
     cpu_ms: run.cpuMs === null ? null : Math.round(run.cpuMs),
-    max_memory_bytes: run.maxMemoryBytes === null ? null : Math.round(run.maxMemoryBytes),
+    // Reports that were kept by older versions have 0 for what was not measured.
+    max_memory_bytes: run.maxMemoryBytes ? Math.round(run.maxMemoryBytes) : null,
     outcome: hide(run.outcome),
     stderr_tail: run.stderrTail.map(hide),
   };

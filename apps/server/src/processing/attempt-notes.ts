@@ -1,4 +1,4 @@
-import type { ProgramRun, RenderResult } from '@mds/transcode';
+import { type ProgramRun, RenderError, type RenderResult } from '@mds/transcode';
 import type { AttemptReport } from '../jobs/job-queue.ts';
 
 /** What is kept of one attempt: enough to see what happened, and never so much that it weighs on the database. */
@@ -37,7 +37,7 @@ export function createAttemptNotes(): AttemptNotes {
 
     takeFailure(error) {
       for (let cause = error; cause instanceof Error; cause = cause.cause) {
-        if ('runs' in cause && Array.isArray(cause.runs)) runs.push(...cause.runs.filter(isRun));
+        if (cause instanceof RenderError) runs.push(...cause.runs);
       }
     },
 
@@ -51,10 +51,6 @@ export function createAttemptNotes(): AttemptNotes {
       })),
     }),
   };
-}
-
-function isRun(value: unknown): value is ProgramRun {
-  return typeof value === 'object' && value !== null && 'argv' in value && 'stderrTail' in value;
 }
 
 function shortened(text: string): string {

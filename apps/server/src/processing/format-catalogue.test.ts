@@ -58,6 +58,14 @@ describe('the accepted formats', () => {
     expect(catalogue.state()).toBe('degraded_performance');
   });
 
+  it('lack videos and sounds from the start on where there is no ffmpeg, while the rest is still being proven', async () => {
+    const proveFormats = () => new Promise<ProvenFormat[]>(() => undefined);
+    const lacking = await start({ versions: { sharp: '1', ffmpeg: 'none' }, proveFormats });
+    expect(lacking.state()).toBe('degraded_performance');
+    const having = await start({ versions: { sharp: '1', ffmpeg: '7.0' }, proveFormats });
+    expect(having.state()).toBe('operational');
+  });
+
   it('are waited for rather than guessed while a new engine proves itself, and the start is not held up', async () => {
     let finish: (proofs: ProvenFormat[]) => void = () => undefined;
     const proving = new Promise<ProvenFormat[]>((resolve) => {
@@ -96,6 +104,31 @@ describe('the accepted formats', () => {
     expect(await ids(next)).toContain('avif');
     expect(next.state()).toBe('operational');
   });
+
+  it('are told about in one line where ffmpeg is missing: what is missing, what to set, and which formats it costs', async () => {
+    const lines: Array<Record<string, unknown>> = [];
+    const told = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+    const missing = createEngine({ programs: { ffmpeg: '/nowhere/ffmpeg', ffprobe: '/nowhere/ffprobe' } });
+    const parts = { engine: missing, proofs: repositories.formatProofs, logger: told };
+    // The second start has the proofs of the first, and makes them again.
+    for (const start of [1, 2]) {
+      lines.splice(0);
+      const catalogue = createFormatCatalogue(parts);
+      running.push(catalogue);
+      await catalogue.start();
+      const accepted = (await catalogue.accepted()).map(({ kind }) => kind);
+      expect(new Set(accepted)).toEqual(new Set(['image']));
+      if (start === 2) await expect.poll(() => missing.stats.render.tasks).toBeGreaterThan(accepted.length);
+      await expect.poll(() => missing.stats.render.busy).toBe(0);
+      await delay(50);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({
+        formats: formats.filter(({ kind }) => kind !== 'image').map(({ id }) => id),
+        reason: expect.stringMatching(/FFMPEG_PATH names .* FFPROBE_PATH names /),
+      });
+    }
+    await missing.stop();
+  }, 60_000);
 
   it('say so in the status when they could not be proved at all', async () => {
     const catalogue = await start({

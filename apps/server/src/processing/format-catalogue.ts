@@ -25,7 +25,10 @@ export interface FormatCatalogue {
   stop(): Promise<void>;
   /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` where it takes too long */
   accepted(): Promise<Format[]>;
-  /** `degraded_performance` while a registered format is not proven; a first proof under way counts for nothing yet. */
+  /**
+   * `degraded_performance` while a registered format is not proven. A first proof under way counts for nothing yet, but that there
+   * are no programs for videos and sounds is known before it, once `start` is done.
+   */
   state(): ServiceStatus;
 }
 
@@ -37,9 +40,11 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   const formats = parts.formats ?? registered;
   let known: Map<string, Proof> | null = null;
   let failed = false;
+  let lacksPrograms = false;
   let stopped = false;
   let saving: Promise<void> | null = null;
   let retry: NodeJS.Timeout | undefined;
+  const told = new Set<string>();
   let announce: () => void = () => undefined;
   const firstProof = new Promise<void>((resolve) => {
     announce = resolve;
@@ -47,8 +52,11 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
 
   const take = (list: Proof[]) => {
     known = new Map(list.map((proof) => [proof.formatId, proof]));
-    for (const { formatId, ok, reason } of list) {
-      if (!ok) logger.warn({ format: formatId, reason }, 'a format is not accepted: its sample does not decode');
+    for (const [reason, failing] of byReason(formats, known)) {
+      // What was kept from the last start is looked at again at once, and then nothing new where nothing was mended.
+      if (told.has(`${failing} ${reason}`)) continue;
+      told.add(`${failing} ${reason}`);
+      logger.warn({ formats: failing, reason }, 'formats are not accepted: their samples cannot be decoded');
     }
     announce();
   };
@@ -72,7 +80,9 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   };
   return {
     async start() {
-      const engineKey = keyOf(await engine.versions());
+      const versions = await engine.versions();
+      const engineKey = keyOf(versions);
+      lacksPrograms = versions['ffmpeg'] === 'none' && formats.some(({ kind }) => kind !== 'image');
       if (stopped) return;
       const kept = await proofs.load(engineKey);
       const complete = formats.every(({ id }) => kept.some(({ formatId }) => formatId === id));
@@ -104,10 +114,22 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
     state() {
       if (failed) return 'degraded_performance';
       const proven = known;
-      if (proven === null) return 'operational';
+      if (proven === null) return lacksPrograms ? 'degraded_performance' : 'operational';
       return formats.every(({ id }) => proven.get(id)?.ok) ? 'operational' : 'degraded_performance';
     },
   };
+}
+
+/** The formats that are not proven, by what is in their way: without ffmpeg it is the same for all of video and audio. */
+function byReason(formats: readonly EngineFormat[], proofs: ReadonlyMap<string, Proof>): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { id } of formats) {
+    const proof = proofs.get(id);
+    if (proof === undefined || proof.ok) continue;
+    const why = proof.reason ?? 'nobody said why';
+    found.set(why, [...(found.get(why) ?? []), id]);
+  }
+  return found;
 }
 
 /** One text for one set of versions, whatever their order. */

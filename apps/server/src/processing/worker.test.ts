@@ -9,6 +9,7 @@ import {
   createEngine,
   defaultPresets,
   type Engine,
+  findPrograms,
   parsePresets,
   planRenditions,
   RenderError,
@@ -318,6 +319,41 @@ describe('worker: what fails', () => {
     expect(await keys(`renditions/${killer.sha256.slice(0, 2)}/${killer.sha256}`)).toEqual([]);
     expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
   });
+
+  it('fault 14: explain shows which programs a process had run when it died, and which one it was running', async () => {
+    const film = join(root, 'film.mp4');
+    const source = 'testsrc2=s=640x360:r=25:d=40';
+    const x264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
+    const { ffmpeg } = await findPrograms({});
+    await promisify(execFile)(ffmpeg.path, ['-v', 'error', '-f', 'lavfi', '-i', source, ...x264, film]);
+    const { id } = await add(await readFile(film));
+    let killed = false;
+    const deadly: Pick<Engine, 'identify' | 'render'> = {
+      identify: engine.identify,
+      render: (job, options) =>
+        engine.render(job, {
+          ...options,
+          onProgress: (progress) => {
+            options?.onProgress?.(progress);
+            if (killed || progress.fraction < 0.1) return;
+            killed = true;
+            for (const pid of engine.stats.render.pids) process.kill(pid, 'SIGKILL');
+          },
+        }),
+    };
+    const slow = parsePresets([
+      { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 320 },
+      { type: 'hls', speed: 'slower' },
+    ]);
+    startWorker({ engine: deadly, presets: slow });
+    await expect
+      .poll(async () => (await repositories.jobs.attempts(id))[0]?.outcome, { timeout: 30_000 })
+      .toBe('retried');
+    await worker?.stop({ graceMs: 0 });
+    const runs = (await repositories.jobs.attempts(id))[0]?.report?.runs ?? [];
+    expect(runs).toContainEqual(expect.objectContaining({ step: 'poster', outcome: 'ok' }));
+    expect(runs.at(-1)).toMatchObject({ step: 'ladder', outcome: expect.stringContaining('cut off') });
+  }, 60_000);
 
   it('fault 14: one crash by chance costs nothing: the medium is ready after the second attempt', async () => {
     const { id } = await add(noisePng('a'));

@@ -40,6 +40,12 @@ test('configured programs come first, and are not replaced where they cannot be 
   await expect(findPrograms({ ffprobe: old })).rejects.toThrow(/it is version 4.3.6/);
 });
 
+test('where both are missing both are named, with what to set for each', async () => {
+  await expect(findPrograms({ ffmpeg: `${folder}/one`, ffprobe: `${folder}/other` })).rejects.toThrow(
+    /FFMPEG_PATH names .*one, but .* FFPROBE_PATH names .*other, but/,
+  );
+});
+
 test('builds of a development tree are new, whatever their version is called', async () => {
   const { ffprobe } = await findPrograms({ ffprobe: script('echo "ffprobe version N-66595-gc2b38619c0 Copyright"') });
   expect(ffprobe.version).toBe('N-66595-gc2b38619c0');

@@ -48,15 +48,31 @@ export async function findPrograms(configured: {
     findProgram('ffmpeg', configured.ffmpeg),
     findProgram('ffprobe', configured.ffprobe),
   ]);
-  return { ffmpeg, ffprobe };
+  if (!('missing' in ffmpeg) && !('missing' in ffprobe)) return { ffmpeg, ffprobe };
+  const missing = [ffmpeg, ffprobe].flatMap((found) => ('missing' in found ? [found] : []));
+  const whys = missing.map(({ why }) => why).join(' ');
+  const toInstall = missing.every(({ configured: set }) => set)
+    ? ''
+    : ` Install ffmpeg ${oldest.major}.${oldest.minor} or newer, which brings both, or set ${missing.map((found) => found.missing).join(' and ')}.`;
+  throw new ProgramsMissingError(`${whys}${toInstall}`);
 }
 
-async function findProgram(name: Name, configured: string | undefined): Promise<Program> {
+/** A program that cannot be had. */
+interface Missing {
+  /** The variable that says where it is. */
+  readonly missing: string;
+  /** Where it was looked for and what was wrong there; a sentence. */
+  readonly why: string;
+  /** The variable is set, and what it names cannot be used. */
+  readonly configured: boolean;
+}
+
+async function findProgram(name: Name, configured: string | undefined): Promise<Program | Missing> {
   const variable = `${name.toUpperCase()}_PATH`;
   if (configured !== undefined) {
     const found = await probe(configured, 'configured');
-    if (typeof found === 'string') throw new ProgramsMissingError(`${variable} names ${configured}, but ${found}.`);
-    return found;
+    if (typeof found !== 'string') return found;
+    return { missing: variable, why: `${variable} names ${configured}, but ${found}.`, configured: true };
   }
   const tried: string[] = [];
   const system = programOnPath(name);
@@ -73,9 +89,8 @@ async function findProgram(name: Name, configured: string | undefined): Promise<
     if (typeof found !== 'string') return found;
     tried.push(`the bundled one cannot be used: ${found}`);
   }
-  throw new ProgramsMissingError(
-    `There is no ${name} for video and audio (${tried.join('; ')}). Install ffmpeg ${oldest.major}.${oldest.minor} or newer, or set ${variable}.`,
-  );
+  const why = `There is no ${name} for video and audio (${tried.join('; ')}).`;
+  return { missing: variable, why, configured: false };
 }
 
 /** The program as it introduces itself, or why it cannot be used. */

@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scratch } from '../../test/scratch.ts';
+import type { ProgramRun } from '../render/result.ts';
 import { findPrograms } from './programs.ts';
 import { type EncodeProgress, parseProgress, type RunLimits, type RunOptions, runProgram } from './run.ts';
 
@@ -105,6 +106,28 @@ test('none of our environment reaches a program', async () => {
   delete process.env['MDS_CONTROL_TOKEN'];
   expect(stdout.toString()).toContain('LANG=C');
   expect(stdout.toString()).not.toMatch(/secret|NODE_|npm_/);
+});
+
+/** A shell's script as a program. */
+const runScript = (script: string, options: Partial<RunOptions> = {}) =>
+  runProgram({ ...ffmpeg, path: '/bin/sh' }, ['-c', script], { step: 'test', cwd: folder, limits: ample, ...options });
+
+test('how a run stands is told from its beginning on, for whoever outlives the process that waits for it', async () => {
+  const standing: ProgramRun[] = [];
+  const { run: ended } = await runScript('echo careful >&2; sleep 2.5', { onStanding: (now) => standing.push(now) });
+  expect(standing).toHaveLength(3);
+  expect(standing[0]).toMatchObject({ step: 'test', outcome: 'running', argv: ended.argv, stderrTail: [] });
+  expect(standing[2]).toMatchObject({ outcome: 'running', stderrTail: ['careful'] });
+  expect(standing[2]?.ms).toBeGreaterThan(1_500);
+  expect(standing[2]?.maxMemoryBytes).toBeGreaterThan(2 ** 16);
+});
+
+test('memory that was gone before it was measured is left out, not told as nothing', async () => {
+  const ending = runScript('exit 0');
+  // While we are busy it ends, and has given back its memory by the time that it is looked at.
+  for (const until = Date.now() + 300; Date.now() < until; );
+  const { run: report } = await ending;
+  expect(report).toMatchObject({ outcome: 'ok', maxMemoryBytes: null });
 });
 
 test('progress is read from the last block', () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import type { ProgramRun } from '../render/result.ts';
+import { type ProgramRun, stillRunning } from '../render/result.ts';
 import type { Program } from './programs.ts';
 
 /** What one run may take. Past any of it the run is killed. */
@@ -37,6 +37,10 @@ export interface RunOptions {
   maxOutputBytes?: number;
   /** Takes standard output as it comes, in place of collecting it. */
   onOutput?: (piece: Buffer) => void;
+  /** Told each line that it writes to standard error, of which the report has the last ones alone. */
+  onComplaint?: ((line: string) => void) | undefined;
+  /** Told how the run stands when it begins, and every second of it. */
+  onStanding?: ((run: ProgramRun) => void) | undefined;
 }
 
 export type RunFailure = 'exit' | 'signal' | 'wall' | 'cpu' | 'memory' | 'stall' | 'output' | 'aborted' | 'start';
@@ -55,6 +59,7 @@ export class ProgramError extends Error {
 }
 
 const sampleMs = 100;
+const standingMs = 1_000;
 const stderrKeptBytes = 16 * 1024;
 const stderrTailLines = 20;
 /** Kernel clock ticks a second in /proc/PID/stat: 100 on every Linux that Node runs on. */
@@ -84,12 +89,27 @@ export async function runProgram(
     child.kill('SIGKILL');
   };
   let usage: Usage = { cpuMs: null, memoryBytes: null };
+  let stderr = '';
+  let line = '';
+  const hidden = hider(options.hide ?? {});
+  const describe = (outcome: string): ProgramRun => ({
+    step: options.step,
+    argv: [program.path.split('/').pop() ?? '', ...args.map(hidden)],
+    ms: Math.round(performance.now() - began),
+    cpuMs: usage.cpuMs,
+    maxMemoryBytes: usage.memoryBytes,
+    outcome,
+    stderrTail: hidden(stderr).split('\n').filter(Boolean).slice(-stderrTailLines),
+  });
+  const stand = () => options.onStanding?.(describe(stillRunning));
+  stand();
+  const standing = setInterval(stand, standingMs);
   let lastProgress = began;
   const watch = setInterval(() => {
     const now = performance.now();
     const current = child.pid === undefined ? null : usageOf(child.pid);
     if (current !== null) {
-      usage = { cpuMs: current.cpuMs, memoryBytes: Math.max(usage.memoryBytes ?? 0, current.memoryBytes ?? 0) };
+      usage = { cpuMs: current.cpuMs, memoryBytes: larger(usage.memoryBytes, current.memoryBytes) };
     }
     if (now - began > limits.wallMs) kill('wall');
     else if ((usage.cpuMs ?? 0) > limits.cpuMs) kill('cpu');
@@ -124,9 +144,11 @@ export async function runProgram(
     if (outputBytes > (options.maxOutputBytes ?? 16 * 1024 * 1024)) kill('output');
     else output.push(piece);
   });
-  let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-stderrKeptBytes);
+    const lines = (line + text).split('\n');
+    line = lines.pop()?.slice(-stderrKeptBytes) ?? '';
+    for (const whole of lines) options.onComplaint?.(whole);
   });
 
   const ended = await new Promise<{ code: number | null; signalName: NodeJS.Signals | null; startError?: Error }>(
@@ -139,24 +161,16 @@ export async function runProgram(
     },
   );
   clearInterval(watch);
+  clearInterval(standing);
   signal?.removeEventListener('abort', abort);
 
-  const hidden = hider(options.hide ?? {});
-  const stderrTail = hidden(stderr).split('\n').filter(Boolean).slice(-stderrTailLines);
+  if (line !== '') options.onComplaint?.(line);
   const { code, signalName, startError } = ended;
   const failure: RunFailure | null =
     startError !== undefined ? 'start' : (killedFor ?? (signalName !== null ? 'signal' : code === 0 ? null : 'exit'));
-  const run: ProgramRun = {
-    step: options.step,
-    argv: [program.path.split('/').pop() ?? '', ...args.map(hidden)],
-    ms: Math.round(performance.now() - began),
-    cpuMs: usage.cpuMs,
-    maxMemoryBytes: usage.memoryBytes,
-    outcome: failure === null ? 'ok' : outcomeOf(failure, { code, signalName, limits }),
-    stderrTail,
-  };
+  const run = describe(failure === null ? 'ok' : outcomeOf(failure, { code, signalName, limits }));
   if (failure === null) return { stdout: Buffer.concat(output), run };
-  const last = startError?.message ?? stderrTail.at(-1) ?? '';
+  const last = startError?.message ?? run.stderrTail.at(-1) ?? '';
   throw new ProgramError(failure, last === '' ? run.outcome : `${run.outcome}: ${last}`, run);
 }
 
@@ -192,6 +206,12 @@ function outcomeOf(
     case 'start':
       return 'could not be started';
   }
+}
+
+/** Null where neither was measured: a process that is about to end has no memory any more. */
+function larger(known: number | null, measured: number | null): number | null {
+  if (!measured) return known;
+  return Math.max(known ?? 0, measured);
 }
 
 interface Usage {

@@ -27,6 +27,15 @@ test.each(formats.map(({ id }) => id))('%s is known by its bytes, whatever it is
   expect(identified.width * identified.height).toBeGreaterThan(0);
 });
 
+test('a refusal lists all that is accepted, by kind', async () => {
+  await expect(identify('%PDF-1.7\n')).rejects.toMatchObject(
+    rejection(
+      'unsupported_format',
+      /pictures as JPEG, .* and SVG; videos as MP4, MOV, WebM, Matroska, MPEG-TS, AVI and Ogg \(VP8\); sounds as M4A, WebM, Matroska, Ogg, Opus, MP3, WAV, FLAC and AAC\.$/,
+    ),
+  );
+});
+
 test('an empty file is called empty', async () => {
   await expect(identify('', 'photo.jpg')).rejects.toMatchObject(rejection('empty_file', /empty/));
 });

@@ -30,6 +30,8 @@ const accepted: ReadonlyArray<readonly [ImageFormatId | 'heif', ...Signature[]]>
   ['tiff', at(0, 'MM\0+')],
 ];
 
+const playlist = 'an HLS playlist';
+
 /** What people upload by mistake, so that the refusal can name it. First match wins. */
 const others: ReadonlyArray<readonly [string, ...Signature[]]> = [
   ['a Canon raw file', at(0, 'II*\0'), at(8, 'CR')],
@@ -68,7 +70,7 @@ const others: ReadonlyArray<readonly [string, ...Signature[]]> = [
   ['a program', at(0, '\x7fELF')],
   ['a Windows program', at(0, 'MZ')],
   ['an SQLite database', at(0, 'SQLite format 3\0')],
-  ['an HLS playlist', at(0, '#EXTM3U')],
+  [playlist, at(0, '#EXTM3U')],
 ];
 
 /** Accepted containers of video and audio, as far as a few bytes tell them. */
@@ -158,6 +160,7 @@ function sniffText(head: Buffer): Sniffed {
   if (root === 'html' || /^\s*<!doctype\s+html/i.test(text)) return { looksLike: 'an HTML page' };
   if (root === 'MPD') return { looksLike: 'a DASH manifest' };
   if (root !== null) return { looksLike: `an XML document (<${root.slice(0, 40)}>)` };
+  if (/^\s*#EXTM3U/.test(text)) return { looksLike: playlist };
   if (/^\s*[[{]/.test(text)) return { looksLike: 'JSON or similar text' };
   return { looksLike: 'plain text' };
 }

@@ -10,10 +10,10 @@ import { HlsPreset, Mp4Preset, PreviewPreset, StoryboardPreset, StoryboardSprite
  */
 export const recipes = {
   picture: 1,
-  hls: 1,
-  mp4: 1,
+  hls: 3,
+  mp4: 2,
   preview: 1,
-  storyboard: 1,
+  storyboard: 2,
   audio: 1,
   waveform: 1,
 } as const satisfies Record<Preset['type'], number>;

@@ -46,6 +46,7 @@ export interface ProgramRun {
   readonly argv: readonly string[];
   readonly ms: number;
   readonly cpuMs: number | null;
+  /** Resident memory at its most; null for a run that was over before it was measured, and where nothing measures it. */
   readonly maxMemoryBytes: number | null;
   /** `ok`, or how it ended. */
   readonly outcome: string;
@@ -64,6 +65,20 @@ export interface RenderResult {
   /** Milliseconds by stage; stages overlap, `total` is wall-clock time. */
   readonly timings: Readonly<Record<string, number>>;
 }
+
+/**
+ * A run of a program as it stands: told when it begins, from time to time, and when it has ended. Whoever listens has the runs of
+ * a render that never came to report them itself.
+ */
+export interface ProgramRunUpdate {
+  /** Counts the runs of a render. */
+  readonly number: number;
+  /** `outcome` is {@link stillRunning} until it has ended. */
+  readonly run: ProgramRun;
+}
+
+/** The outcome of a run that has not ended. */
+export const stillRunning = 'running';
 
 /** Told after each rendition and, where one takes long, in between. */
 export interface RenderProgress {

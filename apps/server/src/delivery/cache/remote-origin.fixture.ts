@@ -37,7 +37,7 @@ export async function startRemoteOrigin(store: Pick<ObjectStore, 'read'>): Promi
       return;
     }
     response.writeHead(206, { 'Content-Length': found.bytes });
-    let drained = () => undefined as void;
+    let drained: () => void = () => undefined;
     response.on('drain', () => drained());
     response.on('close', () => {
       found.stream.destroy();

@@ -11,6 +11,11 @@ export interface AudioShape {
   readonly channels: 1 | 2;
 }
 
+/** Bits per second for a shape, where `bitrate` is for two channels: one takes half. */
+export function bitrateFor({ channels }: AudioShape, bitrate: number): number {
+  return Math.max(8_000, Math.round((bitrate * channels) / 2));
+}
+
 /** One or two channels, at 48 kHz, or at 44.1 where the source's rate belongs to that family. */
 export function audioShape({ channels, sampleRate }: AudioTrack): AudioShape {
   return { sampleRate: sampleRate % 11_025 === 0 ? 44_100 : 48_000, channels: channels === 1 ? 1 : 2 };

@@ -14,8 +14,11 @@ export interface FramePosition {
   readonly seek: 'keyframe' | 'exact' | 'first';
 }
 
-/** Bytes a pixel of raw frames: RGB, or RGBA where the source has transparency. */
-export function frameChannels({ hasAlpha }: VideoTrack): 3 | 4 {
+/**
+ * Bytes a pixel of the raw frames of {@link stretchArgs}: RGB, or RGBA where the source has transparency. All others are RGB, over
+ * black: a poster and a storyboard look as the video does, which is laid over black.
+ */
+export function stretchChannels({ hasAlpha }: VideoTrack): 3 | 4 {
   return hasAlpha ? 4 : 3;
 }
 
@@ -56,12 +59,13 @@ export function stretchArgs(
   stretch: { readonly startMs: number; readonly frames: number; readonly frameRate: number },
 ): string[] {
   const { startMs, frames, frameRate } = stretch;
+  const stretched = still(source, size, stretchChannels(videoOf(source)));
   return [
     ...(startMs > 0 ? ['-ss', seconds(startMs)] : []),
     ...decoderOptions(source),
     ...sourceOptions(source),
     ...['-i', path, '-map', `0:${videoOf(source).index}`],
-    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${still(source, size)}`, '-frames:v', String(frames)],
+    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${stretched}`, '-frames:v', String(frames)],
     ...rawTo('pipe:1'),
   ];
 }
@@ -94,7 +98,7 @@ export function tilesArgs(
     ...decoderOptions(source),
     ...sourceOptions(source),
     ...['-i', path, '-map', `0:${videoOf(source).index}`],
-    ...['-vf', `${spread},${still(source, size, 3)}`, '-frames:v', String(tiles)],
+    ...['-vf', `${spread},${still(source, size)}`, '-frames:v', String(tiles)],
     ...rawTo('pipe:1'),
   ];
 }
@@ -136,14 +140,15 @@ function decoderOptions(source: VideoSource): string[] {
  * The frame as displayed, at this size, as 8-bit sRGB. ffmpeg itself turns what is to be rotated, before these filters; the
  * size is that after the sample aspect ratio, so scaling to it squares the samples.
  */
-function still(source: VideoSource, { width, height }: Size, channels = frameChannels(videoOf(source))): string {
-  const { hdr, interlaced, codedHeight } = videoOf(source);
+function still(source: VideoSource, { width, height }: Size, channels: 3 | 4 = 3): string {
+  const { hdr, interlaced, codedHeight, hasAlpha } = videoOf(source);
   const format = channels === 4 ? 'rgba' : 'rgb24';
   // What carries no matrix is BT.601 up to standard definition and BT.709 above, as players guess it.
   const matrix = /^(bt|smpte|fcc|rgb|gbr|ycgco|ictcp)/.test(source.colorSpace) || codedHeight < 720 ? 'auto' : 'bt709';
   const scale = `scale=${width}:${height}:flags=bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact`;
   return [
     ...(interlaced ? ['yadif=deint=interlaced'] : []),
+    ...(hasAlpha && channels === 3 ? ['premultiply=inplace=1'] : []),
     ...(hdr === null ? [`${scale}:in_color_matrix=${matrix}`] : [scale, toneMap(hdr)]),
     `format=${format}`,
   ].join(',');

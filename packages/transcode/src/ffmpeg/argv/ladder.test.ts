@@ -13,7 +13,7 @@ const after = (argv: readonly string[], option: string) => argv[argv.indexOf(opt
 test('one graph decodes once, and each size is scaled from the next larger one', () => {
   const argv = ladderArgv({
     ...{ picture, videos: [output(640, 360), output(1280, 720)], keyframes: { every: 120 } },
-    ...{ audio: { index: 1, sampleRate: 48_000 }, audios: [{ path: 'a.mp4', bitrate: 128_000 }] },
+    ...{ audio: { index: 1, sampleRate: 48_000, channels: 2 }, audios: [{ path: 'a.mp4', bitrate: 128_000 }] },
   });
   expect(argv.filter((word) => word === '-filter_complex')).toHaveLength(1);
   const chains = after(argv, '-filter_complex').split(';');
@@ -35,13 +35,15 @@ test('keyframes at given frames are asked for a little before them, so that roun
 
 test('a sound alone needs no picture', () => {
   const argv = ladderArgv({
-    ...{ picture: null, videos: [], keyframes: { every: 1 }, audio: { index: 2, sampleRate: 44_100 } },
+    ...{ picture: null, videos: [], keyframes: { every: 1 }, audio: { index: 2, sampleRate: 44_100, channels: 1 } },
     audios: [
       { path: 'a.mp4', bitrate: 96_000 },
       { path: 'b.mp4', bitrate: 128_000 },
     ],
   });
-  expect(after(argv, '-filter_complex')).toMatch(/^\[0:2\]aresample=44100:.*,asplit=2\[a0\]\[a1\]$/);
+  expect(after(argv, '-filter_complex')).toMatch(
+    /^\[0:2\]aresample=44100:.*channel_layouts=mono,asplit=2\[a0\]\[a1\]$/,
+  );
   expect(argv).not.toContain('libx264');
 });
 

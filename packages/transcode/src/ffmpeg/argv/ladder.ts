@@ -1,4 +1,5 @@
 import type { Ratio } from '../../identified.ts';
+import type { AudioShape } from './audio.ts';
 
 /** One H.264 stream to encode. */
 export interface VideoOutput {
@@ -29,11 +30,10 @@ export interface Picture {
   readonly frameRate: Ratio;
 }
 
-/** The track that is encoded to stereo AAC. */
-export interface AudioSource {
+/** The track that is encoded to AAC, and the shape that it gets. */
+export interface AudioSource extends AudioShape {
   /** Index among all streams of the file. */
   readonly index: number;
-  readonly sampleRate: number;
 }
 
 export interface AudioOutput {
@@ -180,10 +180,10 @@ function maxKeyframeDistance(widest: number): number {
 }
 
 /** Silence where the audio begins after the video or has gaps; the first samples are those of time 0. */
-function audioGraph({ index, sampleRate }: AudioSource, outputs: number): string {
+function audioGraph({ index, sampleRate, channels }: AudioSource, outputs: number): string {
   const filters = [
     `aresample=${sampleRate}:async=1:first_pts=0`,
-    'aformat=sample_fmts=fltp:channel_layouts=stereo',
+    `aformat=sample_fmts=fltp:channel_layouts=${channels === 1 ? 'mono' : 'stereo'}`,
     ...(outputs > 1 ? [`asplit=${outputs}`] : []),
   ];
   const pads = Array.from({ length: outputs }, (_, output) => `[a${output}]`);

@@ -1,25 +1,59 @@
-/** How people write the codecs that they may meet in a message; others stand as ffmpeg calls them. */
-const names: Readonly<Record<string, string>> = {
+/**
+ * How people write the codecs that they may meet in a message, by the names of ffmpeg's codecs and, where they differ, of its
+ * decoders. Others stand as ffmpeg calls them.
+ */
+const videos: Readonly<Record<string, string>> = {
   h264: 'H.264',
   hevc: 'HEVC (H.265)',
   av1: 'AV1',
+  vp6: 'VP6',
+  vp6f: 'VP6',
   vp8: 'VP8',
   vp9: 'VP9',
   mpeg1video: 'MPEG-1',
   mpeg2video: 'MPEG-2',
   mpeg4: 'MPEG-4 Part 2',
+  msmpeg4v1: 'Microsoft MPEG-4 (DivX 3)',
+  msmpeg4v2: 'Microsoft MPEG-4 (DivX 3)',
+  msmpeg4: 'Microsoft MPEG-4 (DivX 3)',
+  msmpeg4v3: 'Microsoft MPEG-4 (DivX 3)',
   prores: 'ProRes',
   mjpeg: 'Motion JPEG',
   png: 'PNG',
   theora: 'Theora',
-  wmv3: 'Windows Media Video 9',
+  wmv1: 'Windows Media Video 7 (WMV1)',
+  wmv2: 'Windows Media Video 8 (WMV2)',
+  wmv3: 'Windows Media Video 9 (WMV3)',
   vc1: 'VC-1',
+  h261: 'H.261',
   h263: 'H.263',
+  flv: 'Sorenson Spark (FLV1)',
+  flv1: 'Sorenson Spark (FLV1)',
+  svq1: 'Sorenson Video',
+  svq3: 'Sorenson Video 3',
+  rv40: 'RealVideo',
+  dvvideo: 'DV',
   dnxhd: 'DNxHD',
+  cfhd: 'CineForm',
   cinepak: 'Cinepak',
+  indeo5: 'Indeo 5',
+  ffv1: 'FFV1',
+  huffyuv: 'HuffYUV',
+  ffvhuff: 'HuffYUV',
+  utvideo: 'Ut Video',
+  magicyuv: 'MagicYUV',
+  qtrle: 'QuickTime Animation',
+  dirac: 'Dirac',
+  jpeg2000: 'JPEG 2000',
   rawvideo: 'uncompressed video',
+  v210: 'uncompressed video',
+};
+
+const sounds: Readonly<Record<string, string>> = {
   aac: 'AAC',
   aac_latm: 'AAC (LATM)',
+  mp1: 'MP1',
+  mp1float: 'MP1',
   mp2: 'MP2',
   mp3: 'MP3',
   opus: 'Opus',
@@ -29,14 +63,36 @@ const names: Readonly<Record<string, string>> = {
   ac3: 'AC-3 (Dolby Digital)',
   eac3: 'E-AC-3 (Dolby Digital Plus)',
   dts: 'DTS',
+  dca: 'DTS',
   truehd: 'Dolby TrueHD',
+  mlp: 'MLP',
   pcm: 'PCM',
   speex: 'Speex',
+  libspeex: 'Speex',
   amr_nb: 'AMR',
-  wmav2: 'Windows Media Audio',
-  unknown: 'a codec that nothing here knows',
+  amrnb: 'AMR',
+  amrwb: 'AMR-WB',
+  gsm: 'GSM',
+  gsm_ms: 'GSM',
+  wmav1: 'Windows Media Audio 1',
+  wmav2: 'Windows Media Audio 2',
+  wmapro: 'Windows Media Audio Professional',
+  cook: 'RealAudio',
+  wavpack: 'WavPack',
+  tta: 'True Audio (TTA)',
+  ape: "Monkey's Audio",
+  adpcm_ms: 'ADPCM',
+  adpcm_ima_wav: 'ADPCM',
+  adpcm_ima_qt: 'ADPCM',
 };
 
 export function codecName(codec: string): string {
-  return names[codec] ?? codec;
+  if (codec === 'unknown') return 'a codec that nothing here knows';
+  return videos[codec] ?? sounds[codec] ?? codec;
+}
+
+/** What a codec is for; null for one that has no name here. */
+export function codecKind(codec: string): 'video' | 'audio' | null {
+  if (codec in videos) return 'video';
+  return codec in sounds ? 'audio' : null;
 }

@@ -34,6 +34,9 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
       'mkv',
     ],
     ['mpegts', 'video/mp2t', 'mpeg2video', 'ac3', ['-c:v', 'mpeg2video', '-c:a', 'ac3'], 'ts'],
+    ['mpegts', 'video/mp2t', 'mpeg2video', 'mp2', ['-c:v', 'mpeg2video', '-c:a', 'mp2'], 'mp2.ts'],
+    ['mov', 'video/quicktime', 'h264', 'alac', [...h264, '-c:a', 'alac'], 'alac.mov'],
+    ['avi', 'video/x-msvideo', 'mpeg4', 'mp2', ['-c:v', 'mpeg4', '-c:a', 'mp2'], 'mp2.avi'],
     ['avi', 'video/x-msvideo', 'mpeg4', 'mp3', ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'], 'avi'],
     ['mp4', 'video/mp4', 'av1', 'eac3', ['-c:v', 'libsvtav1', '-preset', '12', '-c:a', 'eac3'], 'av1.mp4'],
     [
@@ -57,6 +60,8 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
 
   test.each([
     ['m4a', 'audio/mp4', 'aac', aac, 'm4a'],
+    ['m4a', 'audio/mp4', 'alac', ['-c:a', 'alac'], 'alac.m4a'],
+    ['mka', 'audio/x-matroska', 'mp2', ['-c:a', 'mp2'], 'mp2.mka'],
     ['weba', 'audio/webm', 'opus', ['-c:a', 'libopus', '-f', 'webm'], 'weba'],
     ['mka', 'audio/x-matroska', 'eac3', ['-c:a', 'eac3'], 'mka'],
     ['ogg', 'audio/ogg', 'vorbis', ['-c:a', 'libvorbis'], 'ogg'],
@@ -130,6 +135,41 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
     }
   });
 
+  test('a recording that stands still between bursts has the frame rate of its bursts, wherever they are', async () => {
+    const paced = (name: string, frames: string) =>
+      clip(name, [...picture('s=64x36:r=60:d=40'), '-vf', `select='${frames}'`, '-fps_mode', 'vfr', ...h264]);
+    for (const [name, frames, rate] of [
+      ['bursts.mp4', 'between(mod(t,10),0,2)+not(mod(n,60))', 60],
+      ['bursts.mkv', 'between(mod(t,10),0,2)+not(mod(n,60))', 60],
+      ['half-bursts.mp4', 'between(mod(t,10),0,2)*not(mod(n,2))+not(mod(n,60))', 30],
+      // More frames than are looked at in the beginning come before the first burst.
+      ['late-burst.mp4', 'lt(t,20)*not(mod(n,2))+gt(t,38)', 60],
+    ] as const) {
+      expect((await identify(paced(name, frames))).tracks?.video, name).toMatchObject({
+        variableFrameRate: true,
+        frameRate: { num: rate, den: 1 },
+      });
+    }
+  });
+
+  test('a fragmented MP4 has the frame rate of its frames, though its sound is longer than they are', async () => {
+    const fragments = ['-movflags', 'frag_keyframe+empty_moov+default_base_moof'];
+    const path = clip('fragments.mp4', [...picture('s=64x36:r=30:d=4'), ...tone(4), ...h264, ...aac, ...fragments]);
+    expect((await identify(path)).tracks?.video).toMatchObject({
+      variableFrameRate: false,
+      frameRate: { num: 30, den: 1 },
+    });
+  });
+
+  test('a Matroska whose first frame comes late lasts from it to its end; with a sound before it, from that', async () => {
+    const soon = clip('soon.mp4', [...picture('s=64x36:r=25:d=3'), ...h264, '-bf', '0']);
+    const late = ['-itsoffset', '5', '-i', soon, '-c:v', 'copy'];
+    const alone = await identify(clip('late-frames.mkv', late));
+    expect(alone).toMatchObject({ durationMs: 3_000, tracks: { video: { startMs: 5_000, durationMs: 3_000 } } });
+    const withSound = [...tone(8), ...late, '-map', '1:v', '-map', '0:a', '-c:a', 'pcm_s16le'];
+    expect((await identify(clip('late-behind-sound.mkv', withSound))).durationMs).toBe(8_000);
+  });
+
   test('an edit list shortens what is shown', async () => {
     const whole = clip('whole.mp4', [...picture('s=160x90:r=25:d=4'), ...h264, '-g', '100', '-bf', '0']);
     // A copy from the middle of a group of pictures keeps its beginning, and an edit list that hides it.
@@ -179,6 +219,36 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
     expect(identified.warnings).toEqual([expect.stringMatching(/DTS/)]);
   });
 
+  test.each([
+    [
+      'wmv2.avi',
+      [...picture(), '-c:v', 'wmv2'],
+      'The AVI has video in Windows Media Video 8 (WMV2), which is not accepted. Accepted in it: MPEG-4 Part 2, H.264, Motion JPEG and MPEG-2. Export it in one of these.',
+    ],
+    [
+      'theora.ogv',
+      [...picture(), '-c:v', 'libtheora'],
+      'The Ogg video has video in Theora, which is not accepted. Accepted in it: VP8. Export it in one of these.',
+    ],
+    [
+      'wma.avi',
+      [...both, '-c:v', 'mpeg4', '-c:a', 'wmav2'],
+      'The AVI has sound in Windows Media Audio 2, which is not accepted. Accepted in it: MP3, MP2, AC-3 (Dolby Digital), AAC and PCM. Export it in one of these.',
+    ],
+    [
+      'dts.mka',
+      [...tone(), '-c:a', 'dca', '-strict', '-2', '-ar', '48000'],
+      'The Matroska sound has its sound in DTS, which is not accepted. Accepted in it: AAC, MP3, MP2, Opus, Vorbis, FLAC, Apple Lossless (ALAC), AC-3 (Dolby Digital), E-AC-3 (Dolby Digital Plus) and PCM. Export it in one of these.',
+    ],
+    [
+      'paint.avi',
+      [...picture(), '-c:v', 'zmbv'],
+      'The AVI has a track in zmbv, which is not accepted. Accepted in it: video in MPEG-4 Part 2, H.264, Motion JPEG and MPEG-2; sound in MP3, MP2, AC-3 (Dolby Digital), AAC and PCM. Export it in one of these.',
+    ],
+  ])('a codec that is not accepted is named, with what is accepted in its place: %s', async (name, argv, message) => {
+    await expect(identify(clip(name, argv))).rejects.toMatchObject({ code: 'unsupported_codec', message });
+  });
+
   test('a sound with a cover is a sound, also behind an ID3 tag of more than a megabyte', async () => {
     const art = clip('cover.png', [
       '-f',
@@ -202,6 +272,38 @@ describe.each(builds.map((programs) => [programs.ffmpeg.version, programs] as co
       expect(identified, ending).toMatchObject({ kind: 'audio', format: ending, width: 0, warnings: [] });
       expect(identified.tracks, ending).toMatchObject({ video: null, coverArt: true });
     }
+  });
+
+  test('an MP3 with megabytes of a program’s private data in its tag is taken', async () => {
+    const owner = Buffer.from('com.example.editor\0', 'latin1');
+    const data = Buffer.alloc(6 * 1024 * 1024, 0xa5);
+    const sevens = (size: number) => Buffer.from([21, 14, 7, 0].map((shift) => (size >> shift) & 0x7f));
+    const body = Buffer.concat([owner, data]);
+    const frame = Buffer.concat([Buffer.from('PRIV'), sevens(body.length), Buffer.alloc(2), body]);
+    const tag = Buffer.concat([Buffer.from('ID3\x04\0\0', 'latin1'), sevens(frame.length), frame]);
+    const bare = bytes('untagged.mp3', [...tone(3), '-c:a', 'libmp3lame', '-id3v2_version', '0']);
+    expect(await identify(file(Buffer.concat([tag, bare]), 'tagged.mp3'))).toMatchObject({
+      format: 'mp3',
+      warnings: [],
+    });
+  });
+
+  test('a whole MP4 with a line of text after it does not end early', async () => {
+    const whole = bytes('plain.mp4', [...both, ...plainMp4]);
+    const path = file(
+      Buffer.concat([whole, Buffer.from('Recorded by a camera that signs its films.\n')]),
+      'signed.mp4',
+    );
+    expect((await identify(path)).warnings).toEqual([]);
+  });
+
+  test('an Ogg that is cut off within its last page is said to end early', async () => {
+    const whole = bytes('tail.ogg', [...tone(3), '-c:a', 'libvorbis']);
+    const page = whole.lastIndexOf('OggS');
+    expect((whole[page + 5] ?? 0) & 4, 'the last page is marked as such').toBe(4);
+    expect((await identify(file(whole.subarray(0, -20), 'tail-cut.ogg'))).warnings).toEqual([
+      expect.stringMatching(/ends early/),
+    ]);
   });
 
   test('FLAC behind an ID3 tag is FLAC', async () => {

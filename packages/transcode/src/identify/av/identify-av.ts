@@ -6,7 +6,7 @@ import type { AudioTrack, IdentifiedFields, Tracks, VideoTrack } from '../../ide
 import type { EngineLimits } from '../../limits.ts';
 import { playedAudio } from '../../plan.ts';
 import type { Bytes } from '../bytes.ts';
-import { codecName } from './codec-name.ts';
+import { codecKind, codecName } from './codec-name.ts';
 import { frameTiming } from './frame-timing.ts';
 import { createProber, type Probe, type ProbedStream, type Prober, seconds } from './probe.ts';
 import {
@@ -16,6 +16,8 @@ import {
   codecsOf,
   displayedSize,
   displayMatrix,
+  lengthOf,
+  ratio,
   remainingBitrate,
   type Streams,
   sortStreams,
@@ -44,15 +46,16 @@ export async function identifyAv(
 ): Promise<IdentifiedFields> {
   const whole = checkWholeness(container, bytes);
   const prober = createProber(path, demuxers[container], programs, limits);
-  const unread = avFormats[defaultFormat(container)].names;
-  const probe = await prober.probe().catch((error: unknown) => {
+  const unread = defaultFormat(container);
+  const read = await prober.probe().catch((error: unknown) => {
     throw rejectionOf(error, whole.endsEarly ? 'is cut off, and what is left cannot be read' : 'is damaged', unread);
   });
+  const probe = container === 'matroska' || container === 'webm' ? countedFromStart(read) : read;
   const streams = sortStreams(probe.streams);
-  const name = avFormats[formatOf(container, streams)].names;
+  const format = formatOf(container, streams);
+  const name = avFormats[format].names;
   holdStreams(probe, name, whole);
   const warnings: string[] = [];
-  const format = formatOf(container, streams);
   const { video, audio } = chooseTracks(streams, probe, format, warnings);
   const tracks: Tracks = {
     video: video?.track ?? null,
@@ -63,7 +66,7 @@ export async function identifyAv(
   holdAgainstLimits(tracks, limits);
 
   try {
-    const timed = video ? { ...tracks, video: await withTiming(prober, video.track) } : tracks;
+    const timed = video ? { ...tracks, video: await withTiming(prober, video.track, probe) } : tracks;
     await checkDecoding(prober, timed, name, warnings);
     const endsEarly = whole.endsEarly || (await tailIsMissing(prober, container, probe, timed));
     const durationMs = await durationOf(prober, probe, timed, endsEarly);
@@ -72,12 +75,13 @@ export async function identifyAv(
     const main = probe.streams.find(({ index }) => index === (timed.video ?? timed.audio[0])?.index);
     return describe(format, bytes.size, { tracks: timed, durationMs, warnings, main });
   } catch (error) {
-    throw rejectionOf(error, 'cannot be read', name);
+    throw rejectionOf(error, 'cannot be read', format);
   }
 }
 
 /** What goes wrong in a program becomes the file's refusal; what goes wrong in us stays what it is. */
-function rejectionOf(error: unknown, what: string, name: string): unknown {
+function rejectionOf(error: unknown, what: string, id: AvFormatId): unknown {
+  const name = avFormats[id].names;
   if (error instanceof ProgramsMissingError) return error;
   if (!(error instanceof ProgramError)) return error;
   if (error.failure === 'start') return error;
@@ -97,11 +101,7 @@ function rejectionOf(error: unknown, what: string, name: string): unknown {
   }
   const stranger = error.run.stderrTail.join('\n').match(/Codec \((\w+)\) not on whitelist/)?.[1];
   if (stranger !== undefined) {
-    return new MediaRejectedError(
-      'unsupported_codec',
-      `The ${name} has a track in ${codecName(stranger)}, which is not accepted. Export it in another codec.`,
-      { cause: error },
-    );
+    return codecRejection(stranger, codecKind(stranger), { id, sure: false, cause: error });
   }
   return new MediaRejectedError('corrupt_media', `The ${name} ${what}. Export or copy it again and retry.`, {
     cause: error,
@@ -158,7 +158,9 @@ function chooseTracks(streams: Streams, probe: Probe, format: AvFormatId, warnin
     const all = streams[kind];
     const good = all.filter(accepted(kind));
     const other = all.find((stream) => !accepted(kind)(stream));
-    if (other !== undefined && good.length === 0) throw notAccepted(other, kind, format);
+    if (other !== undefined && good.length === 0) {
+      throw codecRejection(codecOf(other), kind, { id: format, sure: true });
+    }
     if (other !== undefined) {
       warnings.push(`A further ${kind} track in ${codecName(codecOf(other))} is left out: that codec is not accepted.`);
     }
@@ -202,15 +204,56 @@ function withBitrate(audio: readonly AudioTrack[], probe: Probe): AudioTrack[] {
   );
 }
 
-function notAccepted(stream: ProbedStream, kind: 'video' | 'audio', format: AvFormatId): MediaRejectedError {
-  const { codecs, names } = avFormats[format];
-  const possible = (codecs[kind] ?? []).map(codecName).join(', ');
-  const what = kind === 'video' ? 'video' : 'sound';
-  const instead = possible === '' ? `A ${names} with ${what} is not accepted.` : `Accepted in it: ${possible}.`;
+/**
+ * The refusal of a codec, which names it and says what is accepted of its kind. `kind`: null where nobody knows what the track is.
+ * `sure`: all tracks of that kind were looked at; else there may be others, and the file may be another of its container's formats.
+ */
+function codecRejection(
+  codec: string,
+  kind: 'video' | 'audio' | null,
+  { id, sure, cause }: { id: AvFormatId; sure: boolean; cause?: unknown },
+): MediaRejectedError {
+  const shown = !sure && kind === 'video' ? videoFormat(id) : id;
+  const { names } = avFormats[shown];
+  const words = { video: 'video', audio: 'sound' };
+  const accepted = kind === null ? acceptedInAll(id) : listed(codecsIn(id, kind));
+  const what = kind === null ? 'a track' : sure ? `its ${words[kind]}` : words[kind];
+  const instead =
+    accepted === '' && kind !== null
+      ? `A ${names} with ${words[kind]} is not accepted.`
+      : `Accepted in it: ${accepted}. Export it in one of these.`;
   return new MediaRejectedError(
     'unsupported_codec',
-    `The ${names} has its ${what} in ${codecName(codecOf(stream))}, which is not accepted. ${instead}`,
+    `The ${names} has ${what} in ${codecName(codec)}, which is not accepted. ${instead}`,
+    { cause },
   );
+}
+
+/** Codecs of a kind that are accepted in the container of a format: people think of an Ogg as one thing, whatever is in it. */
+function codecsIn(id: AvFormatId, kind: 'video' | 'audio'): string[] {
+  const { container } = avFormats[id];
+  const formats = Object.values(avFormats).filter((format) => format.container === container);
+  return [...new Set(formats.flatMap(({ codecs }) => codecs[kind] ?? []))];
+}
+
+function acceptedInAll(id: AvFormatId): string {
+  const video = codecsIn(id, 'video');
+  const sound = `sound in ${listed(codecsIn(id, 'audio'))}`;
+  return video.length === 0 ? sound : `video in ${listed(video)}; ${sound}`;
+}
+
+function listed(codecs: readonly string[]): string {
+  const names = codecs.map(codecName);
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+}
+
+/** The format of a container that has pictures, where it has one of its own. */
+function videoFormat(id: AvFormatId): AvFormatId {
+  const { container } = avFormats[id];
+  const found = Object.entries(avFormats).find(
+    ([, format]) => format.container === container && format.kind === 'video',
+  );
+  return found === undefined ? id : (found[0] as AvFormatId);
 }
 
 function nothingDecodes(name: string): MediaRejectedError {
@@ -242,8 +285,9 @@ function holdDuration(durationMs: number, limits: EngineLimits, name: string): v
   }
 }
 
-async function withTiming(prober: Prober, track: VideoTrack): Promise<VideoTrack> {
-  return { ...track, ...(await frameTiming(prober, track)) };
+async function withTiming(prober: Prober, track: VideoTrack, probe: Probe): Promise<VideoTrack> {
+  const stream = probe.streams.find(({ index }) => index === track.index);
+  return { ...track, ...(await frameTiming(prober, track, ratio(stream?.r_frame_rate))) };
 }
 
 /** One frame of the video and a little of each sound: what does not decode at its beginning is not taken in. */
@@ -290,6 +334,21 @@ async function tailIsMissing(prober: Prober, container: AvContainer, probe: Prob
 
 function isGuessed({ complaints }: Probe): boolean {
   return complaints.some((line) => line.includes('Estimating duration from bitrate'));
+}
+
+/**
+ * Matroska's durations are the times at which something ends; what other containers say, and what is played, begins with the
+ * first frame. Of a track, programs differ in which of the two they write; it lasts no longer than until the file's end.
+ */
+function countedFromStart(probe: Probe): Probe {
+  const end = seconds(probe.format.duration);
+  const start = seconds(probe.format.start_time);
+  if (end === null || start === null || start <= 0 || end <= start) return probe;
+  const streams = probe.streams.map((stream) => {
+    const most = end - (seconds(stream.start_time) ?? start);
+    return (lengthOf(stream) ?? 0) > most ? { ...stream, duration: String(most) } : stream;
+  });
+  return { ...probe, streams, format: { ...probe.format, duration: String(end - start) } };
 }
 
 /** The container's own word, else the longest track's, else the end of the last packet. */

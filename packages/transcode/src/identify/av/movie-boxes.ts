@@ -25,8 +25,17 @@ export function readMovie(bytes: Bytes): Wholeness {
       'The video or sound is cut off: its index (the part named moov) is missing. Copy or send it again, completely.',
     );
   }
-  return { endsEarly: top.some(({ end }) => end > bytes.size), encrypted: isEncrypted(bytes, index) };
+  const cutOff = top.some(({ type, end }) => end > bytes.size && topTypes.has(type));
+  return { endsEarly: cutOff, encrypted: isEncrypted(bytes, index) };
 }
+
+/**
+ * Boxes that stand at the top (ISO/IEC 14496-12, 6.2.3, and QuickTime's). What is none of them and reaches beyond the file is no
+ * box that was cut off: something was appended, such as a line of text, whose first letters look like a size.
+ */
+const topTypes: ReadonlySet<string> = new Set(
+  'ftyp styp pdin moov moof mfra mdat free skip wide pnot udta meta uuid sidx ssix prft emsg junk PICT'.split(' '),
+);
 
 /** ISO/IEC 23001-7: the sample entries of encrypted tracks are named `encv` and `enca`. ffmpeg shows the names within. */
 function isEncrypted(bytes: Bytes, index: Box): boolean {

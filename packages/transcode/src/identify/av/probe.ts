@@ -44,10 +44,10 @@ export const ProbedStream = z.object({
 });
 export type ProbedStream = z.infer<typeof ProbedStream>;
 
-const Probed = z.object({
-  streams: z.array(ProbedStream).default([]),
-  format: z.object({ duration: Text, start_time: Text, bit_rate: Text }).default({}),
-});
+/** The file as a whole, likewise. */
+const ProbedFormat = z.object({ duration: Text, start_time: Text, bit_rate: Text });
+
+const Probed = z.object({ streams: z.array(ProbedStream).default([]), format: ProbedFormat.default({}) });
 
 /** What ffprobe says of a file. */
 export interface Probe extends z.infer<typeof Probed> {
@@ -83,6 +83,8 @@ export interface Prober {
   decode(streams: { video?: number; audio?: number }): Promise<{ video: boolean; audio: boolean }>;
 }
 
+/** Not the tags of the whole file: we read none of them, and a recorder's private data in them may have megabytes. */
+const ofFormat = ['-show_entries', `format=${Object.keys(ProbedFormat.shape).join(',')}`];
 /** Reports of files within the limits are some tens of kilobytes. */
 const maxReportBytes = 4 * 1024 * 1024;
 /** Of the time for a file: a long one is read to its end where one of its tracks has nothing, and that is no fault of it. */
@@ -128,7 +130,7 @@ export function createProber(path: string, demuxer: string, programs: Programs, 
 
   return {
     async probe() {
-      const argv = ['-loglevel', 'warning', ...probed, '-of', 'json', '-show_format', '-show_streams', source];
+      const argv = ['-loglevel', 'warning', ...probed, '-of', 'json', '-show_streams', ...ofFormat, source];
       const { stdout, run: report } = await run(programs.ffprobe, argv);
       return { ...Probed.parse(JSON.parse(stdout.toString('utf8'))), complaints: report.stderrTail };
     },

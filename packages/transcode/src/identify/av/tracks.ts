@@ -150,11 +150,16 @@ function hasAlpha(stream: ProbedStream): boolean {
 }
 
 function timesOf(stream: ProbedStream): { startMs: number; durationMs: number | null } {
-  const durationS = seconds(stream.duration) ?? clock(tag(stream, 'duration'));
+  const durationS = lengthOf(stream);
   return {
     startMs: Math.round((seconds(stream.start_time) ?? 0) * 1_000),
     durationMs: durationS === null || durationS < 0 ? null : Math.round(durationS * 1_000),
   };
+}
+
+/** Seconds that a stream says it lasts. */
+export function lengthOf(stream: ProbedStream): number | null {
+  return seconds(stream.duration) ?? clock(tag(stream, 'duration'));
 }
 
 /** Matroska's `00:01:02.500000000` in seconds. */
@@ -172,7 +177,8 @@ function tag({ tags }: ProbedStream, name: string): string | undefined {
   return Object.entries(tags).find(([key]) => key.toLowerCase().split('-')[0] === name)?.[1];
 }
 
-function ratio(text: string | undefined, separator: '/' | ':' = '/'): Ratio | null {
+/** A ratio as ffprobe writes it; null for `0/0` and what is none. */
+export function ratio(text: string | undefined, separator: '/' | ':' = '/'): Ratio | null {
   const [num = 0, den = 0] = (text ?? '').split(separator).map(Number);
   return Number.isSafeInteger(num) && Number.isSafeInteger(den) && num > 0 && den > 0 ? { num, den } : null;
 }

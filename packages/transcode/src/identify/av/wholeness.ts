@@ -64,9 +64,15 @@ function lengthOf(first: number): number {
   return first === 0 ? 9 : Math.clz32(first) - 23;
 }
 
-/** RFC 3533: the last page of a stream is flagged; a page has at most 65,307 bytes. */
+/**
+ * RFC 3533, 6: the last page of a stream is flagged, and a page has at most 65,307 bytes: 27, a table of up to 255 sizes that
+ * the last of these counts, and what they add up to.
+ */
 function oggEndsEarly(bytes: Bytes): boolean {
   const tail = bytes.peek(Math.max(0, bytes.size - 65_536), 65_536);
   const last = tail.lastIndexOf('OggS', undefined, 'latin1');
-  return last < 0 || ((tail[last + 5] ?? 0) & 4) === 0;
+  if (last < 0 || ((tail[last + 5] ?? 0) & 4) === 0) return true;
+  const count = tail[last + 26] ?? 0;
+  const sizes = tail.subarray(last + 27, last + 27 + count);
+  return last + 27 + count + sizes.reduce((sum, size) => sum + size, 0) > tail.length;
 }

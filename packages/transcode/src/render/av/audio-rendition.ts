@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { audioShape, copyAudioArgs, encodeAudioArgs } from '../../ffmpeg/argv/audio.ts';
+import { audioShape, bitrateFor, copyAudioArgs, encodeAudioArgs } from '../../ffmpeg/argv/audio.ts';
 import { inputOptions } from '../../ffmpeg/input.ts';
 import type { AudioTrack } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
@@ -38,6 +38,12 @@ export function audioStep(planned: PlannedAudio, track: AudioTrack, weight: numb
       const loudness = await measureLoudness(context, path, source, track, shape, (seconds) =>
         context.progress((share.measure * seconds) / durationS),
       );
+      const decodedS = loudness.samples / shape.sampleRate;
+      if (decodedS < Math.min(durationS - 1, 0.98 * durationS)) {
+        context.warn(
+          `Only ${decodedS.toFixed(1)} s of ${durationS.toFixed(1)} s could be decoded: the file seems to be damaged or cut off.`,
+        );
+      }
       const place = join(outDir, `${name}.${extension}`);
       const notes: string[] = [];
       const facts = await placeWhole(
@@ -73,8 +79,7 @@ async function make(
     context.ffmpeg(
       encodeAudioArgs(path, source, track, {
         ...{ shape, gainDb, file },
-        // The preset's is for two channels.
-        bitrate: Math.max(8_000, Math.round((preset.bitrate * shape.channels) / 2)),
+        bitrate: bitrateFor(shape, preset.bitrate),
       }),
       {
         onProgress: ({ timeMs }) =>

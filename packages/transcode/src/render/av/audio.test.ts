@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ffmpeg, lavfi, programs, renderedClips } from '../../../test/rendered-clips.ts';
@@ -149,6 +149,34 @@ test('the same sound gives the same bytes', async () => {
   const path = clip('pink.wav', ...lavfi('anoisesrc=c=pink:d=5:a=0.3:seed=1:r=48000'));
   const [one, two] = [await render(path, [audio]), await render(path, [audio])];
   expect(one.of('audio.m4a').equals(two.of('audio.m4a'))).toBe(true);
+});
+
+test.each([
+  ['vorbis.ogg', ['-c:a', 'libvorbis']],
+  ['opus.opus', ['-c:a', 'libopus']],
+  ['flac.flac', ['-c:a', 'flac']],
+  ['aac.aac', ['-c:a', 'aac']],
+] as const)('parts of a sound that are damaged are told of, and a whole one is not: %s', async (name, codec) => {
+  const whole = clip(name, ...lavfi('anoisesrc=c=pink:d=12:a=0.3:seed=5'), ...codec);
+  expect((await render(whole, [audio])).result.warnings).toEqual([]);
+  const bytes = readFileSync(whole);
+  for (let flip = 1; flip <= 6; flip++) {
+    const at = Math.floor((bytes.length * (flip + 1)) / 9);
+    // One bit in an Ogg or a FLAC; what has no checksums does not tell of less than a stretch.
+    if (name === 'aac.aac') bytes.fill(0xa5, at, at + 60);
+    else bytes[at] = (bytes[at] ?? 0) ^ 0x10;
+  }
+  const path = join(folder, `damaged-${name}`);
+  writeFileSync(path, bytes);
+  const damaged = await render(path, [audio, { type: 'waveform', name: 'waveform', container: 'json' }]);
+  expect(damaged.result.renditions.map(({ state }) => state)).toEqual(['ready', 'ready']);
+  expect(damaged.result.warnings).toEqual([expect.stringMatching(/^Parts of the sound are damaged .*\.$/)]);
+});
+
+test('a sound of which much does not decode says how much of it there is', async () => {
+  const path = clip('one-second.wav', ...lavfi('sine=d=1'));
+  const { result } = await render(path, [audio], { source: { durationMs: 9_000 } });
+  expect(result.warnings).toEqual(['Only 1.0 s of 9.0 s could be decoded: the file seems to be damaged or cut off.']);
 });
 
 test('damaged sound fails alone, with a reason, and leaves nothing behind', async () => {

@@ -11,7 +11,7 @@ export function audioSteps(
 ): Step[] {
   const track = playedAudio(source.tracks.audio);
   if (track === null) return [];
-  // In the unit of the other steps' weights: about the processor time of a second of the ladder.
+  // In the unit of the other steps' weights: seconds of processor time.
   const seconds = (source.durationMs ?? 0) / 1_000;
   const waveforms = wanted.filter(isWaveform);
   return [

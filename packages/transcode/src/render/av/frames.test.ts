@@ -240,7 +240,7 @@ test('where ffmpeg cannot map high dynamic range there are flat pictures and a w
   expect(result.runs.filter(({ argv }) => argv.some((arg) => arg.includes('zscale')))).toEqual([]);
 });
 
-test('transparency of a VP9 is kept by WebP, AVIF and the preview, and is white in JPEG', async () => {
+test('a transparent video has posters and a storyboard over black, as it plays, and a transparent preview', async () => {
   const path = clip(
     'alpha.webm',
     ...lavfi(
@@ -252,12 +252,12 @@ test('transparency of a VP9 is kept by WebP, AVIF and the preview, and is white 
     ...[posters[0], posters[1], preview, storyboard[0]],
     { name: 'poster', container: 'avif', source_kinds: ['video'], width: 160 },
   ]);
-  for (const name of ['poster.webp', 'poster.avif', 'preview.webp']) {
-    const [left = [], right = []] = await quarterColors(of(name));
-    expect(furthest([left], [[255, 0, 0, 255]]), name).toBeLessThan(24);
-    expect(right[3], name).toBeLessThan(10);
+  const [left = [], right = []] = await quarterColors(of('preview.webp'));
+  expect(furthest([left], [[255, 0, 0, 255]])).toBeLessThan(24);
+  expect(right[3]).toBeLessThan(10);
+  for (const name of ['poster.webp', 'poster.avif', 'poster.jpg', 'storyboard.jpg']) {
+    expect(furthest(await quarterColors(of(name)), [red, [0, 0, 0], red, [0, 0, 0]]), name).toBeLessThan(24);
   }
-  expect(furthest(await quarterColors(of('poster.jpg')), [red, white, red, white])).toBeLessThan(24);
 });
 
 test('interlaced video gives pictures without combs', async () => {
@@ -362,7 +362,7 @@ test('what cannot be decoded fails with a sentence, and the index that needs no 
   expect(result.renditions.map(({ state }) => state)).toEqual(['failed', 'failed', 'failed', 'failed', 'ready']);
   for (const rendition of result.renditions) {
     if (rendition.state === 'failed')
-      expect(rendition.reason).toMatch(/could not be made: .*no frame of the video|exited/);
+      expect(rendition.reason).toMatch(/could not be made: (no frame of the video|the source) .*\.$/);
   }
   expect(readdirSync(folder)).toEqual(['storyboard.vtt']);
 });

@@ -6,6 +6,12 @@ import { isPreview, previewStep } from './preview.ts';
 import type { Step, StepContext } from './step.ts';
 import { isStoryboard, storyboardStep } from './storyboard.ts';
 import { withMappableSource } from './tone-mapping.ts';
+import { decodingWork } from './work.ts';
+
+/** Starting ffmpeg a few times, and encoding pictures. */
+const startWork = 0.4;
+/** Its own seconds, and those since the keyframe before. */
+const previewDecodesS = 8;
 
 /** Steps for presets of the types `picture`, `preview` and `storyboard`. */
 export function frameSteps(
@@ -18,15 +24,17 @@ export function frameSteps(
     frame ??= findPosterFrame(context);
     return frame;
   };
-  // In the unit of the other steps' weights; what takes long is decoding, which the storyboard does for the whole video.
-  const seconds = (source.durationMs ?? 0) / 1_000;
+  // What takes long is decoding, which the storyboard does for the whole video.
+  const whole = decodingWork(source);
   const pictures = wanted.filter(isPicture);
   const steps = [
-    ...(pictures.length > 0 ? [posterStep(pictures, 1, posterFrame)] : []),
-    ...wanted.filter(isPreview).map((planned) => previewStep(planned, 1, posterFrame)),
+    ...(pictures.length > 0 ? [posterStep(pictures, startWork, posterFrame)] : []),
+    ...wanted
+      .filter(isPreview)
+      .map((planned) => previewStep(planned, startWork + decodingWork(source, previewDecodesS), posterFrame)),
     ...wanted
       .filter(isStoryboard)
-      .map((planned) => storyboardStep(planned, planned.preset.container === 'vtt' ? 0.01 : 0.2 + seconds / 20)),
+      .map((planned) => storyboardStep(planned, planned.preset.container === 'vtt' ? 0.01 : startWork / 2 + whole)),
   ];
   return steps.map((step) => ({ ...step, run: async (context) => step.run(await withMappableSource(context)) }));
 }

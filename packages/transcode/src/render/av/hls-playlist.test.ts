@@ -5,28 +5,24 @@ import { bandwidthOf, masterPlaylist, mediaPlaylist, targetDuration } from './hl
 const segment = (seconds: number, bytes: number) => ({ uri: 'a/1.m4s', seconds, bytes });
 
 test('no segment is longer, rounded, than the target duration', () => {
-  expect(targetDuration([segment(4, 1), segment(4.49, 1)])).toBe(4);
-  expect(targetDuration([segment(4, 1), segment(5.5, 1)])).toBe(6);
-  expect(targetDuration([segment(0.04, 1)])).toBe(1);
+  expect(targetDuration([{ segments: [segment(4, 1), segment(4.49, 1)] }])).toBe(4);
+  expect(targetDuration([{ segments: [segment(4, 1)] }, { segments: [segment(4, 1), segment(5.5, 1)] }])).toBe(6);
+  expect(targetDuration([{ segments: [segment(0.04, 1)] }])).toBe(1);
 });
 
 test('the bandwidth is that of the worst stretch, and a last segment of a moment does not count', () => {
   const segments = [segment(4, 1_000_000), segment(4, 2_000_000), segment(0.1, 500_000)];
-  expect(bandwidthOf(segments)).toEqual({
+  expect(bandwidthOf(segments, 4)).toEqual({
     peak: Math.ceil((2_500_000 * 8) / 4.1),
     average: Math.ceil(28_000_000 / 8.1),
   });
-  expect(bandwidthOf([segment(0.04, 5_000)])).toEqual({ peak: 1_000_000, average: 1_000_000 });
-  expect(bandwidthOf([])).toEqual({ peak: 0, average: 0 });
+  expect(bandwidthOf([segment(0.04, 5_000)], 1)).toEqual({ peak: 1_000_000, average: 1_000_000 });
+  expect(bandwidthOf([], 1)).toEqual({ peak: 0, average: 0 });
 });
 
 test('a media playlist, line by line', () => {
-  const text = mediaPlaylist({
-    name: 'a',
-    initUri: 'a/init.mp4',
-    codec: '',
-    segments: [segment(4, 1), segment(0.5, 1)],
-  });
+  const segments = [segment(4, 1), segment(0.5, 1)];
+  const text = mediaPlaylist({ name: 'a', initUri: 'a/init.mp4', codec: '', segments }, 4);
   expect(text.split('\n')).toEqual([
     ...[
       '#EXTM3U',

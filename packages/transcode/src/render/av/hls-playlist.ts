@@ -31,17 +31,20 @@ export interface AudioPlaylist extends MediaPlaylist {
   readonly language: string | null;
 }
 
-/** RFC 8216, 4.3.3.1: no segment's duration, rounded, is longer; it is a whole number. */
-export function targetDuration(segments: readonly Segment[]): number {
-  return Math.max(1, ...segments.map(({ seconds }) => Math.round(seconds)));
+/**
+ * RFC 8216, 4.3.3.1: no segment's duration, rounded, is longer; it is a whole number. 6.2.4: all media playlists of a presentation
+ * have the same.
+ */
+export function targetDuration(playlists: ReadonlyArray<Pick<MediaPlaylist, 'segments'>>): number {
+  return Math.max(1, ...playlists.flatMap(({ segments }) => segments.map(({ seconds }) => Math.round(seconds))));
 }
 
 /** The text of a media playlist (RFC 8216, 4.3.3): version 7 is the first that has EXT-X-MAP for every kind of segment. */
-export function mediaPlaylist({ initUri, segments }: MediaPlaylist): string {
+export function mediaPlaylist({ initUri, segments }: MediaPlaylist, target: number): string {
   return lines(
     '#EXTM3U',
     '#EXT-X-VERSION:7',
-    `#EXT-X-TARGETDURATION:${targetDuration(segments)}`,
+    `#EXT-X-TARGETDURATION:${target}`,
     '#EXT-X-MEDIA-SEQUENCE:1',
     '#EXT-X-PLAYLIST-TYPE:VOD',
     '#EXT-X-INDEPENDENT-SEGMENTS',
@@ -58,8 +61,7 @@ export interface Bandwidth {
   readonly average: number;
 }
 
-export function bandwidthOf(segments: readonly Segment[]): Bandwidth {
-  const target = targetDuration(segments);
+export function bandwidthOf(segments: readonly Segment[], target: number): Bandwidth {
   const bitsPerSecond = (bytes: number, seconds: number) => (seconds > 0 ? Math.ceil((bytes * 8) / seconds) : 0);
   const all = segments.reduce(
     (sum, { bytes, seconds }) => ({ bytes: sum.bytes + bytes, seconds: sum.seconds + seconds }),
@@ -89,9 +91,10 @@ const maxSegmentsInStretch = 5;
  */
 export function masterPlaylist(rungs: readonly VideoPlaylist[], audio: AudioPlaylist | null, folder: string): string {
   const uri = ({ name }: MediaPlaylist) => `../${folder}/${name}.m3u8`;
-  const sound = audio && bandwidthOf(audio.segments);
+  const target = targetDuration([...rungs, ...(audio ? [audio] : [])]);
+  const sound = audio && bandwidthOf(audio.segments, target);
   const streams = rungs.map((rung) => {
-    const { peak, average } = bandwidthOf(rung.segments);
+    const { peak, average } = bandwidthOf(rung.segments, target);
     const attributes = [
       `BANDWIDTH=${peak + (sound?.peak ?? 0)}`,
       `AVERAGE-BANDWIDTH=${average + (sound?.average ?? 0)}`,

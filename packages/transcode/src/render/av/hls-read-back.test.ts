@@ -33,7 +33,7 @@ async function readBackAfter(
   await mkdir(folder);
   const { playlist } = await packageTrack(track, starts, folder, 'rung');
   const spoilt = spoil(folder, playlist);
-  writeFileSync(join(folder, 'rung.m3u8'), mediaPlaylist(spoilt));
+  writeFileSync(join(folder, 'rung.m3u8'), mediaPlaylist(spoilt, 2));
   const identified = identifyForTests(path, programs);
   if (identified.tracks === null) throw new Error('A clip has tracks.');
   const source = { ...identified, tracks: identified.tracks };

@@ -40,7 +40,7 @@ export async function readBackPlaylist(
   let rest = '';
   const argv = ['-protocol_whitelist', 'file', '-f', 'hls', '-of', 'compact'];
   const entries = 'packet=pts_time,flags:stream=codec_name,width,height';
-  await overOutput(`The playlist ${playlist.name} cannot be read back:`, () =>
+  await overOutput(`its playlist ${playlist.name} could not be read back once it was written`, () =>
     context.ffprobe([...argv, '-show_entries', entries, '-i', path], {
       onOutput(piece) {
         const lines = (rest + piece.toString('latin1')).split('\n');

@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { playedAudio } from '../../plan.ts';
 import type { ReadyRendition, RenderedFile } from '../result.ts';
 import { type Packaged, packageTrack } from './hls-package.ts';
-import { type AudioPlaylist, masterPlaylist, mediaPlaylist, type VideoPlaylist } from './hls-playlist.ts';
+import {
+  type AudioPlaylist,
+  masterPlaylist,
+  mediaPlaylist,
+  targetDuration,
+  type VideoPlaylist,
+} from './hls-playlist.ts';
 import { readBackPlaylist } from './hls-read-back.ts';
 import { audioStarts, startsAtFrames } from './keyframes.ts';
 import type { PlannedHls } from './ladder.ts';
@@ -50,9 +56,10 @@ export async function makeHls(context: StepContext, planned: PlannedHls, streams
     playlists.push({ name: file, path, contentType: playlistType, bytes: Buffer.byteLength(text) });
   };
   await put(`master.${extension}`, masterPlaylist(rungs, audio, `${name}.${revision}`));
+  const target = targetDuration(packaged.map(({ playlist }) => playlist));
   for (const { playlist, track } of packaged) {
     const file = `${playlist.name}.${extension}`;
-    await put(file, mediaPlaylist(playlist));
+    await put(file, mediaPlaylist(playlist, target));
     await readBackPlaylist(context, join(folder, file), playlist, track);
   }
 

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Ratio } from '../../identified.ts';
-import type { Mp4Track } from './mp4-track.ts';
+import { type Mp4Track, timeAt } from './mp4-track.ts';
 
 /** Whether a copy of the source's video can stand in for an encode. Reasons are the second half of a sentence: "because …". */
 export interface CopyVerdict {
@@ -26,11 +26,12 @@ export async function judgeCopy(track: Mp4Track, frameRate: Ratio, target: numbe
 
   const framesPerSecond = frameRate.num / frameRate.den;
   const frameOf = (sample: number) => ((samples.times[sample] ?? 0) / timescale) * framesPerSecond;
-  const total = samples.count;
+  // By time, not by count: a stream that was taken for a constant rate by its beginning may have fewer frames later.
+  const end = timeAt(track, samples.count);
   const starts = [0];
   let at = 0;
   const distance = (sample: number) => (frameOf(sample) - frameOf(at)) / framesPerSecond;
-  const left = () => (total - frameOf(at)) / framesPerSecond;
+  const left = () => end - frameOf(at) / framesPerSecond;
   while (left() > target) {
     const candidates = idr.filter((s) => distance(s) >= 0.5 * target && distance(s) <= 1.5 * target);
     const best = candidates.sort((a, b) => Math.abs(distance(a) - target) - Math.abs(distance(b) - target))[0];

@@ -20,7 +20,7 @@ export async function makeMp4(context: StepContext, planned: PlannedMp4, streams
   const audio = streams.audioOf(planned);
   const temporary = join(scratch, `${name}.${extension}`);
   const inputs = [video.path, ...(audio ? [audio.path] : [])];
-  await overOutput('The streams cannot be put together:', () =>
+  await overOutput('its streams could not be put together', () =>
     context.ffmpeg([
       ...inputs.flatMap((path) => ['-f', 'mov', '-i', path]),
       ...inputs.flatMap((_, index) => ['-map', `${index}:0`]),
@@ -65,7 +65,7 @@ async function readBack(context: StepContext, path: string, video: Mp4Track, aud
   const fail = (what: string): never => {
     throw new RenderError('output_failed', `The file came out wrong: ${what}.`);
   };
-  const output = await overOutput('The file cannot be read back:', () =>
+  const output = await overOutput('it could not be read back once it was written', () =>
     context.ffprobe(['-f', 'mov', '-of', 'json', '-show_streams', '-i', path]),
   );
   const { streams } = Probed.parse(JSON.parse(output.toString('utf8')));

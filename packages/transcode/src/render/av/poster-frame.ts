@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RenderError } from '../../errors.ts';
-import { candidateArgs, type FramePosition, frameChannels, parseFrameTimes } from '../../ffmpeg/argv/frames.ts';
+import { candidateArgs, type FramePosition, parseFrameTimes } from '../../ffmpeg/argv/frames.ts';
 import { ProgramError } from '../../ffmpeg/run.ts';
 import type { RawPixels } from '../../heic.ts';
 import type { VideoTrack } from '../../identified.ts';
@@ -21,6 +21,7 @@ const fractions = [0.1, 0.25, 0.4, 0.55, 0.7, 0.03];
 /** Where none of those will do: whatever there is. */
 const lastFractions = [...fractions, 0.85, 0.95];
 const lookedAt = { width: 96, height: 96 };
+const channels = 3;
 /** Decoders that are open at once are held to about as many pixels: each keeps a dozen frames. */
 const pixelsAtOnce = 16_000_000;
 
@@ -71,7 +72,6 @@ async function lookAtOnce(
 ): Promise<Candidate[]> {
   const { path, source, scratch } = context;
   const size = fitInside(source, lookedAt);
-  const channels = frameChannels(video);
   const wanted = positions.map((position, index) => ({
     ...position,
     file: join(scratch, `${position.seek}-${position.atMs}-${index}.raw`),

@@ -1,8 +1,8 @@
-import { frameChannels, stillArgs } from '../../ffmpeg/argv/frames.ts';
+import { stillArgs } from '../../ffmpeg/argv/frames.ts';
 import type { RawPixels } from '../../heic.ts';
 import { fitInside, type PlannedPicture, type Size } from '../../plan.ts';
 import { baseBox, renderPictures } from '../pictures.ts';
-import { type PosterFrame, videoTrack } from './poster-frame.ts';
+import type { PosterFrame } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 
 /** Pictures of a video: one frame that stands for it, through the encoders that pictures of images go through. */
@@ -36,7 +36,7 @@ export function posterStep(
 }
 
 async function decodeFrame(context: StepContext, frame: PosterFrame, size: Size): Promise<RawPixels> {
-  const channels = frameChannels(videoTrack(context));
+  const channels = 3;
   const bytes = size.width * size.height * channels;
   const data = await context.ffmpeg(stillArgs(context.path, context.source, size, frame.position), {
     maxOutputBytes: bytes,

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { frameChannels, stretchArgs } from '../../ffmpeg/argv/frames.ts';
+import { stretchArgs, stretchChannels } from '../../ffmpeg/argv/frames.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { PreviewPreset } from '../../presets/video.ts';
 import { sharp } from '../../vips.ts';
@@ -33,7 +33,7 @@ export function previewStep(
 
       const frameRate = Math.min(preset.frame_rate, video.frameRate.num / video.frameRate.den);
       const frames = Math.max(1, Math.round(preset.seconds * frameRate));
-      const channels = frameChannels(video);
+      const channels = stretchChannels(video);
       const frameBytes = width * height * channels;
       const stretch = { startMs, frames, frameRate };
       const data = await context.ffmpeg(stretchArgs(path, source, planned, stretch), {

@@ -7,14 +7,23 @@ import { ProgramError, type RunLimits, type RunOptions, runProgram } from '../..
 import type { IdentifiedFile, Tracks } from '../../identified.ts';
 import type { EngineLimits } from '../../limits.ts';
 import type { PlannedRendition } from '../../plan.ts';
-import type { FailedRendition, ProgramRun, ReadyRendition, RenderProgress, RenderResult } from '../result.ts';
+import type {
+  FailedRendition,
+  ProgramRun,
+  ProgramRunUpdate,
+  ReadyRendition,
+  RenderProgress,
+  RenderResult,
+} from '../result.ts';
 import { failedRendition } from './failure.ts';
+import { damagedSound, soundDamageListener } from './sound-damage.ts';
 import type { Step, StepContext } from './step.ts';
 
 export interface AvRenderOptions {
   limits: EngineLimits;
   programs: Programs;
   onProgress?: (progress: RenderProgress) => void;
+  onRun?: (update: ProgramRunUpdate) => void;
   signal?: AbortSignal;
 }
 
@@ -24,6 +33,11 @@ const baseWallMs = 5 * 60_000;
 const wallPerSecondOfMedia = 30_000;
 const stallMs = 120_000;
 const cores = 64;
+/**
+ * Each line of what ffmpeg says with its level. However much of a source does not decode, what does is made and the rest is
+ * warned of: by itself ffmpeg would fail where it is two thirds.
+ */
+const always = ['-hide_banner', '-nostdin', '-loglevel', 'level+warning', '-max_error_rate', '1', '-y'];
 
 /**
  * Takes the steps one after another: each is a few runs of ffmpeg, which uses all cores by itself. What fails alone is reported
@@ -42,6 +56,7 @@ export async function runSteps(
   const began = performance.now();
   const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
   const runs: ProgramRun[] = [];
+  let begun = 0;
   const warnings = new Set<string>();
   const timings: Record<string, number> = {};
   let thumbhash: string | null = null;
@@ -60,6 +75,13 @@ export async function runSteps(
     let within = 0;
     const run = async (program: Program, argv: readonly string[], runOptions: Partial<RunOptions>): Promise<Buffer> => {
       const cwd = await mkdtemp(join(scratch, '.cwd-'));
+      const number = begun++;
+      const sound = soundDamageListener();
+      const tell = (standing: ProgramRun) => options.onRun?.({ number, run: standing });
+      const keep = (ended: ProgramRun) => {
+        runs.push(ended);
+        tell(ended);
+      };
       try {
         const outcome = await runProgram(program, argv, {
           step: step.name,
@@ -67,19 +89,22 @@ export async function runSteps(
           limits: runLimits(source, limits),
           hide: { [path]: 'SOURCE', [scratch]: 'SCRATCH', [outDir]: 'OUT' },
           signal,
+          onStanding: tell,
+          onComplaint: argv.includes(path) ? sound.hear : undefined,
           ...runOptions,
         });
-        runs.push(outcome.run);
+        keep(outcome.run);
         return outcome.stdout;
       } catch (error) {
-        if (error instanceof ProgramError) runs.push(error.run);
+        if (error instanceof ProgramError) keep(error.run);
         throw error;
+      } finally {
+        if (sound.damaged) warnings.add(damagedSound);
       }
     };
     const context: StepContext = {
       ...{ path, source, limits, scratch, outDir, signal, programs },
-      ffmpeg: (argv, runOptions = {}) =>
-        run(programs.ffmpeg, ['-hide_banner', '-nostdin', '-loglevel', 'warning', '-y', ...argv], runOptions),
+      ffmpeg: (argv, runOptions = {}) => run(programs.ffmpeg, [...always, ...argv], runOptions),
       ffprobe: (argv, runOptions = {}) =>
         run(programs.ffprobe, ['-hide_banner', '-loglevel', 'error', ...argv], runOptions),
       progress(reached) {
@@ -103,7 +128,7 @@ export async function runSteps(
           context.finish(planned, failedRendition(planned, new Error('its step left it out.')));
       }
     } catch (error) {
-      if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { cause: error });
+      if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { cause: error, runs });
       for (const planned of step.renditions) {
         if (!results.has(planned)) context.finish(planned, failedRendition(planned, error));
       }
@@ -117,7 +142,7 @@ export async function runSteps(
 
   await mkdir(outDir, { recursive: true });
   for (const step of steps) {
-    if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.');
+    if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { runs });
     await perform(step);
   }
 

@@ -2,6 +2,7 @@ import type { IdentifiedFile, Tracks } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import { audioSteps } from './audio.ts';
 import { frameSteps } from './frames.ts';
+import { withReadableAlpha } from './readable-alpha.ts';
 import type { Step } from './step.ts';
 import { videoSteps } from './video.ts';
 
@@ -10,5 +11,6 @@ export function stepsOf(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
 ): Step[] {
-  return [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted)];
+  const steps = [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted)];
+  return withReadableAlpha(steps);
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { RenderError } from '../../errors.ts';
+import { audioShape, bitrateFor } from '../../ffmpeg/argv/audio.ts';
 import { copyArgv, ladderArgv, type Picture } from '../../ffmpeg/argv/ladder.ts';
 import { sourceInput } from '../../ffmpeg/argv/source-input.ts';
 import { inputOptions } from '../../ffmpeg/input.ts';
@@ -74,8 +75,11 @@ export async function makeStreams(
       picture: video && frameRate ? await pictureOf(context, video, frameRate) : null,
       videos: encodes,
       keyframes: copiedStarts ? { at: copiedStarts } : { every },
-      audio: encodeAudio ? { index: played.index, sampleRate: played.sampleRate === 44_100 ? 44_100 : 48_000 } : null,
-      audios: [...bitrates].map((bitrate) => ({ bitrate, path: audioPath(bitrate) })),
+      audio: encodeAudio ? { index: played.index, ...audioShape(played) } : null,
+      audios: [...bitrates].map((bitrate) => ({
+        bitrate: played ? bitrateFor(audioShape(played), bitrate) : bitrate,
+        path: audioPath(bitrate),
+      })),
     });
     const argv = [...sourceInput(context.path, source), ...outputs];
     const durationMs = source.durationMs ?? 0;

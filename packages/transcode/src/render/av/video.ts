@@ -8,20 +8,20 @@ import { encodesOf, isHls, isMp4 } from './ladder.ts';
 import { makeMp4 } from './mp4.ts';
 import type { Step, StepContext } from './step.ts';
 import { makeStreams } from './streams.ts';
+import { decodingWork, encodingWork, soundWork } from './work.ts';
 
 type Source = IdentifiedFile & { readonly tracks: Tracks };
 
 /** Of the whole step: packaging is copying. */
 const encodingShare = 0.95;
 
-/** Pixels of a frame that cost about as much as one unit of the weight of other steps. */
-const pixelsPerWeight = 20_000;
-
 /** Steps for presets of the types `hls` and `mp4`: one, which decodes the source once for all of them. */
-export function videoSteps(_source: Source, wanted: readonly PlannedRendition[]): Step[] {
+export function videoSteps(source: Source, wanted: readonly PlannedRendition[]): Step[] {
   const renditions = [...wanted.filter(isMp4), ...wanted.filter(isHls)];
   if (renditions.length === 0) return [];
-  const pixels = encodesOf(renditions, '').reduce((sum, { width, height }) => sum + width * height, 0);
+  const encodes = encodesOf(renditions, '', (_planned, { mayCopy }) => mayCopy);
+  const pixels = encodes.reduce((sum, { width, height }) => sum + width * height, 0);
+  const weight = 0.3 + decodingWork(source) + encodingWork(source, pixels) + soundWork(source);
   const run = async (context: StepContext) => {
     const streams = await makeStreams(context, renditions, (fraction) => context.progress(encodingShare * fraction));
     context.progress(encodingShare);
@@ -42,5 +42,5 @@ export function videoSteps(_source: Source, wanted: readonly PlannedRendition[])
     }
     context.progress(1);
   };
-  return [{ name: 'ladder', renditions, weight: 1 + pixels / pixelsPerWeight, run }];
+  return [{ name: 'ladder', renditions, weight, run }];
 }

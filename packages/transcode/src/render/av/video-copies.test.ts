@@ -1,0 +1,162 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { identifyForTests } from '../../../test/identify-for-tests.ts';
+import {
+  complaints,
+  durationsOf,
+  hls,
+  mp4,
+  packets,
+  programs,
+  ready,
+  renderedVideos,
+  sum,
+} from '../../../test/rendered-videos.ts';
+import { picture, tone } from '../../../test/video-clips.ts';
+import { parseIdentified } from '../../identified.ts';
+
+const { clip, render } = renderedVideos();
+
+describe('a source that already fits', () => {
+  const fitting = [
+    '-c:v',
+    'libx264',
+    '-preset',
+    'veryfast',
+    '-pix_fmt',
+    'yuv420p',
+    '-maxrate',
+    '300k',
+    '-bufsize',
+    '300k',
+  ];
+
+  /** The H.264 of a file as a stream of NAL units, hashed. */
+  function nalHash(path: string): string {
+    const argv = ['-v', 'error', '-i', path, '-map', '0:v:0', '-c', 'copy', '-f', 'h264', '-'];
+    return createHash('sha256')
+      .update(execFileSync(programs.ffmpeg.path, argv, { maxBuffer: 1 << 26 }))
+      .digest('hex');
+  }
+
+  test('is copied, bit by bit, and the other rungs are cut where its keyframes are', async () => {
+    const path = clip(
+      'fits.mp4',
+      ...picture('320x180', 6),
+      ...tone(6),
+      ...fitting,
+      '-force_key_frames',
+      '1.6,3.8',
+      '-c:a',
+      'aac',
+    );
+    const rendered = await render(path, [hls, mp4], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes).toEqual([
+      'Video 180p: copied from the source, which already fits.',
+      'Video 90p: encoded.',
+      'Audio: copied from the source, which already fits.',
+    ]);
+    expect(nalHash(join(rendered.outDir, 'hls/180p.m3u8'))).toBe(nalHash(path));
+    expect(nalHash(ready(rendered, 'mp4').path)).toBe(nalHash(path));
+    for (const name of ['180p', '90p']) {
+      expect(durationsOf(readFileSync(join(rendered.outDir, `hls/${name}.m3u8`), 'utf8'))).toEqual([1.6, 2.2, 2.2]);
+      const keys = packets(join(rendered.outDir, `hls/${name}.m3u8`)).filter(({ key }) => key);
+      expect(keys.map(({ time }) => time)).toEqual([0, 1.6, 3.8]);
+    }
+    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+  });
+
+  test('but is damaged is encoded, which conceals what a copy would hand on, and its owner is told', async () => {
+    const sound = clip(
+      'whole.mp4',
+      ...picture('320x180', 6),
+      ...tone(6),
+      ...fitting,
+      '-g',
+      '50',
+      '-c:a',
+      'aac',
+      '-movflags',
+      'faststart',
+    );
+    const bytes = readFileSync(sound);
+    const media = bytes.indexOf('mdat') + 4;
+    for (let at = media + 2_000; at < bytes.length - 2_000; at += 700) bytes.fill(0xa5, at, at + 40);
+    const path = join(dirname(sound), 'damaged.mp4');
+    writeFileSync(path, bytes);
+    const rendered = await render(path, [hls, mp4], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes[0]).toMatch(
+      /180p: encoded, though the source fits, because parts of it are damaged/,
+    );
+    expect(ready(rendered, 'mp4').notes[0]).toMatch(/encoded, though the source fits, because parts of it are damaged/);
+    expect(rendered.result.warnings).toContainEqual(expect.stringContaining('Parts of the file are damaged'));
+    expect(complaints(ready(rendered, 'mp4').path)).toBe('');
+  });
+
+  test('but has too few keyframes is encoded for the ladder and copied for the MP4, and the notes say why', async () => {
+    const path = clip('sparse.mp4', ...picture('320x180', 6), ...fitting, '-g', '1000');
+    const rendered = await render(path, [hls, mp4], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because its keyframes/);
+    expect(ready(rendered, 'mp4').notes[0]).toMatch(/copied/);
+    expect(durationsOf(readFileSync(join(rendered.outDir, 'hls/180p.m3u8'), 'utf8'))).toEqual([2, 2, 2]);
+  });
+
+  test('but whose keyframes become sparse after the first minute is encoded for the ladder', async () => {
+    const dense = Array.from({ length: 33 }, (_, n) => 2 * n).join(',');
+    const path = clip(
+      'sparse-later.mp4',
+      ...picture('64x36', 80, 10),
+      ...fitting,
+      ...['-g', '1000', '-sc_threshold', '0', '-force_key_frames', dense],
+    );
+    const rendered = await render(path, [hls], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes[0]).toMatch(/encoded, though the source fits, because its keyframes/);
+    const durations = durationsOf(readFileSync(join(rendered.outDir, 'hls/90p.m3u8'), 'utf8'));
+    expect(durations).toHaveLength(40);
+    expect(Math.max(...durations)).toBe(2);
+  });
+
+  test('but of which far fewer frames a second are left later is cut to its end all the same', async () => {
+    // 25 frames a second for 30 s, then 5: all at times at which a constant rate has frames, too. The container says 25.
+    const path = clip(
+      'slower-later.mp4',
+      ...picture('64x36', 60, 25),
+      ...['-vf', "select='lt(n,750)+not(mod(n,5))'", '-fps_mode', 'vfr'],
+      ...fitting,
+      ...['-g', '1000', '-sc_threshold', '0', '-force_key_frames', 'expr:gte(t,n_forced*2)'],
+    );
+    const facts = identifyForTests(path, programs);
+    const { video } = facts.tracks ?? {};
+    if (!video) throw new Error('A clip has a video.');
+    const frameRate = { num: 25, den: 1 };
+    const constant = {
+      ...facts,
+      tracks: { ...facts.tracks, video: { ...video, frameRate, variableFrameRate: false } },
+    };
+    const rendered = await render(path, [hls], { mayCopy: true, facts: parseIdentified(constant) });
+    {
+      const text = readFileSync(join(rendered.outDir, 'hls/90p.m3u8'), 'utf8');
+      const durations = durationsOf(text);
+      expect(Math.max(...durations)).toBeLessThanOrEqual(3);
+      expect(Math.abs(sum(durations) - 60)).toBeLessThan(0.3);
+      expect(Math.round(Math.max(...durations))).toBeLessThanOrEqual(Number(/TARGETDURATION:(\d+)/.exec(text)?.[1]));
+    }
+  });
+
+  test('but has open groups of pictures is not cut where frames would miss what they refer to', async () => {
+    const path = clip(
+      'open.mp4',
+      ...picture('320x180', 6),
+      ...fitting,
+      '-g',
+      '50',
+      '-x264opts',
+      'open-gop=1:bframes=3:scenecut=0',
+    );
+    const rendered = await render(path, [hls, mp4], { mayCopy: true });
+    expect(ready(rendered, 'hls').notes[0]).toMatch(/encoded, though the source fits/);
+  });
+});

@@ -1,0 +1,207 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { identifyForTests } from '../../../test/identify-for-tests.ts';
+import {
+  colourAt,
+  complaints,
+  durationsOf,
+  hls,
+  mp4,
+  packets,
+  programs,
+  ready,
+  renderedVideos,
+  streams,
+  sum,
+} from '../../../test/rendered-videos.ts';
+import { fastVideo, picture, tone } from '../../../test/video-clips.ts';
+
+const { clip, render } = renderedVideos();
+
+/** Copies a clip, turned: from version 6 on there is an option, and before a tag did it. */
+function turned(path: string): string[] {
+  const hasOption = Number.parseInt(programs.ffmpeg.version.replace(/^n/, ''), 10) >= 6;
+  return hasOption
+    ? ['-display_rotation', '-90', '-i', path, '-c', 'copy']
+    : ['-i', path, '-c', 'copy', '-metadata:s:v:0', 'rotate=90'];
+}
+
+/** How PQ (SMPTE ST 2084) writes a luminance in cd/m², 0 to 1. */
+function pq(luminance: number): number {
+  const y = (luminance / 10_000) ** 0.1593017578125;
+  return ((0.8359375 + 18.8515625 * y) / (1 + 18.6875 * y)) ** 78.84375;
+}
+
+describe('sources of every shape', () => {
+  test.each([
+    ['upright', '180x320', [], [180, 320]],
+    ['odd', '321x181', [], [320, 180]],
+    ['tiny', '64x36', [], [64, 36]],
+  ] as const)('%s', async (name, size, more, [width, height]) => {
+    const pixels = size === '321x181' ? 'yuv444p' : 'yuv420p';
+    const path = clip(`${name}.mp4`, ...picture(size, 1), ...fastVideo, '-pix_fmt', pixels, ...more);
+    const rendered = await render(path);
+    expect(streams(ready(rendered, 'mp4').path)[0]).toMatchObject({ width, height, sample_aspect_ratio: '1:1' });
+    expect(ready(rendered, 'hls')).toMatchObject({ width, height, frames: 25, durationMs: 1_000 });
+    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+  });
+
+  test('a rotated video is turned, and not turned again by the player', async () => {
+    const flat = clip('flat.mp4', ...picture('320x180', 1), ...fastVideo);
+    const path = clip('rotated.mp4', ...turned(flat));
+    expect((identifyForTests(path, programs).tracks?.video?.rotation ?? 0) % 180).toBe(90);
+    const rendered = await render(path);
+    expect(streams(ready(rendered, 'mp4').path)[0]).toMatchObject({ width: 180, height: 320 });
+    expect(identifyForTests(ready(rendered, 'mp4').path, programs).tracks?.video?.rotation).toBe(0);
+  });
+
+  test('samples that are not square become square', async () => {
+    const path = clip('wide.mp4', ...picture('160x180', 1), ...fastVideo, '-vf', 'setsar=2/1');
+    const rendered = await render(path);
+    const [video] = streams(ready(rendered, 'mp4').path);
+    expect(video).toMatchObject({ width: 320, height: 180, sample_aspect_ratio: '1:1' });
+  });
+
+  test('a single frame', async () => {
+    const path = clip('one-frame.mp4', ...picture('320x180', 1), '-frames:v', '1', ...fastVideo);
+    const rendered = await render(path);
+    expect(ready(rendered, 'hls')).toMatchObject({ frames: 1, durationMs: 40 });
+    expect(packets(ready(rendered, 'mp4').path)).toHaveLength(1);
+  });
+
+  test('a changing frame rate becomes a constant one, at the same speed', async () => {
+    const path = clip(
+      'variable.mkv',
+      ...picture('320x180', 4),
+      '-vf',
+      "select='lt(n,50)+not(mod(n,3))'",
+      '-fps_mode',
+      'vfr',
+      ...fastVideo,
+    );
+    const rendered = await render(path);
+    const distances = packets(ready(rendered, 'mp4').path)
+      .map(({ time }, i, all) => time - (all[i - 1]?.time ?? 0))
+      .slice(1);
+    expect(Math.max(...distances) - Math.min(...distances)).toBeLessThan(0.001);
+    expect(Math.abs((ready(rendered, 'mp4').durationMs ?? 0) - 4_000)).toBeLessThan(130);
+  });
+
+  test('no audio: a ladder without an audio group', async () => {
+    const path = clip('silent.mp4', ...picture('320x180', 3), ...fastVideo);
+    const rendered = await render(path);
+    const master = readFileSync(ready(rendered, 'hls').path, 'utf8');
+    expect(master).not.toMatch(/AUDIO|mp4a/);
+    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+    expect(streams(ready(rendered, 'mp4').path)).toHaveLength(1);
+  });
+
+  test('a sound alone: a master with its audio alone', async () => {
+    const path = clip('sound.flac', ...tone(5));
+    const rendered = await render(path);
+    const master = readFileSync(ready(rendered, 'hls').path, 'utf8');
+    expect(master).toMatch(
+      /#EXT-X-STREAM-INF:BANDWIDTH=\d+,AVERAGE-BANDWIDTH=\d+,CODECS="mp4a.40.2"\n\.\.\/hls\.[0-9a-f]{8}\/audio\.m3u8\n/,
+    );
+    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+    expect(durationsOf(readFileSync(join(rendered.outDir, 'hls/audio.m3u8'), 'utf8'))).toHaveLength(3);
+    expect(rendered.result.renditions).toHaveLength(1);
+  });
+
+  test('high dynamic range is mapped: tagged and looking like any other video', async () => {
+    const tags = ['-color_primaries', 'bt2020', '-color_trc', 'smpte2084', '-colorspace', 'bt2020nc'];
+    // A grey that a screen shows as half of white's code value, beside a highlight of 4,000 cd/m².
+    const luma = (luminance: number) => Math.round(64 + 876 * pq(luminance));
+    const grey = 203 * 0.5 ** 2.4;
+    const graph = `color=black:size=320x180:rate=25:duration=1,format=yuv420p10le,geq=lum=if(lt(X\\,160)\\,${luma(grey)}\\,${luma(4_000)}):cb=512:cr=512`;
+    const path = clip('hdr.mp4', '-f', 'lavfi', '-i', graph, '-c:v', 'libx264', '-preset', 'ultrafast', ...tags);
+    expect(identifyForTests(path, programs).tracks?.video?.hdr).toBe('pq');
+    const rendered = await render(path);
+    const [video] = streams(ready(rendered, 'mp4').path);
+    expect(video).toMatchObject({ pix_fmt: 'yuv420p', color_space: 'bt709', color_transfer: 'bt709' });
+    const [red = 0, green = 0, blue = 0] = colourAt(ready(rendered, 'mp4').path, 0, 100, 100);
+    expect(Math.max(red, green, blue) - Math.min(red, green, blue)).toBeLessThan(8);
+    expect(Math.abs(red - 0x80)).toBeLessThan(12);
+    expect(colourAt(ready(rendered, 'mp4').path, 0, 260, 100)[0]).toBeGreaterThan(200);
+  });
+
+  test.each([
+    ['mp2.ts', 'mpegts', ['-c:a', 'mp2']],
+    ['alac.mov', 'mov', ['-c:a', 'alac']],
+  ])('a recording with such sound as %s is heard', async (name, format, codec) => {
+    const path = clip(name, ...picture('320x180', 2), ...tone(2), ...fastVideo, ...codec);
+    const rendered = await render(path, [hls, mp4], { facts: { ...identifyForTests(path, programs), format } });
+    for (const file of [ready(rendered, 'mp4').path, ready(rendered, 'hls').path]) expect(complaints(file)).toBe('');
+    const { path: made } = ready(rendered, 'mp4');
+    const shape = { codec_name: 'aac', sample_rate: '48000', channels: 1 };
+    expect(
+      [made, ready(rendered, 'hls').path].map((file) => streams(file).find(({ channels }) => channels)),
+    ).toMatchObject([shape, shape]);
+    expect(Number(streams(made)[1]?.bit_rate), 'half of what two channels get').toBeLessThan(80_000);
+    // A sine of an eighth of full scale (-21 dB) on the one channel that it has.
+    const volume = complaints(made, '-v', 'info', '-af', 'volumedetect');
+    expect(Math.abs(Number(/mean_volume: (-[\d.]+) dB/.exec(volume)?.[1]) + 21)).toBeLessThan(1);
+  });
+
+  test('interlaced video is made progressive', async () => {
+    const path = clip(
+      'interlaced.mp4',
+      ...picture('320x180', 2, 50),
+      '-vf',
+      'interlace',
+      ...fastVideo,
+      '-flags',
+      '+ildct+ilme',
+      '-x264opts',
+      'tff=1',
+    );
+    const source = identifyForTests(path, programs);
+    expect(source.tracks?.video?.interlaced).toBe(true);
+    const rendered = await render(path);
+    expect(streams(ready(rendered, 'mp4').path)[0]).toMatchObject({ field_order: 'progressive' });
+    const comb = (file: string) => {
+      const argv = ['-hide_banner', '-nostdin', '-i', file, '-vf', 'idet', '-f', 'null', '-'];
+      const text = execFileSync('sh', ['-c', '"$@" 2>&1', 'sh', programs.ffmpeg.path, ...argv], { encoding: 'utf8' });
+      // Some versions set the filter up twice, and report of both.
+      const found = [...text.matchAll(/Multi frame detection: TFF:\s*(\d+) BFF:\s*(\d+)/g)].at(-1);
+      return Number(found?.[1]) + Number(found?.[2]);
+    };
+    expect(comb(path)).toBeGreaterThan(20);
+    expect(comb(ready(rendered, 'mp4').path)).toBeLessThan(comb(path) / 4);
+  });
+
+  test('what is transparent is laid over black', async () => {
+    const graph =
+      'color=red:size=320x180:rate=25:duration=1,format=yuva420p,geq=lum=lum(X\\,Y):cb=cb(X\\,Y):cr=cr(X\\,Y):a=if(lt(X\\,160)\\,255\\,0)';
+    const path = clip(
+      'alpha.webm',
+      '-f',
+      'lavfi',
+      '-i',
+      graph,
+      '-c:v',
+      'libvpx-vp9',
+      '-deadline',
+      'realtime',
+      '-cpu-used',
+      '8',
+      '-auto-alt-ref',
+      '0',
+    );
+    const rendered = await render(path);
+    const { path: made } = ready(rendered, 'mp4');
+    expect(colourAt(made, 0, 40, 90)[0]).toBeGreaterThan(200);
+    expect(sum(colourAt(made, 0, 280, 90))).toBeLessThan(30);
+  });
+
+  test("standard definition keeps its matrix, and says so; the colours are the source's", async () => {
+    const path = clip('red.mp4', '-f', 'lavfi', '-i', 'color=0xC02040:size=320x180:rate=25:duration=1', ...fastVideo);
+    const rendered = await render(path);
+    expect(streams(ready(rendered, 'mp4').path)[0]).toMatchObject({ color_space: 'smpte170m' });
+    const colour = colourAt(ready(rendered, 'mp4').path, 0, 100, 90);
+    for (const [index, value] of [0xc0, 0x20, 0x40].entries())
+      expect(Math.abs((colour[index] ?? 0) - value)).toBeLessThan(6);
+  });
+});
