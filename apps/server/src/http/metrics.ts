@@ -5,9 +5,24 @@ import { makeAnswer, sendAnswer } from './answer.ts';
 import { refuseOtherMethods } from './methods.ts';
 import { createRequestFigures, type FigureLine, type RequestFigures } from './request-figures.ts';
 
+/** What delivery counts since the start, and how full its tiers are. */
+interface DeliveryFigures {
+  hits: number;
+  misses: number;
+  collapsed: number;
+  bytesSent: number;
+  storeReads: number;
+  damagedObjects: number;
+  memoryBytes: number;
+  memoryEvictions: number;
+  pinnedBytes: number;
+  diskBytes: number;
+  diskEvictions: number;
+}
+
 /** Where figures that others keep come from; each is read when metrics are asked for. Null: not part of this process. */
 export interface MetricSources {
-  deliveries: (() => { hits: number; misses: number }) | null;
+  deliveries: (() => DeliveryFigures) | null;
   queue: (() => Promise<QueueCounts>) | null;
   workers: (() => Promise<number>) | null;
   ingest:
@@ -61,12 +76,30 @@ export function createMetrics(sources: MetricSources): Metrics {
   const { deliveries, queue, workers, ingest } = sources;
   if (deliveries) {
     const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
+    const collapsed = total('mds_deliveries_collapsed_total', 'Misses that shared a read with another one.');
+    const sent = total('mds_delivered_bytes_total', 'Bytes of bodies handed over to clients.');
+    const originReads = total('mds_origin_reads_total', 'Reads of the object store, or of the origin of an edge.');
+    const damaged = total('mds_damaged_objects_total', 'Objects or pieces found missing or not what was recorded.');
+    const cacheBytes = gauge('mds_cache_bytes', 'Bytes that a cache tier holds.', ['tier']);
+    const evictions = total('mds_cache_evictions_total', 'Objects let go of for want of room.', ['tier']);
+    const pinned = gauge('mds_cache_pinned_bytes', 'Bytes in memory that readers hold who do not take them.');
     read.push(async () => {
-      const { hits, misses } = deliveries();
+      const figures = deliveries();
       delivered([
-        [{ cache: 'hit' }, hits],
-        [{ cache: 'miss' }, misses],
+        [{ cache: 'hit' }, figures.hits],
+        [{ cache: 'miss' }, figures.misses],
       ]);
+      collapsed([[{}, figures.collapsed]]);
+      sent([[{}, figures.bytesSent]]);
+      originReads([[{}, figures.storeReads]]);
+      damaged([[{}, figures.damagedObjects]]);
+      cacheBytes.set({ tier: 'memory' }, figures.memoryBytes);
+      cacheBytes.set({ tier: 'disk' }, figures.diskBytes);
+      evictions([
+        [{ tier: 'memory' }, figures.memoryEvictions],
+        [{ tier: 'disk' }, figures.diskEvictions],
+      ]);
+      pinned.set(figures.pinnedBytes);
     });
   }
   if (queue) {
