@@ -243,7 +243,6 @@ describe('for operators', () => {
     const text = await (await app.get('/metrics')).text();
     expect(text).toMatch(/mds_http_requests_total\{method="GET",route="\/api\/v1\/media",status="200"\} \d/);
     expect(text).toMatch(/mds_jobs\{state="queued"\} \d/);
-    expect(text).toMatch(/mds_cache_bytes\{tier="memory"\} \d/);
     expect(text).not.toContain('invented');
   });
 });

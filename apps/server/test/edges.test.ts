@@ -204,6 +204,8 @@ describe('points of presence', () => {
     for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs']) {
       expect([path, (await get(node('sin-a'), path)).status]).toEqual([path, 200]);
     }
+    const figures = (await get(node('sin-a'), '/metrics')).body.toString();
+    expect(figures).toMatch(/^mds_cache_bytes\{tier="disk"\} [1-9]/m);
     const unknown = await get(node('sin-a'), '/api/v1/nothing');
     expect([unknown.status, JSON.parse(unknown.body.toString()).instance]).toEqual([404, '/api/v1/nothing']);
     const elsewhere = await get(node('sin-a'), '/control/v1/media');
