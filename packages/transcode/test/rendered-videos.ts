@@ -42,6 +42,8 @@ export interface VideoRenderOptions {
   facts?: IdentifiedFile;
   signal?: AbortSignal;
   programs?: Programs;
+  /** The renditions to make, where the others are there already. */
+  only?: string;
 }
 
 /** Makes clips, each once a test file, and renders their ladders and MP4 files. */
@@ -52,18 +54,20 @@ export function renderedVideos() {
   async function render(
     path: string,
     presets: object[] = [hls, mp4],
-    { mayCopy = false, facts, signal, programs: run = programs }: VideoRenderOptions = {},
+    { mayCopy = false, facts, signal, programs: run = programs, only }: VideoRenderOptions = {},
   ): Promise<RenderedVideo> {
     const identified = facts ?? identifyForTests(path, programs);
     const { tracks } = identified;
     if (tracks === null) throw new Error('A clip has tracks.');
-    const wanted = planRenditions(identified, parsePresets(presets))
+    const planned = planRenditions(identified, parsePresets(presets))
       .filter(({ state }) => state === 'make')
-      .map((planned) => (mayCopy ? planned : encodingAll(planned)));
+      .map((each) => (mayCopy ? each : encodingAll(each)));
+    const wanted = planned.filter(({ name }) => only === undefined || name === only);
+    const beside = planned.filter((each) => !wanted.includes(each));
     const source = { ...identified, tracks };
     const outDir = files.outDir();
     const fractions: number[] = [];
-    const result = await runSteps(path, source, videoSteps(source, wanted), wanted, outDir, {
+    const result = await runSteps(path, source, videoSteps(source, wanted, beside), wanted, outDir, {
       ...{ limits: defaultLimits, programs: run, onProgress: ({ fraction }) => fractions.push(fraction) },
       ...(signal ? { signal } : {}),
     });

@@ -116,7 +116,8 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     });
     let rendered = NOTHING_RENDERED;
     if (due.length > 0) {
-      rendered = await renderDue(medium, original.path, source, due);
+      const beside = rows.filter((row) => row.planned.state === 'make' && !due.includes(row));
+      rendered = await renderDue(medium, original.path, source, { due, beside });
       notes.take(rendered);
       if (rendered.renditions.some(isOutputFailure)) await requireScratchRoom(parts.scratchDir);
     }
@@ -175,7 +176,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     record: MediaRecord,
     path: string,
     source: IdentifiedFile,
-    due: readonly DueRendition[],
+    { due, beside: standing }: Record<'due' | 'beside', readonly DueRendition[]>,
   ): Promise<RenderResult> {
     const damaged = new AbortController();
     const verified = verifyOriginal(record, path, signal);
@@ -191,9 +192,10 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
       shelving.set(nameOf(rendition), shelved);
     };
     const plan = due.map(({ planned }) => planned);
+    const beside = standing.map(({ planned }) => planned);
     const stop = AbortSignal.any([signal, damaged.signal]);
     const rendered = await engine
-      .render({ path, source, plan, outDir }, { signal: stop, onProgress })
+      .render({ path, source, plan, beside, outDir }, { signal: stop, onProgress })
       // A damaged original explains whatever the decoder made of it.
       .catch((error: unknown) => verified.then(() => Promise.reject(error)));
     await verified;

@@ -9,6 +9,7 @@ import { videoSteps } from './video.ts';
 export function stepsOf(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
+  beside: readonly PlannedRendition[] = [],
 ): Step[] {
-  return [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted)];
+  return [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted, beside)];
 }

@@ -43,27 +43,32 @@ interface Copies {
   readonly audioReason: string | null;
 }
 
-/** Decodes the source once, for all streams that cannot be copied. `onProgress`: 0 to 1. */
+/**
+ * Decodes the source once, for all streams that cannot be copied. What is `beside` is not made, but has its say in what is copied, where
+ * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone has the same bytes, since
+ * caches may hold pieces of the first. `onProgress`: 0 to 1.
+ */
 export async function makeStreams(
   context: StepContext,
   renditions: ReadonlyArray<PlannedHls | PlannedMp4>,
+  beside: ReadonlyArray<PlannedHls | PlannedMp4>,
   onProgress: (fraction: number) => void,
 ): Promise<Streams> {
   const { source, scratch } = context;
   const { video } = source.tracks;
   const played = playedAudio(source.tracks.audio);
   const frameRate = renditions[0]?.video.frameRate ?? null;
-  const target = renditions.find(isHls)?.preset.segment_seconds ?? defaultSegmentSeconds;
-  const copies = await tryCopies(context, renditions, { video, played, frameRate, target });
+  const all = [...renditions, ...beside];
+  const target = all.find(isHls)?.preset.segment_seconds ?? defaultSegmentSeconds;
+  const copies = await tryCopies(context, all, { video, played, frameRate, target });
 
   const isCopied = (planned: PlannedHls | PlannedMp4, { mayCopy }: Pick<Encode, 'mayCopy'>) => {
     const verdict = copies.video?.verdict;
     return mayCopy && verdict !== undefined && (isHls(planned) ? verdict.notAsSegments : verdict.notAsFile) === null;
   };
   const encodes = encodesOf(renditions, scratch, isCopied);
-  const cut = renditions.some(
-    (planned) => isHls(planned) && planned.video.rungs.some((rung) => isCopied(planned, rung)),
-  );
+  const through = encodesOf(beside, scratch, isCopied);
+  const cut = all.some((planned) => isHls(planned) && planned.video.rungs.some((rung) => isCopied(planned, rung)));
   const every = frameRate ? Math.max(1, Math.round((target * frameRate.num) / frameRate.den)) : 1;
   const copiedStarts = cut ? (copies.video?.verdict.starts ?? null) : null;
   const bitrates = new Set(renditions.map(({ preset }) => preset.audio_bitrate));
@@ -72,7 +77,7 @@ export async function makeStreams(
   if (encodes.length > 0 || encodeAudio) {
     const outputs = ladderArgv({
       picture: video && frameRate ? await pictureOf(context, video, frameRate) : null,
-      videos: encodes,
+      ...{ videos: encodes, through },
       keyframes: copiedStarts ? { at: copiedStarts } : { every },
       audio: encodeAudio ? { index: played.index, sampleRate: played.sampleRate === 44_100 ? 44_100 : 48_000 } : null,
       audios: [...bitrates].map((bitrate) => ({ bitrate, path: audioPath(bitrate) })),

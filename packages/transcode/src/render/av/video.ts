@@ -17,13 +17,23 @@ const encodingShare = 0.95;
 /** Pixels of a frame that cost about as much as one unit of the weight of other steps. */
 const pixelsPerWeight = 20_000;
 
-/** Steps for presets of the types `hls` and `mp4`: one, which decodes the source once for all of them. */
-export function videoSteps(_source: Source, wanted: readonly PlannedRendition[]): Step[] {
+/**
+ * Steps for presets of the types `hls` and `mp4`: one, which decodes the source once for all of them. `beside`: those that are there
+ * already, which decide with the others where keyframes are.
+ */
+export function videoSteps(
+  _source: Source,
+  wanted: readonly PlannedRendition[],
+  beside: readonly PlannedRendition[] = [],
+): Step[] {
   const renditions = [...wanted.filter(isMp4), ...wanted.filter(isHls)];
+  const others = [...beside.filter(isMp4), ...beside.filter(isHls)];
   if (renditions.length === 0) return [];
   const pixels = encodesOf(renditions, '').reduce((sum, { width, height }) => sum + width * height, 0);
   const run = async (context: StepContext) => {
-    const streams = await makeStreams(context, renditions, (fraction) => context.progress(encodingShare * fraction));
+    const streams = await makeStreams(context, renditions, others, (fraction) =>
+      context.progress(encodingShare * fraction),
+    );
     context.progress(encodingShare);
     for (const planned of renditions) {
       try {
