@@ -122,6 +122,8 @@ export interface Stream {
   pix_fmt?: string;
   color_space?: string;
   color_transfer?: string;
+  color_primaries?: string;
+  color_range?: string;
   start_time: string;
   duration: string;
   field_order?: string;

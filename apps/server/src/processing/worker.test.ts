@@ -236,6 +236,34 @@ describe('worker', () => {
   });
 });
 
+describe('worker: a film', () => {
+  it('whose MP4 was lost gets the same bytes again, though it is now made alone beside a copied ladder', async () => {
+    const film = join(root, 'film.mp4');
+    const { ffmpeg } = await findPrograms({});
+    const x264 = ['-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-b:v', '200k'];
+    const keys = ['-g', '1000', '-sc_threshold', '0', '-force_key_frames', '1.6,3.8'];
+    const input = ['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6'];
+    await promisify(execFile)(ffmpeg.path, [...input, ...x264, ...keys, film]);
+    const small = parsePresets([
+      { type: 'hls', segment_seconds: 2, rungs: [{ name: '180p', width: 320, height: 180, bitrate: 1_000_000 }] },
+      { type: 'mp4', name: 'mp4', width: 160, height: 90 },
+    ]);
+    const { id } = await add(await readFile(film));
+    startWorker({ presets: small });
+    await ended(id).toBe('ready');
+    const notes = (await repositories.jobs.attempts(id))[0]?.report?.notes ?? [];
+    expect(notes.join()).toMatch(/180p: copied/);
+    const first = await rendition(id, 'mp4', 'mp4');
+    await store.delete(first?.objectKey ?? '');
+    await repositories.media.rederive([first?.objectKey ?? '']);
+    expect(await rendition(id, 'mp4', 'mp4')).toBeNull();
+    worker?.wake();
+    await expect.poll(() => rendition(id, 'mp4', 'mp4'), { timeout: 15_000 }).not.toBeNull();
+    const again = await rendition(id, 'mp4', 'mp4');
+    expect([again?.sha256, again?.bytes]).toEqual([first?.sha256, first?.bytes]);
+  }, 60_000);
+});
+
 describe('worker: a medium that is deleted while it is rendered', () => {
   /** A render that would never end by itself. @returns resolves when it was told to stop */
   const endless = (onStart: (progress: () => void) => void) => {
