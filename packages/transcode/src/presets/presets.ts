@@ -13,7 +13,7 @@ export const recipes = {
   hls: 2,
   mp4: 1,
   preview: 1,
-  storyboard: 1,
+  storyboard: 2,
   audio: 1,
   waveform: 1,
 } as const satisfies Record<Preset['type'], number>;
