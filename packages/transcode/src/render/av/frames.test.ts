@@ -393,6 +393,21 @@ test('a video with hardly a keyframe is decoded once, as a whole', async () => {
   await holdTiles(of, 5);
 });
 
+test('where pictures are long apart none is left out: a tile would show the one of before', async () => {
+  const path = clip(
+    'slides.mp4',
+    ...[...colors(6), '-filter_complex', "concat=n=6,setpts=PTS*5,fps=25,select='not(mod(n,60))'"],
+    ...['-fps_mode', 'vfr', ...x264, '-g', '9999', '-sc_threshold', '0'],
+  );
+  const { of, result } = await render(
+    path,
+    storyboard.map((each) => ({ ...each, max_tiles: 10 })),
+  );
+  const last = result.runs.filter(({ argv }) => argv.includes('rawvideo')).at(-1);
+  expect(last?.argv).not.toContain('-skip_frame');
+  await holdTiles(of, 5);
+});
+
 test('a preview begins where the poster was found, and never past the end less its length', async () => {
   const path = clip('colors.mp4', ...colors(6), '-filter_complex', 'concat=n=6', ...x264);
   const { only, of } = await render(path, [{ ...preview, seconds: 2, frame_rate: 5 }]);
