@@ -27,8 +27,9 @@ export const mp4 = { type: 'mp4', name: 'mp4', width: 320, height: 180, bitrate:
 function encodingAll(planned: PlannedRendition): PlannedRendition {
   if (planned.video === null) return planned;
   const { rungs: all, audio } = planned.video;
-  const encoded = all.map((rung) => ({ ...rung, mayCopy: false }));
-  return { ...planned, video: { ...planned.video, rungs: encoded, audio: audio === 'none' ? audio : 'encode' } };
+  const encoded = all.map((rung) => ({ ...rung, encodedBecause: 'the test wants it' }));
+  const sound = audio === 'none' ? {} : { audio: 'encode' as const, audioBecause: 'the test wants it' };
+  return { ...planned, video: { ...planned.video, rungs: encoded, ...sound } };
 }
 
 export interface RenderedVideo {

@@ -10,8 +10,8 @@ import { HlsPreset, Mp4Preset, PreviewPreset, StoryboardPreset, StoryboardSprite
  */
 export const recipes = {
   picture: 1,
-  hls: 2,
-  mp4: 1,
+  hls: 3,
+  mp4: 2,
   preview: 1,
   storyboard: 2,
   audio: 1,

@@ -168,18 +168,15 @@ function videoArgv(
 
 function keyframeArgv(keyframes: LadderOutputs['keyframes'], { num, den }: Ratio): string[] {
   if ('every' in keyframes) return ['-g', `${keyframes.every}`, '-keyint_min', `${keyframes.every}`];
-  const widest = keyframes.at.reduce((most, frame, i) => Math.max(most, frame - (keyframes.at[i - 1] ?? 0)), 1);
   // A little before each frame: ffmpeg takes the first one at or after a time, which it keeps in microseconds or in frames,
   // rounded, as the version has it.
   const times = keyframes.at.map((frame) => (Math.max(0, frame - 0.25) * den) / num);
   const forced = times.map((time) => time.toFixed(6)).join(',');
-  return ['-g', `${maxKeyframeDistance(widest)}`, '-force_key_frames', forced, '-forced-idr', '1'];
+  return ['-g', `${noOtherKeyframes}`, '-force_key_frames', forced, '-forced-idr', '1'];
 }
 
-/** So far apart that none comes by itself, after the last one either. */
-function maxKeyframeDistance(widest: number): number {
-  return 4 * widest;
-}
+/** x264's word for keyframes at no distance of its own (X264_KEYINT_MAX_INFINITE): none but those that are forced. */
+const noOtherKeyframes = 2 ** 30;
 
 /** Silence where the audio begins after the video or has gaps; the first samples are those of time 0. */
 function audioGraph({ index, sampleRate }: AudioSource, outputs: number): string {

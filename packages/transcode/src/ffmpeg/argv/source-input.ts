@@ -10,3 +10,16 @@ export function sourceInput(path: string, source: IdentifiedFile & { readonly tr
   const decoder = video?.hasAlpha ? alphaDecoders[video.codec] : undefined;
   return [...sourceOptions(source), ...(video && decoder ? [`-c:${video.index}`, decoder] : []), ...['-i', path]];
 }
+
+/** More than encoders of AAC put before the first sample (2112 at 44.1 kHz): what begins earlier is meant to be heard. */
+const mostPrimingMs = 50;
+
+/**
+ * Options before {@link sourceInput} that make the first frame of the video the time 0 where the sound begins a moment before it:
+ * Matroska has no edit lists, so that the priming samples of AAC delay the video there. What lies before 0 is not played.
+ */
+export function fromFirstFrame({ tracks: { video, audio } }: { readonly tracks: Tracks }): string[] {
+  if (video === null) return [];
+  const early = Math.max(0, ...audio.map(({ startMs }) => video.startMs - startMs));
+  return early > 0 && early <= mostPrimingMs ? ['-itsoffset', `${-early / 1_000}`] : [];
+}

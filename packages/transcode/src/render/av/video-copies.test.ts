@@ -57,7 +57,7 @@ describe('a source that already fits', () => {
     const rendered = await render(path, [hls, mp4], { mayCopy: true });
     expect(ready(rendered, 'hls').notes).toEqual([
       'Video 180p: copied from the source, which already fits.',
-      'Video 90p: encoded.',
+      'Video 90p: encoded, because the source has another size, 320 x 180.',
       'Audio: copied from the source, which already fits.',
     ]);
     expect(nalHash(join(rendered.outDir, 'hls/180p.m3u8'))).toBe(nalHash(path));
