@@ -264,6 +264,33 @@ describe('worker: a film', () => {
   }, 60_000);
 });
 
+describe('worker: a film of which only the sound can be made', () => {
+  it('fails with the reason, for nothing of it can be watched', async () => {
+    const film = join(root, 'film.mp4');
+    const { ffmpeg } = await findPrograms({});
+    const inputs = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=2', '-f', 'lavfi', '-i', 'sine=d=2'];
+    const codecs = ['-c:v', 'mpeg4', '-c:a', 'aac'];
+    await promisify(execFile)(ffmpeg.path, ['-v', 'error', ...inputs, ...codecs, film]);
+    const script = join(root, 'ffmpeg-without-pictures');
+    const words = `#!/bin/sh\ncase "$*" in *libx264*) exit 1 ;; *) exec "${ffmpeg.path}" "$@" ;; esac\n`;
+    await writeFile(script, words, { mode: 0o755 });
+    const blind = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
+    try {
+      const heard = parsePresets([
+        { type: 'audio', name: 'speech', source_kinds: ['audio', 'video'] },
+        { type: 'mp4', name: 'mp4' },
+      ]);
+      const { id } = await add(await readFile(film));
+      startWorker({ engine: blind, presets: heard });
+      await ended(id).toBe('failed');
+      expect(await repositories.media.find(id)).toMatchObject({ failure: { code: 'corrupt_media' } });
+      expect((await rendition(id, 'speech', 'm4a'))?.state).toBe('ready');
+    } finally {
+      await blind.stop();
+    }
+  }, 60_000);
+});
+
 describe('worker: a medium that is deleted while it is rendered', () => {
   /** A render that would never end by itself. @returns resolves when it was told to stop */
   const endless = (onStart: (progress: () => void) => void) => {

@@ -1,9 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import { blue, furthest, green, quarterColors, red, white } from '../../../test/pictures.ts';
 import { lavfi, programs, renderedClips, x264 } from '../../../test/rendered-clips.ts';
+import { defaultLimits } from '../../limits.ts';
+import type { PlannedRendition } from '../../plan.ts';
 import { sharp } from '../../vips.ts';
+import { renderAv } from './render-av.ts';
 
 const { clip, render, folder } = renderedClips();
 
@@ -507,4 +511,38 @@ test.each([
   const startS = Number(/From ([\d.]+) s/.exec(note?.state === 'ready' ? (note.notes[0] ?? '') : '')?.[1]);
   const first = await sharp(of('preview.webp')).raw().toBuffer();
   expect(furthest([[...first.subarray(0, 3)]], [hueRgb[Math.floor(startS + 0.05)] ?? []])).toBeLessThan(40);
+});
+
+test('the index of a storyboard fails with its picture, so that no player asks for one that there is not', async () => {
+  const path = clip('undecoded.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
+  const broken = join(folder, 'ffmpeg-that-fails');
+  writeFileSync(broken, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+  const none = { ...programs, ffmpeg: { ...programs.ffmpeg, path: broken } };
+  for (const presets of [storyboard, [...storyboard].reverse()]) {
+    const { result, folder: made } = await render(path, presets, { programs: none });
+    expect(result.renditions).toMatchObject([
+      { state: 'failed', code: 'corrupt_media' },
+      { state: 'failed', code: 'corrupt_media' },
+    ]);
+    expect(readdirSync(made)).toEqual([]);
+  }
+});
+
+test('the index of a storyboard is made alone only beside the picture that it belongs to', async () => {
+  const path = clip('indexed.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
+  const { plan, result: both } = await render(path, storyboard);
+  expect(both.renditions).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
+  const [sprite, index] = plan;
+  if (!sprite || !index) throw new Error('Two were planned.');
+  const source = identifyForTests(path, programs);
+  const alone = (beside: readonly PlannedRendition[]) =>
+    renderAv(path, source, [index], join(folder, `index-${beside.length}`), {
+      limits: defaultLimits,
+      programs,
+      beside,
+    });
+  expect((await alone([sprite])).renditions).toMatchObject([{ state: 'ready', extension: 'vtt' }]);
+  expect((await alone([])).renditions).toMatchObject([
+    { state: 'failed', reason: expect.stringMatching(/the picture that it is the index of is not made/) },
+  ]);
 });

@@ -4,13 +4,14 @@ import { posterStep } from './poster.ts';
 import { findPosterFrame, type PosterFrame } from './poster-frame.ts';
 import { isPreview, previewStep } from './preview.ts';
 import type { Step, StepContext } from './step.ts';
-import { isStoryboard, storyboardStep } from './storyboard.ts';
+import { isStoryboard, storyboardSteps } from './storyboard.ts';
 import { withMappableSource } from './tone-mapping.ts';
 
-/** Steps for presets of the types `picture`, `preview` and `storyboard`. */
+/** Steps for presets of the types `picture`, `preview` and `storyboard`. `beside`: those that are there already. */
 export function frameSteps(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
+  beside: readonly PlannedRendition[] = [],
 ): Step[] {
   // Looked for once, by whichever step comes first.
   let frame: Promise<PosterFrame> | undefined;
@@ -24,9 +25,7 @@ export function frameSteps(
   const steps = [
     ...(pictures.length > 0 ? [posterStep(pictures, 1, posterFrame)] : []),
     ...wanted.filter(isPreview).map((planned) => previewStep(planned, 1, posterFrame)),
-    ...wanted
-      .filter(isStoryboard)
-      .map((planned) => storyboardStep(planned, planned.preset.container === 'vtt' ? 0.01 : 0.2 + seconds / 20)),
+    ...storyboardSteps(wanted.filter(isStoryboard), beside.filter(isStoryboard), 0.2 + seconds / 20),
   ];
   return steps.map((step) => ({ ...step, run: async (context) => step.run(await withMappableSource(context)) }));
 }

@@ -11,5 +11,5 @@ export function stepsOf(
   wanted: readonly PlannedRendition[],
   beside: readonly PlannedRendition[] = [],
 ): Step[] {
-  return [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted, beside)];
+  return [...frameSteps(source, wanted, beside), ...audioSteps(source, wanted), ...videoSteps(source, wanted, beside)];
 }

@@ -27,18 +27,47 @@ function isIndex(planned: PlannedStoryboard): planned is Planned<StoryboardIndex
   return planned.preset.container === 'vtt';
 }
 
-/** A sprite of frames, or the index that says where in it each stretch of the video is shown: neither needs the other. */
-export function storyboardStep(planned: PlannedStoryboard, weight: number): Step {
-  return {
-    name: `${planned.name}.${planned.extension}`,
-    renditions: [planned],
-    weight,
-    async run(context) {
-      const layout = storyboardLayout(planned, context.source.durationMs);
-      if (isIndex(planned)) await writeIndex(context, planned, layout);
-      else if (isSprite(planned)) await writeSprite(context, planned, layout);
-    },
-  };
+/**
+ * Steps for sprites of frames and for the indexes that say where in them each stretch of the video is shown. An index is made with
+ * its sprite, or where that is there already (`beside`), and fails with it: players would ask for a picture that there is not.
+ * `weight`: of a sprite.
+ */
+export function storyboardSteps(
+  wanted: readonly PlannedStoryboard[],
+  beside: readonly PlannedStoryboard[],
+  weight: number,
+): Step[] {
+  const sprites = wanted.filter(isSprite);
+  const indexes = wanted.filter(isIndex);
+  const belongs = (index: Planned<StoryboardIndexPreset>, sprite: PlannedStoryboard) =>
+    sprite.name === index.name && sprite.revision === presetRevision(spriteOf(index.preset)) && isSprite(sprite);
+  const alone = indexes.filter((index) => !sprites.some((sprite) => belongs(index, sprite)));
+  return [
+    ...sprites.map((sprite) => {
+      const its = indexes.filter((index) => belongs(index, sprite));
+      return step([sprite, ...its], weight, async (context) => {
+        await writeSprite(context, sprite, storyboardLayout(sprite, context.source.durationMs));
+        for (const index of its) await writeIndex(context, index, storyboardLayout(index, context.source.durationMs));
+      });
+    }),
+    ...alone.map((index) =>
+      step([index], 0.01, async (context) => {
+        const isThere = beside.some((sprite) => belongs(index, sprite));
+        if (!isThere) throw new Error('the picture that it is the index of is not made.');
+        await writeIndex(context, index, storyboardLayout(index, context.source.durationMs));
+      }),
+    ),
+  ];
+}
+
+/** Named after the first of its renditions. */
+function step(
+  renditions: readonly [PlannedStoryboard, ...PlannedStoryboard[]],
+  weight: number,
+  run: Step['run'],
+): Step {
+  const [{ name, extension }] = renditions;
+  return { name: `${name}.${extension}`, renditions, weight, run };
 }
 
 async function writeIndex(
