@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { complaints, hls, mp4, packets, programs, ready, renderedVideos } from '../../../test/rendered-videos.ts';
@@ -14,9 +14,9 @@ const fitting = [
   ...['-sc_threshold', '0', '-g', '50', '-bf', '0'],
 ];
 /** With what the service finds out of a file, bit rates among it. */
-async function renderAsSent(path: string, presets: object[] = [hls, mp4]) {
+async function renderAsSent(path: string, presets: object[] = [hls, mp4], run = programs) {
   const facts = parseIdentified(await identifyFile(path, defaultLimits, programs));
-  return render(path, presets, { mayCopy: true, facts });
+  return render(path, presets, { mayCopy: true, facts, programs: run });
 }
 
 const damageWarning = expect.stringContaining('Parts of the file are damaged');
@@ -53,6 +53,23 @@ const encodedRungs = [
   { name: '90p', width: 160, height: 90, bitrate: 150_000 },
   { name: '60p', width: 106, height: 60, bitrate: 100_000 },
 ];
+
+test('a copy that passes every look and comes out wrong all the same is encoded, and its owner is told', async () => {
+  const path = clip('odd.mp4', ...picture('320x180', 4), ...tone(4), ...fitting, '-c:a', 'aac');
+  // An ffprobe that cannot read the first playlist that it is asked to.
+  const read = join(files.folder, 'one-was-read');
+  const real = programs.ffprobe.path;
+  const script = `#!/bin/sh\ncase "$*" in *180p.m3u8*) [ -e ${read} ] || { touch ${read}; exit 1; } ;; esac\nexec "${real}" "$@"\n`;
+  const odd = files.file(script, 'ffprobe');
+  chmodSync(odd, 0o755);
+  const stumbling = { ...programs, ffprobe: { ...programs.ffprobe, path: odd } };
+  const rendered = await renderAsSent(path, [hls, mp4], stumbling);
+  expect(ready(rendered, 'mp4').notes[0]).toMatch(/copied/);
+  expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because .* came out wrong/);
+  expect(ready(rendered, 'hls').notes.at(-1)).toMatch(/Audio: encoded, though the source fits/);
+  expect(rendered.result.warnings).toEqual([expect.stringContaining('it was encoded anew')]);
+  expect(complaints(ready(rendered, 'hls').path)).toBe('');
+});
 
 describe('rungs that are encoded beside a copied one', () => {
   const beside = async (path: string, segment_seconds: number) => {

@@ -20,6 +20,12 @@ export interface Copies {
   readonly audioReason: string | null;
 }
 
+/** For an encode of everything, though a copy passed every look at it. */
+export function noCopies(): Copies {
+  const reason = 'what was made of a copy of it came out wrong';
+  return { video: { track: null, verdict: neverCopied(reason) }, audio: null, audioReason: reason };
+}
+
 const damagedReason = 'parts of it are damaged, which a copy would hand on to every player';
 
 /**

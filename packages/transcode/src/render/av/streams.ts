@@ -4,7 +4,7 @@ import { ladderArgv, type Picture } from '../../ffmpeg/argv/ladder.ts';
 import { fromFirstFrame, sourceInput } from '../../ffmpeg/argv/source-input.ts';
 import type { Ratio, VideoTrack } from '../../identified.ts';
 import { type PlannedRung, playedAudio } from '../../plan.ts';
-import { type Copies, tryCopies } from './copies.ts';
+import { type Copies, noCopies, tryCopies } from './copies.ts';
 import { everyFrames } from './keyframes.ts';
 import type { CopyVerdict } from './keyframes-copy.ts';
 import {
@@ -29,6 +29,8 @@ export interface Streams {
   /** Frames that segments begin with. */
   readonly starts: readonly number[];
   readonly frameRate: Ratio | null;
+  /** Whether a stream of it was copied. */
+  hasCopies(planned: PlannedHls | PlannedMp4): boolean;
   /** What was copied, what was encoded, and why. */
   notesOf(planned: PlannedHls | PlannedMp4): string[];
 }
@@ -36,13 +38,13 @@ export interface Streams {
 /**
  * Decodes the source once, for all streams that cannot be copied. What is `beside` is not made, but has its say in what is copied, where
  * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone has the same bytes, since
- * caches may hold pieces of the first. `onProgress`: 0 to 1.
+ * caches may hold pieces of the first. `onProgress`: 0 to 1. `encodeAll`: nothing is copied, though it may fit.
  */
 export async function makeStreams(
   context: StepContext,
   renditions: ReadonlyArray<PlannedHls | PlannedMp4>,
   beside: ReadonlyArray<PlannedHls | PlannedMp4>,
-  onProgress: (fraction: number) => void,
+  { onProgress, encodeAll = false }: { onProgress: (fraction: number) => void; encodeAll?: boolean },
 ): Promise<Streams> {
   const { source, scratch } = context;
   const { video } = source.tracks;
@@ -50,7 +52,7 @@ export async function makeStreams(
   const frameRate = renditions[0]?.video.frameRate ?? null;
   const all = [...renditions, ...beside];
   const target = all.find(isHls)?.preset.segment_seconds ?? defaultSegmentSeconds;
-  const copies = await tryCopies(context, all, { video, played, frameRate, target });
+  const copies = encodeAll ? noCopies() : await tryCopies(context, all, { video, played, frameRate, target });
 
   const isCopied = (planned: PlannedHls | PlannedMp4, { encodedBecause }: Pick<Encode, 'encodedBecause'>) => {
     const verdict = copies.video?.verdict;
@@ -107,6 +109,7 @@ export async function makeStreams(
     audioOf: ({ preset }) => copies.audio ?? audios.get(preset.audio_bitrate) ?? null,
     starts: copied?.starts ?? everyFrames(frames, every),
     frameRate,
+    hasCopies: (planned) => copies.audio !== null || planned.video.rungs.some((rung) => isCopied(planned, rung)),
     notesOf: (planned) => [
       ...planned.video.rungs.map((rung) => videoNote(planned, rung, copies)),
       ...(played ? [audioNote(planned, copies)] : []),
