@@ -15,7 +15,7 @@ import {
   RenderError,
   type RenderJob,
 } from '@mds/transcode';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
@@ -249,7 +249,17 @@ describe('worker: a film', () => {
       { type: 'mp4', name: 'mp4', width: 160, height: 90 },
     ]);
     const { id } = await add(await readFile(film));
-    startWorker({ presets: small });
+    // With a lookahead in a thread of its own, x264 gives other bytes in a few of a hundred equal runs.
+    const script = join(root, 'steady-ffmpeg');
+    const words = [
+      ...['#!/bin/sh', 'for word do', 'shift', 'set -- "$@" "$word"'],
+      'if [ "$word" = libx264 ]; then set -- "$@" -x264-params sync-lookahead=0; fi',
+      ...['done', `exec "${ffmpeg.path}" "$@"`],
+    ];
+    await writeFile(script, words.join('\n'), { mode: 0o755 });
+    const steady = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
+    onTestFinished(() => steady.stop());
+    startWorker({ presets: small, engine: steady });
     await ended(id).toBe('ready');
     const notes = (await repositories.jobs.attempts(id))[0]?.report?.notes ?? [];
     expect(notes.join()).toMatch(/180p: copied/);
@@ -275,19 +285,16 @@ describe('worker: a film of which only the sound can be made', () => {
     const words = `#!/bin/sh\ncase "$*" in *libx264*) exit 1 ;; *) exec "${ffmpeg.path}" "$@" ;; esac\n`;
     await writeFile(script, words, { mode: 0o755 });
     const blind = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
-    try {
-      const heard = parsePresets([
-        { type: 'audio', name: 'speech', source_kinds: ['audio', 'video'] },
-        { type: 'mp4', name: 'mp4' },
-      ]);
-      const { id } = await add(await readFile(film));
-      startWorker({ engine: blind, presets: heard });
-      await ended(id).toBe('failed');
-      expect(await repositories.media.find(id)).toMatchObject({ failure: { code: 'corrupt_media' } });
-      expect((await rendition(id, 'speech', 'm4a'))?.state).toBe('ready');
-    } finally {
-      await blind.stop();
-    }
+    onTestFinished(() => blind.stop());
+    const heard = parsePresets([
+      { type: 'audio', name: 'speech', source_kinds: ['audio', 'video'] },
+      { type: 'mp4', name: 'mp4' },
+    ]);
+    const { id } = await add(await readFile(film));
+    startWorker({ engine: blind, presets: heard });
+    await ended(id).toBe('failed');
+    expect(await repositories.media.find(id)).toMatchObject({ failure: { code: 'corrupt_media' } });
+    expect((await rendition(id, 'speech', 'm4a'))?.state).toBe('ready');
   }, 60_000);
 });
 

@@ -61,7 +61,8 @@ export const plainOutput = [
 
 /**
  * Threads of x264, whatever the machine has: their number changes the bytes. Enough that a ladder keeps sixteen cores busy,
- * few enough that two cores lose nothing.
+ * few enough that two cores lose nothing. Its lookahead runs in a thread of its own, by which a few of a hundred equal runs differ in some
+ * bits; without (`sync-lookahead=0`) they are equal, and ffmpeg 5.1 takes 29 % longer, 7.0 2 %.
  */
 function encoderThreads({ width, height }: VideoOutput): number {
   const pixels = width * height;

@@ -37,7 +37,7 @@ export interface Streams {
 
 /**
  * Decodes the source once, for all streams that cannot be copied. What is `beside` is not made, but has its say in what is copied, where
- * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone has the same bytes, since
+ * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone goes with its first files, since
  * caches may hold pieces of the first. `onProgress`: 0 to 1. `encodeAll`: nothing is copied, though it may fit.
  */
 export async function makeStreams(

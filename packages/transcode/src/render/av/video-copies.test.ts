@@ -16,10 +16,10 @@ import {
   renderedVideos,
   sum,
 } from '../../../test/rendered-videos.ts';
-import { picture, tone } from '../../../test/video-clips.ts';
+import { picture, steadyPrograms, tone } from '../../../test/video-clips.ts';
 import { parseIdentified } from '../../identified.ts';
 
-const { clip, render } = renderedVideos();
+const { files, clip, render } = renderedVideos();
 
 describe('a source that already fits', () => {
   const fitting = [
@@ -157,10 +157,11 @@ describe('a source that already fits', () => {
     const keys = ['-g', '1000', '-sc_threshold', '0', '-force_key_frames', '1.6,3.8'];
     const path = clip('retried.mp4', ...picture('320x180', 6), ...fitting, ...keys);
     const presets = [hls, { ...mp4, width: 160, height: 90 }];
-    const both = await render(path, presets, { mayCopy: true });
+    const steady = steadyPrograms(programs, files.folder);
+    const both = await render(path, presets, { mayCopy: true, programs: steady });
     expect(ready(both, 'hls').notes[0]).toMatch(/copied/);
     expect(packets(ready(both, 'mp4').path).flatMap(({ key, time }) => (key ? [time] : []))).toEqual([0, 1.6, 3.8]);
-    const again = await render(path, presets, { mayCopy: true, only: 'mp4' });
+    const again = await render(path, presets, { mayCopy: true, only: 'mp4', programs: steady });
     expect(filesOf(again, 'mp4')).toEqual(filesOf(both, 'mp4'));
     expect(again.result.renditions).toHaveLength(1);
   });
@@ -168,8 +169,9 @@ describe('a source that already fits', () => {
   test('gives a ladder that is made again alone the bytes that it had beside a larger MP4', async () => {
     const path = clip('larger.mp4', ...picture('640x360', 3), ...fitting);
     const presets = [hls, { ...mp4, width: 400, height: 226 }];
-    const both = await render(path, presets);
-    const again = await render(path, presets, { only: 'hls' });
+    const steady = steadyPrograms(programs, files.folder);
+    const both = await render(path, presets, { programs: steady });
+    const again = await render(path, presets, { only: 'hls', programs: steady });
     expect(filesOf(again, 'hls')).toEqual(filesOf(both, 'hls'));
   });
 
