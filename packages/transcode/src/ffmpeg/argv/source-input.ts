@@ -16,10 +16,12 @@ const mostPrimingMs = 50;
 
 /**
  * Options before {@link sourceInput} that make the first frame of the video the time 0 where the sound begins a moment before it:
- * Matroska has no edit lists, so that the priming samples of AAC delay the video there. What lies before 0 is not played.
+ * Matroska has no edit lists, so that the priming samples of AAC delay the video there. What lies before 0 is not played. Of that
+ * container alone: in a transport stream some versions of ffmpeg count from the first of the streams that are asked for.
  */
-export function fromFirstFrame({ tracks: { video, audio } }: { readonly tracks: Tracks }): string[] {
-  if (video === null) return [];
+export function fromFirstFrame({ format, tracks }: Pick<IdentifiedFile, 'format'> & { tracks: Tracks }): string[] {
+  const { video, audio } = tracks;
+  if (video === null || (format !== 'mkv' && format !== 'webm')) return [];
   const early = Math.max(0, ...audio.map(({ startMs }) => video.startMs - startMs));
   return early > 0 && early <= mostPrimingMs ? ['-itsoffset', `${-early / 1_000}`] : [];
 }
