@@ -25,6 +25,8 @@ export interface RenderJob {
   path: string;
   source: IdentifiedFile;
   plan: PlannedRendition[];
+  /** Those that are there already: not made, but what is made becomes what it would be beside them. */
+  beside?: PlannedRendition[] | undefined;
   /** Made where it does not exist. Files are `name.extension` in it, each whole from the moment it has that name. */
   outDir: string;
 }
@@ -126,7 +128,8 @@ export function createEngine(options: EngineOptions = {}): Engine {
       const outDir = resolve(job.outDir);
       const plan = job.plan.filter(({ state }) => state === 'make');
       const { programs } = await lookForPrograms();
-      const input: RenderInput = { path: resolve(job.path), source: job.source, plan, outDir, limits, programs };
+      const { source, beside = [] } = job;
+      const input: RenderInput = { path: resolve(job.path), source, plan, beside, outDir, limits, programs };
       const runs = new Map<number, ProgramRun>();
       const onReport = (report: RenderReport) => {
         if (report.type === 'run') runs.set(report.update.number, report.update.run);

@@ -146,7 +146,8 @@ test('sizes of video are even and never larger than the source', () => {
 });
 
 test('what already fits may be copied: only the rung of its size, and only what plays everywhere', () => {
-  const copies = (changes: Partial<VideoTrack>) => planned(video(changes)).rungs.map(({ mayCopy }) => mayCopy);
+  const copies = (changes: Partial<VideoTrack>) =>
+    planned(video(changes)).rungs.map(({ encodedBecause }) => encodedBecause === null);
   expect(copies({})).toEqual([true, false, false, false]);
   const unfit: Array<Partial<VideoTrack>> = [
     { codec: 'hevc' },
@@ -178,8 +179,21 @@ test('the default audio track is the one that is played: copied where it is plai
   expect(planned(video({}, [surround, { ...audioTrack, isDefault: false }])).audio).toBe('encode');
 });
 
+test('what is encoded has its reason, so that an operator can see what to change about an export', () => {
+  const of = (changes: Partial<VideoTrack>) => planned(video(changes)).rungs[0]?.encodedBecause;
+  expect(of({ codec: 'hevc' })).toBe('it is not H.264');
+  expect(of({ bitrate: 9_000_000 })).toBe('its 9 Mb/s are more than the 6 Mb/s of this rung');
+  expect(of({ rotation: 180 })).toBe('it is to be turned');
+  expect(of({ level: 51 })).toBe('its level, 5.1, is above 4.2');
+  expect(planned(video()).rungs[1]?.encodedBecause).toBe('the source has another size, 1920 x 1080');
+  const heard = (changes: Partial<AudioTrack>) => planned(video({}, [{ ...audioTrack, ...changes }])).audioBecause;
+  expect(heard({ bitrate: 320_000 })).toBe('its 320 kb/s are more than 192');
+  expect(heard({ profile: 'HE-AAC' })).toBe('it is HE-AAC, not AAC-LC');
+  expect(heard({ bitrate: null })).toBeNull();
+});
+
 test('a sound has a ladder of its audio alone, and no MP4', () => {
-  expect(planned(sound())).toEqual({ rungs: [], frameRate: null, audio: 'copy' });
+  expect(planned(sound())).toEqual({ rungs: [], frameRate: null, audio: 'copy', audioBecause: null });
   const states = planRenditions(sound(), [...defaultPresets]).map(({ name, state }) => `${name} ${state}`);
   expect(states).toContain('mp4 not_applicable');
   expect(states).toContain('audio make');

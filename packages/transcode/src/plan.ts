@@ -1,4 +1,4 @@
-import type { IdentifiedFile, Ratio, VideoTrack } from './identified.ts';
+import type { AudioTrack, IdentifiedFile, Ratio, VideoTrack } from './identified.ts';
 import type { MediaKind } from './media-kind.ts';
 import type { PicturePreset } from './presets/picture.ts';
 import { type Preset, presetRevision } from './presets/presets.ts';
@@ -16,10 +16,10 @@ export interface PlannedRung extends Size {
   /** Bits per second that a stretch of one second must not exceed. */
   readonly bitrate: number;
   /**
-   * The source's video is what this rung would be: it is copied where its keyframes allow segments of about equal length,
-   * which only reading the file tells.
+   * Why the source's video is not what this rung would be, as the second half of a sentence: "because …". Null: it is, and is copied
+   * where its keyframes allow segments of about equal length, which only reading the file tells.
    */
-  readonly mayCopy: boolean;
+  readonly encodedBecause: string | null;
 }
 
 /** How the video and audio of a source become those of an MP4 file or a ladder. */
@@ -30,6 +30,8 @@ export interface PlannedVideo {
   readonly frameRate: Ratio | null;
   /** What becomes of the audio track that is played: `none` where the source has none. */
   readonly audio: 'copy' | 'encode' | 'none';
+  /** Why it is encoded: "because …". Null where it is copied, if reading it finds nothing against that, and where there is none. */
+  readonly audioBecause: string | null;
 }
 
 /** One preset applied to one source: what it will be, or why it will not. */
@@ -175,11 +177,12 @@ function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Dec
   const { tracks } = source;
   if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video');
   const audioTrack = playedAudio(tracks.audio);
-  const audio = audioTrack === null ? 'none' : isPlainAac(audioTrack) ? 'copy' : 'encode';
+  const audioBecause = audioTrack && whyNotPlainAac(audioTrack);
+  const audio = audioTrack === null ? 'none' : audioBecause === null ? 'copy' : 'encode';
   const { video } = tracks;
   if (video === null) {
     const reason = 'The audio alone: the source has no video.';
-    return { state: 'make', reason, video: { rungs: [], frameRate: null, audio } };
+    return { state: 'make', reason, video: { rungs: [], frameRate: null, audio, audioBecause } };
   }
   const rungs = preset.type === 'hls' ? ladderFor(source, video, preset) : [onlyRung(source, video, preset)];
   const frameRate = constantRate(video);
@@ -191,7 +194,7 @@ function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Dec
     reason: `${preset.type === 'hls' ? `At or below the source's size: ${names}` : `At ${largest.width} x ${largest.height}`}.${rate}`,
     width: largest.width,
     height: largest.height,
-    video: { rungs, frameRate, audio },
+    video: { rungs, frameRate, audio, audioBecause },
   };
 }
 
@@ -217,17 +220,37 @@ function planRung(
   size: Size,
 ): PlannedRung {
   const sameSize = size.width === source.width && size.height === source.height;
-  const modest = video.bitrate !== null && video.bitrate <= bitrate;
-  return { name, bitrate, ...size, mayCopy: sameSize && modest && playsEverywhere(video) };
+  const tooMuch = () =>
+    video.bitrate === null
+      ? 'its bit rate is not known'
+      : video.bitrate > bitrate
+        ? `its ${megabits(video.bitrate)} are more than the ${megabits(bitrate)} of this rung`
+        : null;
+  const encodedBecause = sameSize
+    ? (whyNotEverywhere(video) ?? tooMuch())
+    : `the source has another size, ${source.width} x ${source.height}`;
+  return { name, bitrate, ...size, encodedBecause };
 }
 
-/** H.264 as every browser and phone decodes it, upright and with square samples. */
-function playsEverywhere(video: VideoTrack): boolean {
+function megabits(bitrate: number): string {
+  return `${Number((bitrate / 1e6).toPrecision(3))} Mb/s`;
+}
+
+/** Why this is not H.264 as every browser and phone decodes it, upright and with square samples: "because …", or null. */
+function whyNotEverywhere(video: VideoTrack): string | null {
   const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
-  const plain = codec === 'h264' && (pixelFormat === 'yuv420p' || pixelFormat === 'yuvj420p');
-  const known = /^(constrained baseline|baseline|main|high)$/i.test(profile ?? '') && level !== null && level <= 42;
-  const upright = rotation === 0 && sampleAspect.num === sampleAspect.den;
-  return plain && known && upright && !interlaced && !variableFrameRate && hdr === null;
+  if (codec !== 'h264') return 'it is not H.264';
+  if (pixelFormat !== 'yuv420p' && pixelFormat !== 'yuvj420p') return `its pixels are ${pixelFormat}, not 8-bit 4:2:0`;
+  if (!/^(constrained baseline|baseline|main|high)$/i.test(profile ?? '')) {
+    return `its profile, ${profile ?? 'which it does not tell'}, does not play everywhere`;
+  }
+  if (level === null) return 'it does not tell its level';
+  if (level > 42) return `its level, ${(level / 10).toFixed(1)}, is above 4.2`;
+  if (rotation !== 0) return 'it is to be turned';
+  if (sampleAspect.num !== sampleAspect.den) return 'its samples are not square';
+  if (interlaced) return 'it is interlaced';
+  if (variableFrameRate) return 'its frame rate varies';
+  return hdr === null ? null : 'it has a high dynamic range';
 }
 
 /** The track that is played where nobody chose another: the default one, else the first. */
@@ -235,15 +258,19 @@ export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T
   return tracks.find(({ isDefault }) => isDefault) ?? tracks[0] ?? null;
 }
 
-function isPlainAac({
-  codec,
-  profile,
-  channels,
-  sampleRate,
-  bitrate,
-}: NonNullable<IdentifiedFile['tracks']>['audio'][number]) {
-  const plain = codec === 'aac' && (profile === null || profile === 'LC') && channels <= 2;
-  return plain && sampleRate <= 48_000 && bitrate !== null && bitrate <= 192_000;
+/** Why this is not AAC that every browser plays, at a modest bit rate: "because …", or null. */
+function whyNotPlainAac({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
+  if (codec !== 'aac') return 'it is not AAC';
+  if (profile !== null && profile !== 'LC') return `it is ${profile}, not AAC-LC`;
+  if (channels > 2) return `it has ${channels} channels`;
+  if (sampleRate > 48_000) return `it has ${sampleRate} samples a second, more than 48000`;
+  // Where the container does not say, a copy tells.
+  return bitrate === null ? null : whyTooManyBits(bitrate);
+}
+
+/** Why AAC of so many bits a second is encoded: "because …", or null. */
+export function whyTooManyBits(bitrate: number): string | null {
+  return bitrate > 192_000 ? `its ${Math.round(bitrate / 1_000)} kb/s are more than 192` : null;
 }
 
 function rateReason({ variableFrameRate }: VideoTrack, { num, den }: Ratio): string {

@@ -23,6 +23,7 @@ export interface RenderInput {
   path: string;
   source: IdentifiedFile;
   plan: PlannedRendition[];
+  beside: PlannedRendition[];
   outDir: string;
   limits: EngineLimits;
   programs: Programs | null;
@@ -45,7 +46,7 @@ export const tasks = {
     identifyFile(path, limits, programs),
 
   render: async (
-    { path, source, plan, outDir, limits, programs }: RenderInput,
+    { path, source, plan, beside, outDir, limits, programs }: RenderInput,
     report: (report: RenderReport) => void,
   ): Promise<RenderResult> => {
     const options = {
@@ -55,7 +56,7 @@ export const tasks = {
     };
     if (source.kind === 'image') return renderImage(path, plan, outDir, options);
     if (programs === null) throw new RenderError('unsupported_codec', 'There is no ffmpeg to render it with.');
-    return renderAv(path, source, plan, outDir, { ...options, programs });
+    return renderAv(path, source, plan, outDir, { ...options, beside, programs });
   },
 
   prove: ({ id, limits, programs }: ProveInput): Promise<ProvenFormat> => proveFormat(id, limits, programs),

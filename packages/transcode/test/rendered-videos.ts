@@ -27,8 +27,9 @@ export const mp4 = { type: 'mp4', name: 'mp4', width: 320, height: 180, bitrate:
 function encodingAll(planned: PlannedRendition): PlannedRendition {
   if (planned.video === null) return planned;
   const { rungs: all, audio } = planned.video;
-  const encoded = all.map((rung) => ({ ...rung, mayCopy: false }));
-  return { ...planned, video: { ...planned.video, rungs: encoded, audio: audio === 'none' ? audio : 'encode' } };
+  const encoded = all.map((rung) => ({ ...rung, encodedBecause: 'the test wants it' }));
+  const sound = audio === 'none' ? {} : { audio: 'encode' as const, audioBecause: 'the test wants it' };
+  return { ...planned, video: { ...planned.video, rungs: encoded, ...sound } };
 }
 
 export interface RenderedVideo {
@@ -42,6 +43,8 @@ export interface VideoRenderOptions {
   facts?: IdentifiedFile;
   signal?: AbortSignal;
   programs?: Programs;
+  /** The renditions to make, where the others are there already. */
+  only?: string;
 }
 
 /** Makes clips, each once a test file, and renders their ladders and MP4 files. */
@@ -52,18 +55,20 @@ export function renderedVideos() {
   async function render(
     path: string,
     presets: object[] = [hls, mp4],
-    { mayCopy = false, facts, signal, programs: run = programs }: VideoRenderOptions = {},
+    { mayCopy = false, facts, signal, programs: run = programs, only }: VideoRenderOptions = {},
   ): Promise<RenderedVideo> {
     const identified = facts ?? identifyForTests(path, programs);
     const { tracks } = identified;
     if (tracks === null) throw new Error('A clip has tracks.');
-    const wanted = planRenditions(identified, parsePresets(presets))
+    const planned = planRenditions(identified, parsePresets(presets))
       .filter(({ state }) => state === 'make')
-      .map((planned) => (mayCopy ? planned : encodingAll(planned)));
+      .map((each) => (mayCopy ? each : encodingAll(each)));
+    const wanted = planned.filter(({ name }) => only === undefined || name === only);
+    const beside = planned.filter((each) => !wanted.includes(each));
     const source = { ...identified, tracks };
     const outDir = files.outDir();
     const fractions: number[] = [];
-    const result = await runSteps(path, source, videoSteps(source, wanted), wanted, outDir, {
+    const result = await runSteps(path, source, videoSteps(source, wanted, beside), wanted, outDir, {
       ...{ limits: defaultLimits, programs: run, onProgress: ({ fraction }) => fractions.push(fraction) },
       ...(signal ? { signal } : {}),
     });
@@ -118,6 +123,8 @@ export interface Stream {
   pix_fmt?: string;
   color_space?: string;
   color_transfer?: string;
+  color_primaries?: string;
+  color_range?: string;
   start_time: string;
   duration: string;
   field_order?: string;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPrograms, type Programs } from '../src/ffmpeg/programs.ts';
 
@@ -26,3 +26,21 @@ export const tone = (seconds: number, rate = 48_000): string[] => [
   ...['-f', 'lavfi', '-i', `sine=frequency=440:sample_rate=${rate}:duration=${seconds}`],
 ];
 export const fastVideo = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
+
+/**
+ * The programs, with an x264 whose lookahead has no thread of its own: with one it gives other bytes in a few of a hundred equal runs
+ * on several threads. What is asked of it can then be compared by what comes out.
+ */
+export function steadyPrograms(programs: Programs, folder: string): Programs {
+  const path = join(folder, 'steady-ffmpeg');
+  const script = `#!/bin/sh
+for word do
+  shift
+  set -- "$@" "$word"
+  if [ "$word" = libx264 ]; then set -- "$@" -x264-params sync-lookahead=0; fi
+done
+exec "${programs.ffmpeg.path}" "$@"
+`;
+  writeFileSync(path, script, { mode: 0o755 });
+  return { ...programs, ffmpeg: { ...programs.ffmpeg, path } };
+}

@@ -96,9 +96,9 @@ function presentPlanned(planned: PlannedRendition): Presented<PlannedPreset> {
     reason: planned.reason,
     width: planned.width,
     height: planned.height,
-    rungs: (planned.video?.rungs ?? []).map(({ name, width, height, bitrate, mayCopy }) => ({
+    rungs: (planned.video?.rungs ?? []).map(({ name, width, height, bitrate, encodedBecause }) => ({
       ...{ name, width, height, bitrate },
-      may_copy: mayCopy,
+      may_copy: encodedBecause === null,
     })),
   };
 }

@@ -57,8 +57,8 @@ const NOTHING_RENDERED: RenderResult = { renditions: [], thumbhash: null, warnin
  * is visible before. Those of video and audio take long, so each is published, whole, as soon as it is made, and the medium is
  * `ready` when all are. A second run over the same medium writes the same keys and makes only what is missing.
  *
- * A medium becomes `ready` if at least one rendition was made, or none was due; the others are `failed` or `skipped` with
- * their reasons. If all that were due failed, the medium fails with the first one's reason.
+ * A medium becomes `ready` if at least one rendition was made, of a video one that shows it, or none was due; the others are
+ * `failed` or `skipped` with their reasons. If all of these failed, the medium fails with the first one's reason.
  * @returns false where the lease was lost: then nothing more was published
  * @throws RenderError, ProcessingError, AppError `insufficient_storage`; the signal's error when aborted
  */
@@ -118,13 +118,21 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     });
     let rendered = NOTHING_RENDERED;
     if (due.length > 0) {
-      rendered = await renderDue(medium, original.path, source, due);
+      const beside = rows.filter((row) => row.planned.state === 'make' && !due.includes(row));
+      rendered = await renderDue(medium, original.path, source, { due, beside });
       notes.take(rendered);
       if (rendered.renditions.some(isOutputFailure)) await requireScratchRoom(parts.scratchDir);
     }
     await Promise.all(shelving.values());
     if (leaseLost) return false;
-    if (due.length > 0) refuseFruitless(rendered, standing.size, lease);
+    if (due.length > 0) {
+      const made = new Set(rendered.renditions.flatMap((each) => (each.state === 'ready' ? nameOf(each) : [])));
+      const isMade = ({ row }: DueRendition) => made.has(nameOf(row)) || standingFor(row) !== undefined;
+      const making = rows.filter(({ planned }) => planned.state === 'make');
+      const showing = making.filter(({ planned }) => shows(medium.kind, planned));
+      const essential = showing.length > 0 ? showing : making;
+      refuseFruitless(rendered, essential.some(isMade), lease);
+    }
 
     const failures = new Map(
       rendered.renditions.flatMap((made) => (made.state === 'failed' ? [[nameOf(made), made] as const] : [])),
@@ -177,7 +185,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     record: MediaRecord,
     path: string,
     source: IdentifiedFile,
-    due: readonly DueRendition[],
+    { due, beside: standing }: Record<'due' | 'beside', readonly DueRendition[]>,
   ): Promise<RenderResult> {
     const damaged = new AbortController();
     const verified = verifyOriginal(record, path, signal);
@@ -193,9 +201,10 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
       shelving.set(nameOf(rendition), shelved);
     };
     const plan = due.map(({ planned }) => planned);
+    const beside = standing.map(({ planned }) => planned);
     const stop = AbortSignal.any([signal, damaged.signal]);
     const rendered = await engine
-      .render({ path, source, plan, outDir }, { signal: stop, onProgress })
+      .render({ path, source, plan, beside, outDir }, { signal: stop, onProgress })
       // A damaged original explains whatever the decoder made of it.
       .catch((error: unknown) => verified.then(() => Promise.reject(error)));
     await verified;
@@ -252,14 +261,23 @@ async function verifyOriginal(medium: MediaRecord, path: string, signal: AbortSi
   throw new ProcessingError('object_corrupt', message, { retryable: false });
 }
 
-/** Throws where nothing came of it, or where another attempt could make what is missing. */
-function refuseFruitless(result: RenderResult, standing: number, lease: Lease): void {
+/**
+ * Whether a rendition shows something of its medium. A video of which there is neither `hls` nor `mp4` nor any picture cannot be
+ * watched, though its sound may have been made, or the text of an index.
+ */
+function shows(kind: MediaRecord['kind'], { preset }: PlannedRendition): boolean {
+  if (kind !== 'video') return true;
+  if (preset.type === 'storyboard') return preset.container !== 'vtt';
+  return preset.type !== 'audio' && preset.type !== 'waveform';
+}
+
+/** Throws where nothing came of it that matters, or where another attempt could make what is missing. */
+function refuseFruitless(result: RenderResult, hasEssentials: boolean, lease: Lease): void {
   const failed = result.renditions.filter((rendition) => rendition.state === 'failed');
   const first = failed[0];
   if (first === undefined) return;
   const byChance = failed.find(({ code }) => isRetryable(code));
-  const nothingMade = failed.length === result.renditions.length && standing === 0;
   const worst = byChance ?? first;
-  if (!nothingMade && (byChance === undefined || lease.attempt >= MAX_ATTEMPTS)) return;
+  if (hasEssentials && (byChance === undefined || lease.attempt >= MAX_ATTEMPTS)) return;
   throw new ProcessingError(worst.code, worst.reason, { retryable: byChance !== undefined });
 }

@@ -15,7 +15,7 @@ import {
   RenderError,
   type RenderJob,
 } from '@mds/transcode';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
@@ -246,6 +246,68 @@ describe('worker', () => {
     const again = await rendition(id, 'thumb', 'webp');
     expect((await store.readAll(again?.objectKey ?? ''))?.length).toBe(again?.bytes);
   });
+});
+
+describe('worker: a film', () => {
+  it('whose MP4 was lost gets the same bytes again, though it is now made alone beside a copied ladder', async () => {
+    const film = join(root, 'film.mp4');
+    const { ffmpeg } = await findPrograms({});
+    const x264 = ['-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-b:v', '200k'];
+    const keys = ['-g', '1000', '-sc_threshold', '0', '-force_key_frames', '1.6,3.8'];
+    const input = ['-v', 'error', '-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=6'];
+    await promisify(execFile)(ffmpeg.path, [...input, ...x264, ...keys, film]);
+    const small = parsePresets([
+      { type: 'hls', segment_seconds: 2, rungs: [{ name: '180p', width: 320, height: 180, bitrate: 1_000_000 }] },
+      { type: 'mp4', name: 'mp4', width: 160, height: 90 },
+    ]);
+    const { id } = await add(await readFile(film));
+    // With a lookahead in a thread of its own, x264 gives other bytes in a few of a hundred equal runs.
+    const script = join(root, 'steady-ffmpeg');
+    const words = [
+      ...['#!/bin/sh', 'for word do', 'shift', 'set -- "$@" "$word"'],
+      'if [ "$word" = libx264 ]; then set -- "$@" -x264-params sync-lookahead=0; fi',
+      ...['done', `exec "${ffmpeg.path}" "$@"`],
+    ];
+    await writeFile(script, words.join('\n'), { mode: 0o755 });
+    const steady = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
+    onTestFinished(() => steady.stop());
+    startWorker({ presets: small, engine: steady });
+    await ended(id).toBe('ready');
+    const notes = (await repositories.jobs.attempts(id))[0]?.report?.notes ?? [];
+    expect(notes.join()).toMatch(/180p: copied/);
+    const first = await rendition(id, 'mp4', 'mp4');
+    await store.delete(first?.objectKey ?? '');
+    await repositories.media.rederive([first?.objectKey ?? '']);
+    expect(await rendition(id, 'mp4', 'mp4')).toBeNull();
+    worker?.wake();
+    await expect.poll(() => rendition(id, 'mp4', 'mp4'), { timeout: 15_000 }).not.toBeNull();
+    const again = await rendition(id, 'mp4', 'mp4');
+    expect([again?.sha256, again?.bytes]).toEqual([first?.sha256, first?.bytes]);
+  }, 60_000);
+});
+
+describe('worker: a film of which only the sound can be made', () => {
+  it('fails with the reason, for nothing of it can be watched', async () => {
+    const film = join(root, 'film.mp4');
+    const { ffmpeg } = await findPrograms({});
+    const inputs = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=2', '-f', 'lavfi', '-i', 'sine=d=2'];
+    const codecs = ['-c:v', 'mpeg4', '-c:a', 'aac'];
+    await promisify(execFile)(ffmpeg.path, ['-v', 'error', ...inputs, ...codecs, film]);
+    const script = join(root, 'ffmpeg-without-pictures');
+    const words = `#!/bin/sh\ncase "$*" in *libx264*) exit 1 ;; *) exec "${ffmpeg.path}" "$@" ;; esac\n`;
+    await writeFile(script, words, { mode: 0o755 });
+    const blind = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
+    onTestFinished(() => blind.stop());
+    const heard = parsePresets([
+      { type: 'audio', name: 'speech', source_kinds: ['audio', 'video'] },
+      { type: 'mp4', name: 'mp4' },
+    ]);
+    const { id } = await add(await readFile(film));
+    startWorker({ engine: blind, presets: heard });
+    await ended(id).toBe('failed');
+    expect(await repositories.media.find(id)).toMatchObject({ failure: { code: 'corrupt_media' } });
+    expect((await rendition(id, 'speech', 'm4a'))?.state).toBe('ready');
+  }, 60_000);
 });
 
 describe('worker: a medium that is deleted while it is rendered', () => {

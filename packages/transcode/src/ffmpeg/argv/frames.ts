@@ -70,37 +70,77 @@ export function stretchArgs(
   ];
 }
 
+/** What is decoded of a video: all of its frames, those that others refer to, or keyframes alone. */
+export type Decoded = 'all' | 'referred' | 'keyframes';
+
 /**
- * A frame of each of `tiles` stretches of equal length, as raw pixels on standard output, in one pass over the file: the one in
- * its middle, or of `keyframesOnly` the last in it, which is there where they are no further apart than a stretch is long.
+ * A frame of each of `tiles` stretches of equal length, as raw pixels in a file, in one pass over the video: the one in its
+ * middle, or of keyframes the last in it, where there is one. Standard output names the time of each frame that was decoded (see
+ * {@link parseTimes}).
  */
 export function tilesArgs(
   path: string,
   source: VideoSource,
   size: Size,
-  board: { readonly tiles: number; readonly durationMs: number; readonly keyframesOnly: boolean },
+  board: { readonly tiles: number; readonly durationMs: number; readonly decoded: Decoded; readonly file: string },
 ): string[] {
-  const { tiles, durationMs, keyframesOnly } = board;
+  const { tiles, durationMs, decoded, file } = board;
   const apartS = durationMs / tiles / 1_000;
+  const keyframes = decoded === 'keyframes';
   // Everything is moved half a stretch ahead. Frame n of the output is then, by `up`, the last that begins in or before the
   // middle of its stretch; by `near` the last that begins before its end. The last keyframe is held, or it would count as
   // shown for one frame only.
   const spread = [
+    tellTime(0),
     // Before `setpts`, which from ffmpeg 7 on takes away the frame rate that this counts by.
-    ...(keyframesOnly ? [`tpad=stop_mode=clone:stop_duration=${(2 * apartS).toFixed(3)}`] : []),
+    ...(keyframes ? [`tpad=stop_mode=clone:stop_duration=${(2 * apartS).toFixed(3)}`] : []),
     // AVI counts in whole frames, of which half a stretch need not be a multiple.
     'settb=AVTB',
     `setpts=PTS-${(apartS / 2).toFixed(6)}/TB`,
-    `fps=${tiles * 1_000}/${durationMs}:start_time=0:round=${keyframesOnly ? 'near' : 'up'}`,
+    `fps=${tiles * 1_000}/${durationMs}:start_time=0:round=${keyframes ? 'near' : 'up'}`,
   ].join(',');
   return [
-    ...(keyframesOnly ? ['-skip_frame', 'nokey', '-discard', 'nokey'] : []),
+    ...(keyframes ? ['-skip_frame', 'nokey', '-discard', 'nokey'] : []),
+    ...(decoded === 'referred' ? ['-skip_frame', 'noref'] : []),
     ...decoderOptions(source),
     ...sourceOptions(source),
     ...['-i', path, '-map', `0:${videoOf(source).index}`],
     ...['-vf', `${spread},${still(source, size)}`, '-frames:v', String(tiles)],
-    ...rawTo('pipe:1'),
+    ...rawTo(file),
   ];
+}
+
+/** Frames at equal distances from a time on. */
+export interface FrameSeries {
+  readonly atMs: number;
+  readonly apartMs: number;
+  readonly frames: number;
+}
+
+/**
+ * Several series in one run, each as raw pixels in a file of its own: everything from the keyframe before its first frame to its last
+ * one is decoded. A series that reaches past the end has fewer frames. Standard output names times: {@link parseFrameTimes} has that
+ * of the first of each, which is late where the container was not sought well.
+ */
+export function seriesArgs(
+  path: string,
+  source: VideoSource,
+  size: Size,
+  wanted: ReadonlyArray<FrameSeries & { readonly file: string }>,
+): string[] {
+  return [
+    ...wanted.flatMap(({ atMs }) => positionedInput(path, source, { atMs, seek: 'exact' })),
+    ...wanted.flatMap(({ apartMs, frames, file }, index) => [
+      ...['-map', `${index}:${videoOf(source).index}`],
+      ...['-vf', `${tellTime(index)},settb=AVTB,fps=1000/${apartMs}:start_time=0:round=up,${still(source, size, 3)}`],
+      ...['-frames:v', String(frames), ...rawTo(file)],
+    ]),
+  ];
+}
+
+/** Times in milliseconds of the frames that {@link tilesArgs} had decoded. */
+export function parseTimes(output: string): number[] {
+  return [...output.matchAll(/pts_time:(-?[\d.]+)/g)].map(([, time]) => Number(time) * 1_000);
 }
 
 /** Times in milliseconds, by the index of the place, of the first frame that each place of {@link candidateArgs} gave. */

@@ -30,7 +30,8 @@ test('keyframes at given frames are asked for a little before them, so that roun
     ...{ keyframes: { at: [0, 40, 95] }, audio: null, audios: [] },
   });
   expect(after(argv, '-force_key_frames')).toBe('0.000000,1.590000,3.790000');
-  expect(Number(after(argv, '-g'))).toBeGreaterThan(2 * 55);
+  // None by itself, however long what follows the last one.
+  expect(Number(after(argv, '-g'))).toBeGreaterThan(1e9);
 });
 
 test('a sound alone needs no picture', () => {

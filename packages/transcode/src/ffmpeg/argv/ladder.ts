@@ -1,4 +1,5 @@
 import type { Ratio } from '../../identified.ts';
+import type { Size } from '../../plan.ts';
 import type { AudioShape } from './audio.ts';
 
 /** One H.264 stream to encode. */
@@ -44,6 +45,8 @@ export interface AudioOutput {
 export interface LadderOutputs {
   readonly picture: Picture | null;
   readonly videos: readonly VideoOutput[];
+  /** Further sizes that the picture passes on its way down, though nothing is encoded of them. */
+  readonly through?: readonly Size[];
   /** Frames between keyframes, or the frames at which keyframes are. */
   readonly keyframes: { readonly every: number } | { readonly at: readonly number[] };
   readonly audio: AudioSource | null;
@@ -58,7 +61,8 @@ export const plainOutput = [
 
 /**
  * Threads of x264, whatever the machine has: their number changes the bytes. Enough that a ladder keeps sixteen cores busy,
- * few enough that two cores lose nothing.
+ * few enough that two cores lose nothing. Its lookahead runs in a thread of its own, by which a few of a hundred equal runs differ in some
+ * bits; without (`sync-lookahead=0`) they are equal, and ffmpeg 5.1 takes 29 % longer, 7.0 2 %.
  */
 function encoderThreads({ width, height }: VideoOutput): number {
   const pixels = width * height;
@@ -66,9 +70,9 @@ function encoderThreads({ width, height }: VideoOutput): number {
 }
 
 /** Everything after the input for one run that decodes once and encodes all these outputs, each into an MP4 file of its own. */
-export function ladderArgv({ picture, videos, keyframes, audio, audios }: LadderOutputs): string[] {
+export function ladderArgv({ picture, videos, through = [], keyframes, audio, audios }: LadderOutputs): string[] {
   const graph = [
-    ...(picture && videos.length > 0 ? videoGraph(picture, videos) : []),
+    ...(picture && videos.length > 0 ? videoGraph(picture, videos, through) : []),
     ...(audio && audios.length > 0 ? [audioGraph(audio, audios.length)] : []),
   ];
   return [
@@ -86,24 +90,23 @@ export function ladderArgv({ picture, videos, keyframes, audio, audios }: Ladder
  * Each size is scaled from the next larger one, which costs less than scaling all from the source. `bitexact` and
  * `accurate_rnd`: the same pixels whatever vector instructions the processor has.
  */
-function videoGraph(picture: Picture, videos: readonly VideoOutput[]): string[] {
-  const order = videos
-    .map((video, index) => ({ ...video, index }))
-    .sort((a, b) => b.width * b.height - a.width * a.height);
+function videoGraph(picture: Picture, videos: readonly VideoOutput[], through: readonly Size[]): string[] {
+  const encoded = videos.map(({ width, height }, index) => ({ width, height, index }));
+  const passed = through.map(({ width, height }) => ({ width, height, index: null }));
+  const order = [...encoded, ...passed].sort((a, b) => b.width * b.height - a.width * a.height);
+  const last = order.findLastIndex(({ index }) => index !== null);
   const scaler = 'flags=bicubic+accurate_rnd+bitexact';
   const chains: string[] = [];
   let from = `[0:${picture.index}]`;
-  for (const [place, { width, height, index }] of order.entries()) {
-    const last = place === order.length - 1;
-    const filters = [
-      ...(place === 0 ? sourceFilters(picture) : []),
-      ...(place === 0
-        ? firstScale(picture, width, height, scaler)
-        : [`scale=${width}:${height}:${scaler}`, 'setsar=1']),
-      ...(last ? [] : ['split']),
-    ];
-    chains.push(`${from}${filters.join(',')}[v${index}]${last ? '' : `[s${place}]`}`);
+  let filters = sourceFilters(picture);
+  for (const [place, { width, height, index }] of order.slice(0, last + 1).entries()) {
+    const scale = [`scale=${width}:${height}:${scaler}`, 'setsar=1'];
+    filters.push(...(place === 0 ? firstScale(picture, width, height, scaler) : scale));
+    if (index === null) continue;
+    const more = place < last;
+    chains.push(`${from}${[...filters, ...(more ? ['split'] : [])].join(',')}[v${index}]${more ? `[s${place}]` : ''}`);
     from = `[s${place}]`;
+    filters = [];
   }
   return chains;
 }
@@ -166,18 +169,15 @@ function videoArgv(
 
 function keyframeArgv(keyframes: LadderOutputs['keyframes'], { num, den }: Ratio): string[] {
   if ('every' in keyframes) return ['-g', `${keyframes.every}`, '-keyint_min', `${keyframes.every}`];
-  const widest = keyframes.at.reduce((most, frame, i) => Math.max(most, frame - (keyframes.at[i - 1] ?? 0)), 1);
   // A little before each frame: ffmpeg takes the first one at or after a time, which it keeps in microseconds or in frames,
   // rounded, as the version has it.
   const times = keyframes.at.map((frame) => (Math.max(0, frame - 0.25) * den) / num);
   const forced = times.map((time) => time.toFixed(6)).join(',');
-  return ['-g', `${maxKeyframeDistance(widest)}`, '-force_key_frames', forced, '-forced-idr', '1'];
+  return ['-g', `${noOtherKeyframes}`, '-force_key_frames', forced, '-forced-idr', '1'];
 }
 
-/** So far apart that none comes by itself, after the last one either. */
-function maxKeyframeDistance(widest: number): number {
-  return 4 * widest;
-}
+/** x264's word for keyframes at no distance of its own (X264_KEYINT_MAX_INFINITE): none but those that are forced. */
+const noOtherKeyframes = 2 ** 30;
 
 /** Silence where the audio begins after the video or has gaps; the first samples are those of time 0. */
 function audioGraph({ index, sampleRate, channels }: AudioSource, outputs: number): string {

@@ -1,9 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import { blue, furthest, green, quarterColors, red, white } from '../../../test/pictures.ts';
 import { lavfi, programs, renderedClips, x264 } from '../../../test/rendered-clips.ts';
+import { defaultLimits } from '../../limits.ts';
+import type { PlannedRendition } from '../../plan.ts';
 import { sharp } from '../../vips.ts';
+import { renderAv } from './render-av.ts';
 
 const { clip, render, folder } = renderedClips();
 
@@ -326,6 +330,88 @@ test('a long video with close keyframes has its storyboard made from keyframes a
   }
 });
 
+/** Whether each tile shows the colour that the video has then; `seconds` of each. */
+async function holdTiles(of: (name: string) => Buffer, hueSeconds: number): Promise<void> {
+  const { data, info } = await sharp(of('storyboard.jpg')).raw().toBuffer({ resolveWithObject: true });
+  const cues = cuesOf(of('storyboard.vtt').toString('utf8'));
+  for (const [index, { from, to, x, y, width, height }] of cues.entries()) {
+    const [first, last] = [from, to - 1].map((ms) => Math.floor(ms / 1_000 / hueSeconds) % 6);
+    const at = ((y + height / 2) * info.width + x + width / 2) * 3;
+    const seen = [...data.subarray(at, at + 3)];
+    const off = [first, last].map((hue) => furthest([seen], [hueRgb[hue ?? 0] ?? []]));
+    expect(Math.min(...off), `tile ${index}`).toBeLessThan(24);
+  }
+}
+
+/** Six colours, so many seconds of each, with keyframes at these times alone. */
+const keyedAt = (name: string, hueSeconds: number, keys: string, ...more: string[]) =>
+  clip(
+    name,
+    ...[...colors(6), '-filter_complex', `concat=n=6,setpts=PTS*${hueSeconds},fps=25`, ...x264, '-g', '9999'],
+    ...['-sc_threshold', '0', '-force_key_frames', keys, ...more],
+  );
+
+test('keyframes that become rare after the first minute do not make tiles show what came before them', async () => {
+  const dense = Array.from({ length: 35 }, (_, n) => 2 * n).join(',');
+  const { of, result } = await render(
+    keyedAt('rare-later.mp4', 16, dense),
+    storyboard.map((each) => ({ ...each, max_tiles: 48 })),
+  );
+  expect(result.renditions[0]).toMatchObject({ notes: ['48 tiles, 2.0 s apart, from keyframes but for 13.'] });
+  await holdTiles(of, 16);
+});
+
+test.each(['mp4', 'mkv', 'avi'])(
+  'tiles without a keyframe are sought from the one before (%s), the others are not',
+  async (ending) => {
+    const path = keyedAt(`some-missing.${ending}`, 5, '0,5,10,13,20,23,26');
+    const { of, result } = await render(
+      path,
+      storyboard.map((each) => ({ ...each, max_tiles: 10 })),
+    );
+    expect(result.renditions[0]).toMatchObject({
+      notes: [expect.stringMatching(/^10 tiles, 3\.0 s apart, from keyframes but for [2-5]\.$/)],
+    });
+    await holdTiles(of, 5);
+  },
+);
+
+test('a transport stream, in which one cannot seek well, shows the right pictures all the same', async () => {
+  const path = keyedAt('some-missing.ts', 5, '0,5,10,13,20,23,26');
+  const { of } = await render(
+    path,
+    storyboard.map((each) => ({ ...each, max_tiles: 10 })),
+  );
+  await holdTiles(of, 5);
+});
+
+test('a video with hardly a keyframe is decoded once, as a whole', async () => {
+  const path = keyedAt('one-key.mp4', 5, '0', '-bf', '3');
+  const { of, result } = await render(
+    path,
+    storyboard.map((each) => ({ ...each, max_tiles: 10 })),
+  );
+  expect(result.renditions[0]).toMatchObject({ notes: ['10 tiles, 3.0 s apart.'] });
+  const passes = result.runs.filter(({ argv }) => !argv.includes('nokey'));
+  expect(passes.map(({ argv }) => argv[argv.indexOf('-skip_frame') + 1])).toEqual(['noref']);
+  await holdTiles(of, 5);
+});
+
+test('where pictures are long apart none is left out: a tile would show the one of before', async () => {
+  const path = clip(
+    'slides.mp4',
+    ...[...colors(6), '-filter_complex', "concat=n=6,setpts=PTS*5,fps=25,select='not(mod(n,60))'"],
+    ...['-fps_mode', 'vfr', ...x264, '-g', '9999', '-sc_threshold', '0'],
+  );
+  const { of, result } = await render(
+    path,
+    storyboard.map((each) => ({ ...each, max_tiles: 10 })),
+  );
+  const last = result.runs.filter(({ argv }) => argv.includes('rawvideo')).at(-1);
+  expect(last?.argv).not.toContain('-skip_frame');
+  await holdTiles(of, 5);
+});
+
 test('a preview begins where the poster was found, and never past the end less its length', async () => {
   const path = clip('colors.mp4', ...colors(6), '-filter_complex', 'concat=n=6', ...x264);
   const { only, of } = await render(path, [{ ...preview, seconds: 2, frame_rate: 5 }]);
@@ -425,4 +511,38 @@ test.each([
   const startS = Number(/From ([\d.]+) s/.exec(note?.state === 'ready' ? (note.notes[0] ?? '') : '')?.[1]);
   const first = await sharp(of('preview.webp')).raw().toBuffer();
   expect(furthest([[...first.subarray(0, 3)]], [hueRgb[Math.floor(startS + 0.05)] ?? []])).toBeLessThan(40);
+});
+
+test('the index of a storyboard fails with its picture, so that no player asks for one that there is not', async () => {
+  const path = clip('undecoded.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
+  const broken = join(folder, 'ffmpeg-that-fails');
+  writeFileSync(broken, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+  const none = { ...programs, ffmpeg: { ...programs.ffmpeg, path: broken } };
+  for (const presets of [storyboard, [...storyboard].reverse()]) {
+    const { result, folder: made } = await render(path, presets, { programs: none });
+    expect(result.renditions).toMatchObject([
+      { state: 'failed', code: 'corrupt_media' },
+      { state: 'failed', code: 'corrupt_media' },
+    ]);
+    expect(readdirSync(made)).toEqual([]);
+  }
+});
+
+test('the index of a storyboard is made alone only beside the picture that it belongs to', async () => {
+  const path = clip('indexed.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
+  const { plan, result: both } = await render(path, storyboard);
+  expect(both.renditions).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
+  const [sprite, index] = plan;
+  if (!sprite || !index) throw new Error('Two were planned.');
+  const source = identifyForTests(path, programs);
+  const alone = (beside: readonly PlannedRendition[]) =>
+    renderAv(path, source, [index], join(folder, `index-${beside.length}`), {
+      limits: defaultLimits,
+      programs,
+      beside,
+    });
+  expect((await alone([sprite])).renditions).toMatchObject([{ state: 'ready', extension: 'vtt' }]);
+  expect((await alone([])).renditions).toMatchObject([
+    { state: 'failed', reason: expect.stringMatching(/the picture that it is the index of is not made/) },
+  ]);
 });

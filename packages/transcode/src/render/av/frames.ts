@@ -4,7 +4,7 @@ import { posterStep } from './poster.ts';
 import { findPosterFrame, type PosterFrame } from './poster-frame.ts';
 import { isPreview, previewStep } from './preview.ts';
 import type { Step, StepContext } from './step.ts';
-import { isStoryboard, storyboardStep } from './storyboard.ts';
+import { isStoryboard, storyboardSteps } from './storyboard.ts';
 import { withMappableSource } from './tone-mapping.ts';
 import { decodingWork } from './work.ts';
 
@@ -13,10 +13,11 @@ const startWork = 0.4;
 /** Its own seconds, and those since the keyframe before. */
 const previewDecodesS = 8;
 
-/** Steps for presets of the types `picture`, `preview` and `storyboard`. */
+/** Steps for presets of the types `picture`, `preview` and `storyboard`. `beside`: those that are there already. */
 export function frameSteps(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
+  beside: readonly PlannedRendition[] = [],
 ): Step[] {
   // Looked for once, by whichever step comes first.
   let frame: Promise<PosterFrame> | undefined;
@@ -32,9 +33,7 @@ export function frameSteps(
     ...wanted
       .filter(isPreview)
       .map((planned) => previewStep(planned, startWork + decodingWork(source, previewDecodesS), posterFrame)),
-    ...wanted
-      .filter(isStoryboard)
-      .map((planned) => storyboardStep(planned, planned.preset.container === 'vtt' ? 0.01 : startWork / 2 + whole)),
+    ...storyboardSteps(wanted.filter(isStoryboard), beside.filter(isStoryboard), startWork / 2 + whole),
   ];
   return steps.map((step) => ({ ...step, run: async (context) => step.run(await withMappableSource(context)) }));
 }

@@ -19,14 +19,15 @@ export const defaultSegmentSeconds = 4;
 
 /** A stream that is made once, and used for every rung and file that would be the same. */
 export interface Encode extends VideoOutput {
-  readonly mayCopy: boolean;
+  /** {@link PlannedRung.encodedBecause} */
+  readonly encodedBecause: string | null;
 }
 
 /** What a rung is encoded as. The same size and settings are the same stream, whatever it is for. */
 export function encodeOf(rung: PlannedRung, { crf, speed }: HlsPreset | Mp4Preset, scratch: string): Encode {
-  const { width, height, bitrate, mayCopy } = rung;
+  const { width, height, bitrate, encodedBecause } = rung;
   const path = join(scratch, `${width}x${height}-${bitrate}-${crf}-${speed}.mp4`);
-  return { path, width, height, crf, speed, bitrate, mayCopy };
+  return { path, width, height, crf, speed, bitrate, encodedBecause };
 }
 
 /** Every stream that must be encoded for these renditions, each once. `isCopied`: it needs no encode. */

@@ -8,8 +8,8 @@ export interface Box {
 
 /** A file of that format is not what it should be. */
 export class BoxError extends Error {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'BoxError';
   }
 }
@@ -20,8 +20,13 @@ export function boxHeader(bytes: Buffer): { type: string; size: number; headerSi
   const type = bytes.toString('latin1', 4, 8);
   const short = bytes.readUInt32BE(0);
   if (short !== 1) return { type, size: short, headerSize: 8 };
-  if (bytes.length < 16) throw new BoxError(`The box ${type} is cut off in its header.`);
+  if (bytes.length < 16) throw new BoxError(`The box ${printable(type)} is cut off in its header.`);
   return { type, size: Number(bytes.readBigUInt64BE(8)), headerSize: 16 };
+}
+
+/** A type as it can stand in a sentence, whatever bytes it has. */
+export function printable(type: string): string {
+  return type.replaceAll(/[^\w .-]/g, '?');
 }
 
 /** The boxes that lie one after another in these bytes. */
@@ -30,7 +35,8 @@ export function boxesIn(bytes: Buffer): Box[] {
   for (let at = 0; at < bytes.length; ) {
     const { type, size, headerSize } = boxHeader(bytes.subarray(at, at + 16));
     const end = size === 0 ? bytes.length : at + size;
-    if (end > bytes.length || end < at + headerSize) throw new BoxError(`The box ${type} has an impossible size.`);
+    if (end > bytes.length || end < at + headerSize)
+      throw new BoxError(`The box ${printable(type)} has an impossible size.`);
     boxes.push({ type, body: bytes.subarray(at + headerSize, end), whole: bytes.subarray(at, end) });
     at = end;
   }

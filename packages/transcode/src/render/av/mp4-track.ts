@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { BoxError, boxesIn, boxHeader, findBox, needBox } from './mp4-boxes.ts';
+import { BoxError, boxesIn, boxHeader, findBox, needBox, printable } from './mp4-boxes.ts';
 
 /** The samples of a track in the order of decoding; every list has one entry a sample. Times in units of the timescale. */
 export interface Samples {
@@ -23,6 +23,8 @@ export interface Mp4Track {
   readonly samples: Samples;
   /** Media time at which the presentation begins: a video's reordering delay, the priming samples of AAC. */
   readonly mediaTime: number;
+  /** The display matrix neither turns nor mirrors the picture. */
+  readonly upright: boolean;
   /** How long the presentation waits before it begins, in units of the movie's timescale; 0 nearly always. */
   readonly emptyEdit: number;
   /** As RFC 6381 writes it: `avc1.64001f`, `mp4a.40.2`. */
@@ -45,6 +47,14 @@ export async function readMp4Track(path: string): Promise<Mp4Track> {
   const file = await open(path, 'r');
   try {
     return parseTrack(path, await readMovie(file));
+  } catch (error) {
+    // What reads past the end of a box: it is shorter than what it says that it holds.
+    if (error instanceof RangeError) {
+      throw new BoxError('The index of the file is damaged: one of its boxes is shorter than its contents.', {
+        cause: error,
+      });
+    }
+    throw error;
   } finally {
     await file.close();
   }
@@ -72,6 +82,8 @@ async function readMovie(file: FileHandle): Promise<Buffer> {
     const { bytesRead } = await file.read(header, 0, 16, at);
     const { type, size, headerSize } = boxHeader(header.subarray(0, bytesRead));
     if (type === 'moov') {
+      if (size < headerSize || at + size > fileSize)
+        throw new BoxError('The index of the file has an impossible size.');
       const body = Buffer.alloc(size - headerSize);
       const read = await file.read(body, 0, body.length, at + headerSize);
       if (read.bytesRead !== body.length) throw new BoxError('The index of the file is cut off.');
@@ -93,12 +105,14 @@ function parseTrack(path: string, moov: Buffer): Mp4Track {
   const mdhd = needBox(mdia, 'mdhd').body;
   const wide = mdhd.readUInt8(0) === 1;
   const timescale = mdhd.readUInt32BE(wide ? 20 : 12);
+  if (timescale === 0) throw new BoxError('The track counts no time.');
   const { mediaTime, emptyEdit } = readEdits(trak.body);
   const hdlr = needBox(mdia, 'hdlr');
   const kind = hdlr.body.toString('latin1', 8, 12) === 'soun' ? 'audio' : 'video';
   const stsd = needBox(stbl, 'stsd');
   return {
     ...{ path, kind, timescale, mediaTime, emptyEdit },
+    upright: isUpright(needBox(trak.body, 'tkhd').body),
     samples: readSamples(stbl, mediaTime),
     ...(kind === 'audio' ? audioEntry(stsd.body) : videoEntry(stsd.body)),
     boxes: {
@@ -109,6 +123,13 @@ function parseTrack(path: string, moov: Buffer): Mp4Track {
     },
     packedLanguage: mdhd.readUInt16BE(wide ? 32 : 20),
   };
+}
+
+/** ISO/IEC 14496-12, 8.3.2: `a b u c d v x y w`; a and d scale, b and c shear. It has its place before width and height. */
+function isUpright(tkhd: Buffer): boolean {
+  const matrix = tkhd.length - 8 - 36;
+  const [a, b, c, d] = [0, 4, 12, 16].map((at) => tkhd.readInt32BE(matrix + at)) as [number, number, number, number];
+  return a > 0 && d > 0 && b === 0 && c === 0;
 }
 
 /** At most one empty edit and one that shows the rest: all that ffmpeg writes. */
@@ -130,12 +151,19 @@ function readEdits(trak: Buffer): { mediaTime: number; emptyEdit: number } {
   return { mediaTime, emptyEdit };
 }
 
+/** More than a day of frames of AAC at 96 kHz; what takes some hundred bytes to say must not take gigabytes to write out. */
+const maxEqualSamples = 10_000_000;
+
 /** ISO/IEC 14496-12, 8.6 and 8.7: the tables, which say it in runs, written out. */
 function readSamples(stbl: Buffer, mediaTime: number): Samples {
   const table = (type: string) => needBox(stbl, type).body;
   const stsz = table('stsz');
   const count = stsz.readUInt32BE(8);
   const equalSize = stsz.readUInt32BE(4);
+  // Before memory is taken for them. ffmpeg writes samples of equal size, too, for which the table has no entries.
+  if (equalSize === 0 ? count > (stsz.length - 12) / 4 : count > maxEqualSamples) {
+    throw new BoxError('The table of sizes has an impossible length.');
+  }
   const sizes = new Uint32Array(count);
   for (let i = 0; i < count; i += 1) sizes[i] = equalSize || stsz.readUInt32BE(12 + 4 * i);
 
@@ -208,7 +236,7 @@ const stsdHeader = 8;
 /** ISO/IEC 14496-15, 5.3.3.1: profile, constraints and level are bytes 1 to 3 of the configuration. */
 function videoEntry(stsd: Buffer): Entry {
   const entry = boxesIn(stsd.subarray(stsdHeader))[0];
-  if (entry?.type !== 'avc1') throw new BoxError(`The video is ${entry?.type ?? 'missing'}, not avc1.`);
+  if (entry?.type !== 'avc1') throw new BoxError(`The video is ${printable(entry?.type ?? 'missing')}, not avc1.`);
   const avcC = needBox(entry.body.subarray(78), 'avcC').body;
   return {
     codec: `avc1.${avcC.toString('hex', 1, 4)}`,
@@ -226,7 +254,7 @@ const samplingFrequencies = [
 /** ISO/IEC 14496-1, 7.2.6: descriptors within each other; the last has the AudioSpecificConfig of ISO/IEC 14496-3, 1.6. */
 function audioEntry(stsd: Buffer): Entry {
   const entry = boxesIn(stsd.subarray(stsdHeader))[0];
-  if (entry?.type !== 'mp4a') throw new BoxError(`The audio is ${entry?.type ?? 'missing'}, not mp4a.`);
+  if (entry?.type !== 'mp4a') throw new BoxError(`The audio is ${printable(entry?.type ?? 'missing')}, not mp4a.`);
   const esds = needBox(entry.body.subarray(28), 'esds').body.subarray(4);
   const stream = descriptor(esds, 3);
   const flags = stream.readUInt8(2);

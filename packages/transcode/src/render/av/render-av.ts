@@ -22,5 +22,5 @@ export async function renderAv(
   if (tracks === null) throw new RangeError('An image has no tracks.');
   const source = { ...identified, tracks };
   const wanted = plan.filter(({ state }) => state === 'make');
-  return await runSteps(path, source, stepsOf(source, wanted), wanted, outDir, options);
+  return await runSteps(path, source, stepsOf(source, wanted, options.beside), wanted, outDir, options);
 }

@@ -23,6 +23,8 @@ export interface AvRenderOptions {
   limits: EngineLimits;
   programs: Programs;
   onProgress?: (progress: RenderProgress) => void;
+  /** Planned renditions of the source that are there already: what is made becomes what it would be if they were made, too. */
+  beside?: readonly PlannedRendition[];
   onRun?: (update: ProgramRunUpdate) => void;
   signal?: AbortSignal;
 }

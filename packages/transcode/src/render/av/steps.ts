@@ -10,7 +10,11 @@ import { videoSteps } from './video.ts';
 export function stepsOf(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
+  beside: readonly PlannedRendition[] = [],
 ): Step[] {
-  const steps = [...frameSteps(source, wanted), ...audioSteps(source, wanted), ...videoSteps(source, wanted)];
-  return withReadableAlpha(steps);
+  return withReadableAlpha([
+    ...frameSteps(source, wanted, beside),
+    ...audioSteps(source, wanted),
+    ...videoSteps(source, wanted, beside),
+  ]);
 }

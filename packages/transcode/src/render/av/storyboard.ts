@@ -1,6 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { tilesArgs } from '../../ffmpeg/argv/frames.ts';
-import { sourceProbeOptions } from '../../ffmpeg/input.ts';
+import { type Decoded, parseFrameTimes, parseTimes, seriesArgs, tilesArgs } from '../../ffmpeg/argv/frames.ts';
+import { ProgramError } from '../../ffmpeg/run.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import { presetRevision, spriteOf } from '../../presets/presets.ts';
 import type { StoryboardIndexPreset, StoryboardPreset, StoryboardSpritePreset } from '../../presets/video.ts';
@@ -8,6 +9,7 @@ import { fromRaw } from '../decode.ts';
 import { readyFile, writeWhole, writeWholeText } from '../output-file.ts';
 import { nothingDecodes, videoTrack } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
+import { type KeyframeGap, keyframeGaps } from './storyboard-gaps.ts';
 import { type StoryboardLayout, storyboardIndex, storyboardLayout } from './storyboard-layout.ts';
 
 type Planned<P extends StoryboardPreset> = PlannedRendition & { readonly preset: P };
@@ -25,18 +27,47 @@ function isIndex(planned: PlannedStoryboard): planned is Planned<StoryboardIndex
   return planned.preset.container === 'vtt';
 }
 
-/** A sprite of frames, or the index that says where in it each stretch of the video is shown: neither needs the other. */
-export function storyboardStep(planned: PlannedStoryboard, weight: number): Step {
-  return {
-    name: `${planned.name}.${planned.extension}`,
-    renditions: [planned],
-    weight,
-    async run(context) {
-      const layout = storyboardLayout(planned, context.source.durationMs);
-      if (isIndex(planned)) await writeIndex(context, planned, layout);
-      else if (isSprite(planned)) await writeSprite(context, planned, layout);
-    },
-  };
+/**
+ * Steps for sprites of frames and for the indexes that say where in them each stretch of the video is shown. An index is made with
+ * its sprite, or where that is there already (`beside`), and fails with it: players would ask for a picture that there is not.
+ * `weight`: of a sprite.
+ */
+export function storyboardSteps(
+  wanted: readonly PlannedStoryboard[],
+  beside: readonly PlannedStoryboard[],
+  weight: number,
+): Step[] {
+  const sprites = wanted.filter(isSprite);
+  const indexes = wanted.filter(isIndex);
+  const belongs = (index: Planned<StoryboardIndexPreset>, sprite: PlannedStoryboard) =>
+    sprite.name === index.name && sprite.revision === presetRevision(spriteOf(index.preset)) && isSprite(sprite);
+  const alone = indexes.filter((index) => !sprites.some((sprite) => belongs(index, sprite)));
+  return [
+    ...sprites.map((sprite) => {
+      const its = indexes.filter((index) => belongs(index, sprite));
+      return step([sprite, ...its], weight, async (context) => {
+        await writeSprite(context, sprite, storyboardLayout(sprite, context.source.durationMs));
+        for (const index of its) await writeIndex(context, index, storyboardLayout(index, context.source.durationMs));
+      });
+    }),
+    ...alone.map((index) =>
+      step([index], 0.01, async (context) => {
+        const isThere = beside.some((sprite) => belongs(index, sprite));
+        if (!isThere) throw new Error('the picture that it is the index of is not made.');
+        await writeIndex(context, index, storyboardLayout(index, context.source.durationMs));
+      }),
+    ),
+  ];
+}
+
+/** Named after the first of its renditions. */
+function step(
+  renditions: readonly [PlannedStoryboard, ...PlannedStoryboard[]],
+  weight: number,
+  run: Step['run'],
+): Step {
+  const [{ name, extension }] = renditions;
+  return { name: `${name}.${extension}`, renditions, weight, run };
 }
 
 async function writeIndex(
@@ -76,7 +107,13 @@ async function writeSprite(
 /** libjpeg's. */
 const maxJpegEdge = 65_500;
 
-/** Puts each frame into its place as soon as it has come: no more is kept than the sprite itself. */
+/** How a storyboard's frames were found. */
+interface Shots {
+  /** One frame after another, of the first tiles or of all. */
+  readonly frames: Buffer[];
+  readonly note: string;
+}
+
 async function paint(
   context: StepContext,
   layout: StoryboardLayout,
@@ -84,59 +121,128 @@ async function paint(
 ): Promise<{ pixels: Buffer; note: string }> {
   const { tiles, columns, rows, width, height, durationMs } = layout;
   const pixels = Buffer.alloc(spriteWidth * rows * height * 3);
-  const frameBytes = width * height * 3;
-  const put = (tile: number, frame: Uint8Array) => {
+  const { frames, note } = await shoot(context, layout);
+  // Where the pictures end before the sound, the last one stands until the end, as players show it.
+  for (let tile = 0; tile < tiles; tile++) {
+    const frame = frames[Math.min(tile, frames.length - 1)] ?? Buffer.alloc(width * height * 3);
     const [left, top] = [(tile % columns) * width, Math.floor(tile / columns) * height];
     for (let row = 0; row < height; row++) {
       pixels.set(frame.subarray(row * width * 3, (row + 1) * width * 3), ((top + row) * spriteWidth + left) * 3);
     }
-  };
-  const keyframesOnly = await keyframesWillDo(context, durationMs / tiles);
-  const frame = Buffer.alloc(frameBytes);
-  let filled = 0;
-  let tile = 0;
-  await context.ffmpeg(tilesArgs(context.path, context.source, layout, { tiles, durationMs, keyframesOnly }), {
-    onOutput(piece) {
-      for (let at = 0; at < piece.length && tile < tiles; ) {
-        const taken = piece.copy(frame, filled, at);
-        [filled, at] = [filled + taken, at + taken];
-        if (filled < frameBytes) break;
-        put(tile++, frame);
-        filled = 0;
-        context.progress((0.9 * tile) / tiles);
-      }
-    },
-  });
-  if (tile === 0) throw nothingDecodes();
-  // Where the pictures end before the sound, the last one stands until the end, as players show it.
-  while (tile < tiles) put(tile++, frame);
-  const apart = `${tiles} tiles, ${(durationMs / tiles / 1_000).toFixed(1)} s apart`;
-  return { pixels, note: keyframesOnly ? `${apart}, from keyframes alone.` : `${apart}.` };
+  }
+  return { pixels, note: `${tiles} tiles, ${(durationMs / tiles / 1_000).toFixed(1)} s apart${note}.` };
 }
 
-/** Of the coarsest container (Matroska's): two times may each be rounded by half of it. */
-const timeStepMs = 1;
-/** Seconds of the video from which the distance between keyframes is judged. */
-const lookedAtS = 60;
-
-/** Decoding keyframes alone costs a fraction of decoding everything. It will do where every tile's stretch has one. */
-async function keyframesWillDo(context: StepContext, apartMs: number): Promise<boolean> {
-  const { index } = videoTrack(context);
-  const packets = await context.ffprobe([
-    ...sourceProbeOptions(context.source),
-    ...['-select_streams', String(index), '-read_intervals', `%+${lookedAtS}`],
-    ...['-show_entries', 'packet=pts_time,flags', '-of', 'csv=p=0', context.path],
-  ]);
-  const times: number[] = [];
-  let end = 0;
-  for (const line of packets.toString('latin1').split('\n')) {
-    const [time, flags] = line.split(',');
-    const seconds = Number(time);
-    if (time === '' || !Number.isFinite(seconds)) continue;
-    end = Math.max(end, seconds);
-    if (flags?.startsWith('K')) times.push(seconds);
+/**
+ * Keyframes first, which cost next to nothing. Tiles whose stretch has none are looked for from the keyframe before, or where
+ * that would come to decoding nearly everything, the whole video is decoded in one pass.
+ */
+async function shoot(context: StepContext, layout: StoryboardLayout): Promise<Shots> {
+  const { tiles, durationMs } = layout;
+  const apartMs = durationMs / tiles;
+  const keyed = await pass(context, layout, 'keyframes');
+  const gaps = keyframeGaps(keyed.times, tiles, apartMs);
+  if (gaps.length === 0 && keyed.frames.length > 0) return { frames: keyed.frames, note: ', from keyframes alone' };
+  const decodedMs = gaps.reduce((sum, gap) => sum + gap.decodedMs + seekCostMs, 0);
+  if (keyed.frames.length > 0 && decodedMs < worthSeekingShare * durationMs) {
+    const filled = await fillGaps(context, layout, keyed.frames, gaps);
+    const missing = gaps.reduce((sum, gap) => sum + gap.tiles, 0);
+    if (filled) return { frames: filled, note: `, from keyframes but for ${missing}` };
   }
-  if (times.length < 2) return false;
-  const gaps = [...times.slice(1), end].map((time, n) => time - (times[n] ?? time));
-  return Math.max(...gaps) * 1_000 <= apartMs + timeStepMs;
+  // Pictures that no other refers to are left out where that is no more than a moment: half of the work.
+  if (skipsWell(context)) {
+    const { frames, times } = await pass(context, layout, 'referred');
+    const widest = times.reduce((most, time, n) => Math.max(most, time - (times[n - 1] ?? time)), 0);
+    if (frames.length > 0 && widest <= apartMs / 2) return { frames, note: '' };
+  }
+  const { frames } = await pass(context, layout, 'all');
+  if (frames.length === 0) throw nothingDecodes();
+  return { frames, note: '' };
+}
+
+/** A seek, in time of the video that could be decoded meanwhile. */
+const seekCostMs = 3_000;
+/** Less than this of the video must have to be decoded, or one pass over it is as quick. */
+const worthSeekingShare = 0.8;
+
+/** Whether a decoder may leave out what nothing refers to: fields would lose each other, and other codecs have no such pictures. */
+function skipsWell(context: StepContext): boolean {
+  const { codec, interlaced } = videoTrack(context);
+  return !interlaced && ['h264', 'hevc', 'mpeg2video', 'mpeg4'].includes(codec);
+}
+
+async function pass(
+  context: StepContext,
+  layout: StoryboardLayout,
+  decoded: Decoded,
+): Promise<{ frames: Buffer[]; times: number[] }> {
+  const { path, source, scratch } = context;
+  const { tiles, durationMs } = layout;
+  const file = join(scratch, `${decoded}.raw`);
+  const times: number[] = [];
+  let rest = '';
+  await context.ffmpeg(tilesArgs(path, source, layout, { tiles, durationMs, decoded, file }), {
+    onOutput(piece) {
+      const text = rest + piece.toString('latin1');
+      const end = text.lastIndexOf('\n') + 1;
+      rest = text.slice(end);
+      for (const time of parseTimes(text.slice(0, end))) times.push(time);
+      context.progress((0.9 * (times.at(-1) ?? 0)) / durationMs);
+    },
+  });
+  return { frames: await readFrames(file, layout), times };
+}
+
+async function readFrames(file: string, { width, height }: StoryboardLayout): Promise<Buffer[]> {
+  const raw = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    // Of what gives no frame some versions leave no file.
+    if (error.code === 'ENOENT') return Buffer.alloc(0);
+    throw error;
+  });
+  const bytes = width * height * 3;
+  return Array.from({ length: Math.floor(raw.length / bytes) }, (_, n) => raw.subarray(n * bytes, (n + 1) * bytes));
+}
+
+/** Decoders that are open at once are held to about as many pixels: each keeps a dozen frames. */
+const pixelsAtOnce = 16_000_000;
+
+/** The frames with those of the gaps in their places; null where the video does not let itself be sought. */
+async function fillGaps(
+  context: StepContext,
+  layout: StoryboardLayout,
+  keyed: readonly Buffer[],
+  gaps: readonly KeyframeGap[],
+): Promise<Buffer[] | null> {
+  const { path, source, scratch } = context;
+  const { codedWidth, codedHeight } = videoTrack(context);
+  const most = Math.max(1, Math.floor(pixelsAtOnce / (codedWidth * codedHeight)));
+  const frames = [...keyed];
+  for (let at = 0; at < gaps.length; at += most) {
+    const wanted = gaps.slice(at, at + most).map((gap) => ({
+      ...{ gap, atMs: gap.atMs, apartMs: layout.durationMs / layout.tiles, frames: gap.tiles },
+      file: join(scratch, `gap-${gap.first}.raw`),
+    }));
+    try {
+      const output = await context.ffmpeg(seriesArgs(path, source, layout, wanted));
+      const times = parseFrameTimes(
+        output.toString('latin1'),
+        wanted.map(({ atMs }) => ({ atMs, seek: 'exact' })),
+      );
+      // A transport stream has no index: a seek in it may come out behind the keyframe that it needs.
+      const late = wanted.some(({ atMs, apartMs }, n) => (times.get(n) ?? Infinity) > atMs + apartMs / 2);
+      if (late) return null;
+    } catch (error) {
+      if (error instanceof ProgramError && error.failure === 'exit') return null;
+      throw error;
+    }
+    for (const { gap, file } of wanted) {
+      const found = await readFrames(file, layout);
+      for (let n = 0; n < gap.tiles; n++) {
+        const frame = found[n] ?? frames[gap.first + n - 1];
+        if (frame !== undefined) frames[gap.first + n] = frame;
+      }
+    }
+    context.progress(0.1 + (0.8 * (at + wanted.length)) / gaps.length);
+  }
+  return frames;
 }

@@ -1,15 +1,13 @@
 import { join } from 'node:path';
 import { RenderError } from '../../errors.ts';
 import { audioShape, bitrateFor } from '../../ffmpeg/argv/audio.ts';
-import { copyArgv, ladderArgv, type Picture } from '../../ffmpeg/argv/ladder.ts';
-import { sourceInput } from '../../ffmpeg/argv/source-input.ts';
-import { inputOptions } from '../../ffmpeg/input.ts';
-import { ProgramError } from '../../ffmpeg/run.ts';
-import { demuxers } from '../../formats-av.ts';
-import type { AudioTrack, Ratio, VideoTrack } from '../../identified.ts';
-import { playedAudio } from '../../plan.ts';
+import { ladderArgv, type Picture } from '../../ffmpeg/argv/ladder.ts';
+import { fromFirstFrame, sourceInput } from '../../ffmpeg/argv/source-input.ts';
+import type { Ratio, VideoTrack } from '../../identified.ts';
+import { type PlannedRung, playedAudio } from '../../plan.ts';
+import { type Copies, noCopies, tryCopies } from './copies.ts';
 import { everyFrames } from './keyframes.ts';
-import { type CopyVerdict, judgeAudioCopy, judgeCopy } from './keyframes-copy.ts';
+import type { CopyVerdict } from './keyframes-copy.ts';
 import {
   defaultSegmentSeconds,
   type Encode,
@@ -32,56 +30,55 @@ export interface Streams {
   /** Frames that segments begin with. */
   readonly starts: readonly number[];
   readonly frameRate: Ratio | null;
+  /** Whether a stream of it was copied. */
+  hasCopies(planned: PlannedHls | PlannedMp4): boolean;
   /** What was copied, what was encoded, and why. */
   notesOf(planned: PlannedHls | PlannedMp4): string[];
 }
 
-/** Copies of the source's own streams that may be used. */
-interface Copies {
-  readonly video: { readonly track: Mp4Track; readonly verdict: CopyVerdict } | null;
-  readonly audio: Mp4Track | null;
-  /** Why a sound that could have been copied by its codec was not. */
-  readonly audioReason: string | null;
-}
-
-/** Decodes the source once, for all streams that cannot be copied. `onProgress`: 0 to 1. */
+/**
+ * Decodes the source once, for all streams that cannot be copied. What is `beside` is not made, but has its say in what is copied, where
+ * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone goes with its first files, since
+ * caches may hold pieces of the first. `onProgress`: 0 to 1. `encodeAll`: nothing is copied, though it may fit.
+ */
 export async function makeStreams(
   context: StepContext,
   renditions: ReadonlyArray<PlannedHls | PlannedMp4>,
-  onProgress: (fraction: number) => void,
+  beside: ReadonlyArray<PlannedHls | PlannedMp4>,
+  { onProgress, encodeAll = false }: { onProgress: (fraction: number) => void; encodeAll?: boolean },
 ): Promise<Streams> {
   const { source, scratch } = context;
   const { video } = source.tracks;
   const played = playedAudio(source.tracks.audio);
   const frameRate = renditions[0]?.video.frameRate ?? null;
-  const target = renditions.find(isHls)?.preset.segment_seconds ?? defaultSegmentSeconds;
-  const copies = await tryCopies(context, renditions, { video, played, frameRate, target });
+  const all = [...renditions, ...beside];
+  const target = all.find(isHls)?.preset.segment_seconds ?? defaultSegmentSeconds;
+  const copies = encodeAll ? noCopies() : await tryCopies(context, all, { video, played, frameRate, target });
 
-  const isCopied = (planned: PlannedHls | PlannedMp4, { mayCopy }: Pick<Encode, 'mayCopy'>) => {
+  const isCopied = (planned: PlannedHls | PlannedMp4, { encodedBecause }: Pick<Encode, 'encodedBecause'>) => {
     const verdict = copies.video?.verdict;
-    return mayCopy && verdict !== undefined && (isHls(planned) ? verdict.notAsSegments : verdict.notAsFile) === null;
+    return encodedBecause === null && verdict !== undefined && reasonAgainst(planned, verdict) === null;
   };
   const encodes = encodesOf(renditions, scratch, isCopied);
-  const cut = renditions.some(
-    (planned) => isHls(planned) && planned.video.rungs.some((rung) => isCopied(planned, rung)),
-  );
+  const through = encodesOf(beside, scratch, isCopied);
+  const cut = all.some((planned) => isHls(planned) && planned.video.rungs.some((rung) => isCopied(planned, rung)));
   const every = frameRate ? Math.max(1, Math.round((target * frameRate.num) / frameRate.den)) : 1;
-  const copiedStarts = cut ? (copies.video?.verdict.starts ?? null) : null;
+  const copied = cut ? (copies.video?.verdict ?? null) : null;
   const bitrates = new Set(renditions.map(({ preset }) => preset.audio_bitrate));
   const audioPath = (bitrate: number) => join(scratch, `audio-${bitrate}.mp4`);
   const encodeAudio = played !== null && copies.audio === null;
   if (encodes.length > 0 || encodeAudio) {
     const outputs = ladderArgv({
       picture: video && frameRate ? await pictureOf(context, video, frameRate) : null,
-      videos: encodes,
-      keyframes: copiedStarts ? { at: copiedStarts } : { every },
+      ...{ videos: encodes, through },
+      keyframes: copied ? { at: copied.keyframes } : { every },
       audio: encodeAudio ? { index: played.index, ...audioShape(played) } : null,
       audios: [...bitrates].map((bitrate) => ({
         bitrate: played ? bitrateFor(audioShape(played), bitrate) : bitrate,
         path: audioPath(bitrate),
       })),
     });
-    const argv = [...sourceInput(context.path, source), ...outputs];
+    const argv = [...fromFirstFrame(source), ...sourceInput(context.path, source), ...outputs];
     const durationMs = source.durationMs ?? 0;
     await context.ffmpeg(argv, {
       onProgress: ({ timeMs }) => durationMs > 0 && onProgress(Math.min(1, timeMs / durationMs)),
@@ -105,7 +102,7 @@ export async function makeStreams(
   warnIfShort(context, encoded.values());
   const trackOf = (planned: PlannedHls | PlannedMp4, encode: Encode) => {
     const track = isCopied(planned, encode) ? copies.video?.track : encoded.get(encode.path);
-    if (track === undefined) throw new Error('A stream is missing that was to be encoded.');
+    if (!track) throw new Error('A stream is missing that was to be encoded.');
     return track;
   };
   const videosOf = (planned: PlannedHls | PlannedMp4) =>
@@ -114,11 +111,12 @@ export async function makeStreams(
   return {
     videosOf,
     audioOf: ({ preset }) => copies.audio ?? audios.get(preset.audio_bitrate) ?? null,
-    starts: copiedStarts ?? everyFrames(frames, every),
+    starts: copied?.starts ?? everyFrames(frames, every),
     frameRate,
+    hasCopies: (planned) => copies.audio !== null || planned.video.rungs.some((rung) => isCopied(planned, rung)),
     notesOf: (planned) => [
-      ...planned.video.rungs.map((rung) => videoNote(planned, rung, copies, isCopied(planned, rung))),
-      ...(played ? [audioNote(copies)] : []),
+      ...planned.video.rungs.map((rung) => videoNote(planned, rung, copies)),
+      ...(played ? [audioNote(planned, copies)] : []),
     ],
   };
 }
@@ -147,73 +145,26 @@ function warnIfShort(context: StepContext, encoded: Iterable<Mp4Track>): void {
   }
 }
 
-async function tryCopies(
-  context: StepContext,
-  renditions: ReadonlyArray<PlannedHls | PlannedMp4>,
-  source: { video: VideoTrack | null; played: AudioTrack | null; frameRate: Ratio | null; target: number },
-): Promise<Copies> {
-  const { video, played, frameRate, target } = source;
-  const videoPath = join(context.scratch, 'copied-video.mp4');
-  const audioPath = join(context.scratch, 'copied-audio.mp4');
-  const tryVideo = video && renditions.some((each) => each.video.rungs.some(({ mayCopy }) => mayCopy)) ? video : null;
-  const tryAudio = renditions.every((each) => each.video.audio === 'copy') ? played : null;
-  const argv = copyArgv([
-    ...(tryVideo ? [{ index: tryVideo.index, path: videoPath }] : []),
-    ...(tryAudio ? [{ index: tryAudio.index, path: audioPath }] : []),
-  ]);
-  if (argv.length > 0) await context.ffmpeg([...sourceInput(context.path, context.source), ...argv]);
-  const track = tryVideo ? await readMp4Track(videoPath) : null;
-  const audio = tryAudio ? await readMp4Track(audioPath) : null;
-  const soundVideo = track === null || (await decodesWhole(context, videoPath));
-  const soundAudio = audio === null || (await decodesWhole(context, audioPath));
-  if (!soundVideo || !soundAudio) {
-    context.warn(
-      'Parts of the file are damaged; what could be decoded of it is shown, and parts may look or sound wrong.',
-    );
-  }
-  const audioReason = soundAudio ? audio && judgeAudioCopy(audio) : damagedReason;
-  const verdict = track && frameRate ? await judgeCopy(track, frameRate, target) : null;
-  return {
-    video: track && verdict ? { track, verdict: soundVideo ? verdict : damagedVerdict } : null,
-    audio: audioReason === null ? audio : null,
-    audioReason,
-  };
+function reasonAgainst(planned: PlannedHls | PlannedMp4, { notAsSegments, notAsFile }: CopyVerdict): string | null {
+  return isHls(planned) ? notAsSegments : notAsFile;
 }
 
-const damagedReason = 'parts of it are damaged, which a copy would hand on to every player';
-const damagedVerdict: CopyVerdict = { notAsFile: damagedReason, notAsSegments: damagedReason, starts: [] };
-
-/**
- * Whether every frame of a copied stream decodes without a complaint. An encode conceals what is damaged; a copy would deliver it
- * unseen, so it is decoded once, at a small part of what encoding costs.
- */
-async function decodesWhole(context: StepContext, path: string): Promise<boolean> {
-  try {
-    const strict = ['-xerror', '-err_detect', 'explode'];
-    await context.ffmpeg([...strict, ...inputOptions(demuxers.mp4), '-i', path, '-map', '0', '-f', 'null', '-']);
-    return true;
-  } catch (error) {
-    if (error instanceof ProgramError && error.failure === 'exit') return false;
-    throw error;
-  }
+function videoNote(planned: PlannedHls | PlannedMp4, rung: PlannedRung, { video }: Copies): string {
+  const { name, width, height, encodedBecause } = rung;
+  const verdict = video && reasonAgainst(planned, video.verdict);
+  return `Video ${isHls(planned) ? name : `${width} x ${height}`}: ${copiedOr(encodedBecause, verdict)}`;
 }
 
-function videoNote(
-  planned: PlannedHls | PlannedMp4,
-  { name, width, height, mayCopy }: Pick<Encode, 'width' | 'height' | 'mayCopy'> & { name: string },
-  { video }: Copies,
-  copied: boolean,
-): string {
-  const what = `Video ${isHls(planned) ? name : `${width} x ${height}`}`;
-  if (copied) return `${what}: copied from the source, which already fits.`;
-  const verdict = video?.verdict;
-  const reason = mayCopy && verdict ? (isHls(planned) ? verdict.notAsSegments : verdict.notAsFile) : null;
-  return `${what}: encoded${reason === null ? '' : `, though the source fits, because ${reason}`}.`;
+function audioNote({ video }: PlannedHls | PlannedMp4, { audioReason }: Copies): string {
+  return `Audio: ${copiedOr(video.audioBecause, audioReason)}`;
 }
 
-function audioNote({ audio, audioReason }: Copies): string {
-  if (audio) return 'Audio: copied from the source, which already fits.';
-  return `Audio: encoded${audioReason === null ? '' : `, though the source fits, because ${audioReason}`}.`;
+/** `because`: why it does not fit. `though`: why it is encoded though it fits. */
+function copiedOr(because: string | null, though: string | null): string {
+  if (because !== null) return `encoded, because ${because}.`;
+  return though === null
+    ? 'copied from the source, which already fits.'
+    : `encoded, though the source fits, because ${though}.`;
 }
 
 async function pictureOf(context: StepContext, video: VideoTrack, frameRate: Ratio): Promise<Picture> {

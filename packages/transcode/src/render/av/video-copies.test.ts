@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import {
@@ -11,14 +11,15 @@ import {
   mp4,
   packets,
   programs,
+  type RenderedVideo,
   ready,
   renderedVideos,
   sum,
 } from '../../../test/rendered-videos.ts';
-import { picture, tone } from '../../../test/video-clips.ts';
+import { picture, steadyPrograms, tone } from '../../../test/video-clips.ts';
 import { parseIdentified } from '../../identified.ts';
 
-const { clip, render } = renderedVideos();
+const { files, clip, render } = renderedVideos();
 
 describe('a source that already fits', () => {
   const fitting = [
@@ -56,7 +57,7 @@ describe('a source that already fits', () => {
     const rendered = await render(path, [hls, mp4], { mayCopy: true });
     expect(ready(rendered, 'hls').notes).toEqual([
       'Video 180p: copied from the source, which already fits.',
-      'Video 90p: encoded.',
+      'Video 90p: encoded, because the source has another size, 320 x 180.',
       'Audio: copied from the source, which already fits.',
     ]);
     expect(nalHash(join(rendered.outDir, 'hls/180p.m3u8'))).toBe(nalHash(path));
@@ -144,6 +145,34 @@ describe('a source that already fits', () => {
       expect(Math.abs(sum(durations) - 60)).toBeLessThan(0.3);
       expect(Math.round(Math.max(...durations))).toBeLessThanOrEqual(Number(/TARGETDURATION:(\d+)/.exec(text)?.[1]));
     }
+  });
+
+  const filesOf = (rendered: RenderedVideo, name: string) =>
+    (ready(rendered, name).files ?? [ready(rendered, name)]).map(({ path }) => {
+      const hash = createHash('sha256').update(readFileSync(path));
+      return `${relative(rendered.outDir, path)} ${hash.digest('hex')}`;
+    });
+
+  test('gives an MP4 that is made again alone the bytes that it had beside the ladder', async () => {
+    const keys = ['-g', '1000', '-sc_threshold', '0', '-force_key_frames', '1.6,3.8'];
+    const path = clip('retried.mp4', ...picture('320x180', 6), ...fitting, ...keys);
+    const presets = [hls, { ...mp4, width: 160, height: 90 }];
+    const steady = steadyPrograms(programs, files.folder);
+    const both = await render(path, presets, { mayCopy: true, programs: steady });
+    expect(ready(both, 'hls').notes[0]).toMatch(/copied/);
+    expect(packets(ready(both, 'mp4').path).flatMap(({ key, time }) => (key ? [time] : []))).toEqual([0, 1.6, 3.8]);
+    const again = await render(path, presets, { mayCopy: true, only: 'mp4', programs: steady });
+    expect(filesOf(again, 'mp4')).toEqual(filesOf(both, 'mp4'));
+    expect(again.result.renditions).toHaveLength(1);
+  });
+
+  test('gives a ladder that is made again alone the bytes that it had beside a larger MP4', async () => {
+    const path = clip('larger.mp4', ...picture('640x360', 3), ...fitting);
+    const presets = [hls, { ...mp4, width: 400, height: 226 }];
+    const steady = steadyPrograms(programs, files.folder);
+    const both = await render(path, presets, { programs: steady });
+    const again = await render(path, presets, { only: 'hls', programs: steady });
+    expect(filesOf(again, 'hls')).toEqual(filesOf(both, 'hls'));
   });
 
   test('but has open groups of pictures is not cut where frames would miss what they refer to', async () => {

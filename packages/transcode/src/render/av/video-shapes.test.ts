@@ -34,6 +34,13 @@ function pq(luminance: number): number {
   return ((0.8359375 + 18.8515625 * y) / (1 + 18.6875 * y)) ** 78.84375;
 }
 
+/** How HLG (ITU-R BT.2100) writes a grey that a screen of 1,000 cd/m² shows with this luminance, 0 to 1. */
+function hlg1000(luminance: number): number {
+  const scene = (luminance / 1_000) ** (1 / 1.2);
+  const [a, b, c] = [0.17883277, 0.28466892, 0.55991073];
+  return scene <= 1 / 12 ? Math.sqrt(3 * scene) : a * Math.log(12 * scene - b) + c;
+}
+
 describe('sources of every shape', () => {
   test.each([
     ['upright', '180x320', [], [180, 320]],
@@ -110,22 +117,40 @@ describe('sources of every shape', () => {
     expect(rendered.result.renditions).toHaveLength(1);
   });
 
-  test('high dynamic range is mapped: tagged and looking like any other video', async () => {
-    const tags = ['-color_primaries', 'bt2020', '-color_trc', 'smpte2084', '-colorspace', 'bt2020nc'];
-    // A grey that a screen shows as half of white's code value, beside a highlight of 4,000 cd/m².
-    const luma = (luminance: number) => Math.round(64 + 876 * pq(luminance));
-    const grey = 203 * 0.5 ** 2.4;
-    const graph = `color=black:size=320x180:rate=25:duration=1,format=yuv420p10le,geq=lum=if(lt(X\\,160)\\,${luma(grey)}\\,${luma(4_000)}):cb=512:cr=512`;
-    const path = clip('hdr.mp4', '-f', 'lavfi', '-i', graph, '-c:v', 'libx264', '-preset', 'ultrafast', ...tags);
-    expect(identifyForTests(path, programs).tracks?.video?.hdr).toBe('pq');
-    const rendered = await render(path);
-    const [video] = streams(ready(rendered, 'mp4').path);
-    expect(video).toMatchObject({ pix_fmt: 'yuv420p', color_space: 'bt709', color_transfer: 'bt709' });
-    const [red = 0, green = 0, blue = 0] = colourAt(ready(rendered, 'mp4').path, 0, 100, 100);
-    expect(Math.max(red, green, blue) - Math.min(red, green, blue)).toBeLessThan(8);
-    expect(Math.abs(red - 0x80)).toBeLessThan(12);
-    expect(colourAt(ready(rendered, 'mp4').path, 0, 260, 100)[0]).toBeGreaterThan(200);
-  });
+  test.each([
+    ['pq', 'smpte2084', pq, 4_000],
+    ['hlg', 'arib-std-b67', hlg1000, 990],
+  ] as const)(
+    'high dynamic range (%s, 10 bits) is mapped: tagged, and as bright as any other video',
+    async (hdr, transfer, signal, highlight) => {
+      const tags = ['-color_primaries', 'bt2020', '-color_trc', transfer, '-colorspace', 'bt2020nc'];
+      // Greys that a screen shows as a quarter and half of white's code value, beside a highlight.
+      const luma = (luminance: number) => Math.round(64 + 876 * signal(luminance));
+      const shownAs = (code: number) => 203 * code ** 2.4;
+      const third = (n: number) => `lt(X\\,${n * 108})`;
+      const lum = `if(${third(1)}\\,${luma(shownAs(0.25))}\\,if(${third(2)}\\,${luma(shownAs(0.5))}\\,${luma(highlight)}))`;
+      const graph = `color=black:size=320x180:rate=25:duration=1,format=yuv420p10le,geq=lum=${lum}:cb=512:cr=512`;
+      const path = clip(`${hdr}.mp4`, '-f', 'lavfi', '-i', graph, '-c:v', 'libx264', '-preset', 'ultrafast', ...tags);
+      expect(identifyForTests(path, programs).tracks?.video).toMatchObject({ hdr, pixelFormat: 'yuv420p10le' });
+      const rendered = await render(path);
+      expect(rendered.result.warnings).toEqual([]);
+      const { path: made } = ready(rendered, 'mp4');
+      expect(streams(made)[0]).toMatchObject({
+        ...{ pix_fmt: 'yuv420p', color_range: 'tv' },
+        ...{ color_space: 'bt709', color_transfer: 'bt709', color_primaries: 'bt709' },
+      });
+      for (const [x, code] of [
+        [50, 0x40],
+        [160, 0x80],
+      ] as const) {
+        const [red = 0, green = 0, blue = 0] = colourAt(made, 0, x, 100);
+        expect(Math.max(red, green, blue) - Math.min(red, green, blue), `${x}`).toBeLessThan(4);
+        // Two parts in a hundred of white's: rounding in 10 and 8 bits, and the encoder's.
+        expect(Math.abs(red - code), `${code} came out as ${red}`).toBeLessThanOrEqual(5);
+      }
+      expect(colourAt(made, 0, 280, 100)[0]).toBeGreaterThan(235);
+    },
+  );
 
   test.each([
     ['mp2.ts', 'mpegts', ['-c:a', 'mp2']],

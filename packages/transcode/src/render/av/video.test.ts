@@ -18,7 +18,7 @@ import {
   streams,
   sum,
 } from '../../../test/rendered-videos.ts';
-import { fastVideo, picture, tone } from '../../../test/video-clips.ts';
+import { fastVideo, picture, steadyPrograms, tone } from '../../../test/video-clips.ts';
 import { defaultLimits } from '../../limits.ts';
 import { planRenditions } from '../../plan.ts';
 import { parsePresets } from '../../presets/presets.ts';
@@ -180,18 +180,20 @@ describe('a video with sound', () => {
     expect(audio).toMatchObject({ codec_name: 'aac', channels: 2, sample_rate: '44100' });
   });
 
-  test('the same source gives the same bytes again, also on one processor core', async () => {
+  test('the same source gives the same bytes again, also on one processor core, as far as it is ours', async () => {
     const digest = ({ result }: RenderedVideo) =>
       result.renditions.flatMap((each) =>
         each.state !== 'ready'
           ? [each.reason]
           : (each.files ?? [each]).map(({ path }) => createHash('sha256').update(readFileSync(path)).digest('hex')),
       );
-    const first = await main();
-    const slow = files.file(`#!/bin/sh\nexec taskset -c 0 ${programs.ffmpeg.path} "$@"\n`, 'one-core');
+    const steady = steadyPrograms(programs, files.folder);
+    const first = await render(mainClip(), [hls, mp4], { programs: steady });
+    const slow = files.file(`#!/bin/sh\nexec taskset -c 0 ${steady.ffmpeg.path} "$@"\n`, 'one-core');
     execFileSync('chmod', ['+x', slow]);
     const oneCore = { ...programs, ffmpeg: { ...programs.ffmpeg, path: slow } };
     const second = await render(mainClip(), [hls, mp4], { programs: oneCore });
+    for (const name of ['hls', 'mp4']) expect(ready(second, name).bytes).toBeGreaterThan(0);
     expect(digest(second)).toEqual(digest(first));
   });
 
