@@ -1,28 +1,14 @@
 import type { Express } from 'express';
 import { Counter, Gauge, type Metric, Registry } from 'prom-client';
+import type { DeliveryStats } from '../delivery/delivery.ts';
 import type { QueueCounts } from '../jobs/job-queue.ts';
 import { makeAnswer, sendAnswer } from './answer.ts';
 import { refuseOtherMethods } from './methods.ts';
 import { createRequestFigures, type FigureLine, type RequestFigures } from './request-figures.ts';
 
-/** What delivery counts since the start, and how full its tiers are. */
-interface DeliveryFigures {
-  hits: number;
-  misses: number;
-  collapsed: number;
-  bytesSent: number;
-  storeReads: number;
-  damagedObjects: number;
-  memoryBytes: number;
-  memoryEvictions: number;
-  pinnedBytes: number;
-  diskBytes: number;
-  diskEvictions: number;
-}
-
 /** Where figures that others keep come from; each is read when metrics are asked for. Null: not part of this process. */
 export interface MetricSources {
-  deliveries: (() => DeliveryFigures) | null;
+  deliveries: (() => DeliveryStats) | null;
   queue: (() => Promise<QueueCounts>) | null;
   workers: (() => Promise<number>) | null;
   ingest:
