@@ -32,7 +32,8 @@ export function presentMediaDetail(
     warnings: media.warnings,
     error: media.failure === null ? null : presentFailure(media.failure),
     attempts: media.attempts,
-    progress: media.status === 'processing' ? (job?.progress ?? 0) : null,
+    // Its job is read after the medium: one that is gone by then has just come to its end.
+    progress: media.status !== 'processing' ? null : job === null ? 1 : (job.progress ?? 0),
     renditions: renditions
       // What an older preset made is delivered to those who hold its URL, and is no part of the medium any more.
       .filter(({ current, state }) => current || state !== 'ready')
