@@ -223,7 +223,11 @@ export function createDelivery(deps: {
       try {
         const ranges = plan.status === 206 ? plan.ranges : null;
         const finding = find(representation, resource, ranges);
-        const found = finding instanceof Promise ? await finding : finding;
+        const nearest = finding instanceof Promise ? await finding : finding;
+        const owned = ownedOf(representation);
+        // Others may have taken the room while this one waited. From a body that is allowed to its answer nothing waits.
+        const tooMuch = owned && Buffer.isBuffer(nearest.body) && !pinned.allows(nearest.body);
+        const found = tooMuch ? await objects.open(owned, spanOf(ranges, representation.bytes)) : nearest;
         if (response.destroyed) {
           if (!Buffer.isBuffer(found.body)) found.body.close();
           return;

@@ -43,7 +43,7 @@ export function respondWithoutBody(
 
 /** Answers with bytes that are in memory: the socket refers to those of the cache, nothing is copied. @returns bytes handed over */
 export function respondFromMemory(answer: BodyAnswer, body: VerifiedBuffer, pinned: PinnedMemory): number {
-  const { response, representation } = answer;
+  const { response } = answer;
   let sent = body.length;
   if (answer.ranges === null) {
     writeHeadOfWhole(answer);
@@ -62,7 +62,7 @@ export function respondFromMemory(answer: BodyAnswer, body: VerifiedBuffer, pinn
   // Most bodies fit into the buffers of the system and are gone by now.
   if (response.writableLength > 0) {
     if (sent > WATCHED_BYTES) giveUpWhenStalled(response);
-    if (representation.source.kind === 'object') pinned.watch(response, representation.source.object);
+    if (answer.representation.source.kind === 'object') pinned.watch(response, body);
   }
   return sent;
 }

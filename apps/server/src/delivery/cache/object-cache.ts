@@ -55,6 +55,8 @@ export interface ObjectCache {
    * @throws ObjectDamagedError where the stored object is missing or not what was recorded, OriginUnavailableError
    */
   fetch(owned: OwnedObject, wanted: ByteRange): Promise<FoundObject>;
+  /** As `fetch`, but never out of memory: a reader, which holds no more than a piece at a time. */
+  open(owned: OwnedObject, wanted: ByteRange): Promise<FoundObject & { body: ObjectReader }>;
   /** Takes an open file away from those who come, as it has lost its place. */
   closeFile(mediaId: string, sha256: string): void;
   drop(owned: OwnedObject): void;
@@ -75,8 +77,6 @@ const DAMAGED_MS = 1_000;
 const UNVERIFIED_BYTES = 16 * 1024 * 1024;
 /** Files that stay open though nobody reads them, as opening and verifying cost more than reading. */
 const IDLE_FILES = 256;
-/** From this size a body is not sent from memory while stalled readers hold too much of it. */
-const PINNABLE_BYTES = 64 * 1024;
 
 /** Which pieces of a file were verified, and as which file. */
 interface Verdict {
@@ -133,7 +133,7 @@ export function createObjectCache(deps: {
   };
 
   /** The object's own file where the origin is on this machine, else one of the cache folder. */
-  const open = async (owned: OwnedObject): Promise<PieceFile> => {
+  const openPieces = async (owned: OwnedObject): Promise<PieceFile> => {
     const { mediaId, object } = owned;
     const local = await origin.localFile(object);
     if (local !== null) {
@@ -172,10 +172,10 @@ export function createObjectCache(deps: {
     }
   };
 
-  const hold = (owned: OwnedObject) => pieces.hold(keyOf(owned), () => open(owned));
+  const hold = (owned: OwnedObject) => pieces.hold(keyOf(owned), () => openPieces(owned));
 
   /** A reader of an object's file, once the first piece that is wanted is verified. */
-  const read = async (owned: OwnedObject, wanted: ByteRange): Promise<FoundObject> => {
+  const read = async (owned: OwnedObject, wanted: ByteRange): Promise<FoundObject & { body: ObjectReader }> => {
     const first = firstPiece(wanted);
     const last = Math.max(first, Math.floor(wanted.end / PIECE_BYTES));
     const file = await hold(owned);
@@ -243,7 +243,6 @@ export function createObjectCache(deps: {
     const { object } = owned;
     const whole = { start: 0, end: Math.max(0, object.bytes - 1) };
     const { body, cacheStatus } = await read(owned, whole);
-    if (Buffer.isBuffer(body)) return { body, held: cacheStatus === 'HIT' };
     try {
       const bytes = Buffer.allocUnsafeSlow(object.bytes);
       for (let at = 0; at < bytes.length; ) {
@@ -268,8 +267,15 @@ export function createObjectCache(deps: {
     return { body, cacheStatus: held ? 'HIT' : 'MISS', stored: true, collapsed: begun !== undefined && !held };
   };
 
-  const mayPin = ({ sha256, bytes }: ExpectedObject) => bytes < PINNABLE_BYTES || pinned.allows(sha256);
-  const hit = (object: ExpectedObject) => (mayPin(object) ? memory.get(object.sha256) : undefined);
+  const hit = (object: ExpectedObject) => {
+    const body = memory.get(object.sha256);
+    return body && pinned.allows(body) ? body : undefined;
+  };
+
+  const throwIfDamaged = ({ object }: OwnedObject, wanted: ByteRange): void => {
+    const known = damaged.get(placeOf(object, null)) ?? damaged.get(placeOf(object, firstPiece(wanted)));
+    if (known) throw known;
+  };
 
   return {
     hit,
@@ -285,10 +291,18 @@ export function createObjectCache(deps: {
       const { object } = owned;
       const body = hit(object);
       if (body) return { body, cacheStatus: 'HIT', stored: true, collapsed: false };
-      const known = damaged.get(placeOf(object, null)) ?? damaged.get(placeOf(object, firstPiece(wanted)));
-      if (known) throw known;
+      throwIfDamaged(owned, wanted);
       try {
-        if (memory.admits(object.bytes) && mayPin(object)) return await fetchSmall(owned);
+        if (memory.admits(object.bytes) && pinned.hasRoom) return await fetchSmall(owned);
+        return await read(owned, wanted);
+      } catch (error) {
+        throw report(error);
+      }
+    },
+
+    async open(owned, wanted) {
+      throwIfDamaged(owned, wanted);
+      try {
         return await read(owned, wanted);
       } catch (error) {
         throw report(error);
