@@ -190,7 +190,8 @@ export async function startApp(
   });
   const delivery: DeliveryPart | null = overrides.delivery
     ? {
-        answerHot: () => false,
+        answerHot: () => null,
+        refresh: () => false,
         handle: async (_req, res) => {
           res.end();
         },

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
 import { createAdmission, WORK_LIMITS } from '../src/http/admission.ts';
+import { prepareFields } from '../src/http/answer-sink.ts';
 import { createOverloadGuard } from '../src/http/overload.ts';
 import { createLogger } from '../src/logger.ts';
 import { startApp } from './app-fixture.ts';
@@ -97,10 +98,10 @@ describe('fault 20: ten times the load that it can take', () => {
     const admission = createAdmission(limits, { turnMs: 60_000, burstMs: 60_000 });
     const app = await startApp({
       delivery: {
-        answerHot: (req, res, also) => {
-          if (req.url !== '/media/kept') return false;
-          res.writeHead(200, [...also, 'Content-Length', '4']).end('kept');
-          return true;
+        answerHot: (req, sink, also) => {
+          if (req.url !== '/media/kept') return null;
+          sink.send(200, prepareFields(['Content-Length', '4']), also, [Buffer.from('kept')]);
+          return 200;
         },
         async handle(_req, res) {
           reading += 1;

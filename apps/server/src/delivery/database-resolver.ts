@@ -171,6 +171,11 @@ export function createDatabaseResolver(deps: {
       return resolveAnew(path, version);
     },
 
+    refresh() {
+      const version = clock.now();
+      return typeof version === 'number' ? false : version.then(() => undefined);
+    },
+
     peek(path) {
       const version = clock.peek();
       if (version === null) return null;

@@ -2,7 +2,9 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseDeliveryPath } from '@mds/contract';
 import type { Logger } from 'pino';
+import { type AnswerSink, type Fields, prepareFields, sinkOf } from '../http/answer-sink.ts';
 import { AppError } from '../http/app-error.ts';
+import type { HotRequest } from '../http/hot-connection.ts';
 import { systemCode } from '../storage/storage-error.ts';
 import { chooseByAccept } from './accept.ts';
 import { planAnswer } from './answer-plan.ts';
@@ -17,8 +19,8 @@ import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import type { Resolver, Resource } from './resolver.ts';
 import {
+  type BodyAnswer,
   type CacheDecision,
-  type ExtraHeaders,
   respondFromMemory,
   respondFromReader,
   respondWithoutBody,
@@ -30,15 +32,17 @@ export interface Delivery {
   /**
    * Answers a GET or HEAD for something that is known, valid and in memory, without waiting for anything.
    * @param extra headers of this answer alone: a flat list of names and values
-   * @returns whether it has answered; if not, nothing was sent and {@link handle} is to be asked
+   * @returns the status that it has answered with; null: nothing was sent and {@link handle} is to be asked
    */
-  answerHot(request: IncomingMessage, response: ServerResponse, extra?: ExtraHeaders): boolean;
+  answerHot(request: HotRequest, sink: AnswerSink, extra?: Fields): 200 | 206 | 304 | null;
+  /** Finds out whether what is known is still valid, where {@link answerHot} can't tell. False: it can. */
+  refresh(): Promise<void> | false;
   /**
    * Answers a request for a path under `/media`, by the request's own bytes: nothing is decoded or normalised before.
    * Plain `node:http`, so that it needs no framework around it.
    * @throws AppError before anything is sent; afterwards a failure ends the connection
    */
-  handle(request: IncomingMessage, response: ServerResponse, extra?: ExtraHeaders): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse, extra?: Fields): Promise<void>;
   /**
    * Answers another point of presence with the bytes at a path, obeying preconditions and ranges. Not a delivery: not logged.
    * @throws AppError as {@link handle}; `not_found` also for a path at which Accept would choose
@@ -85,7 +89,7 @@ export interface DeliveryStats {
 
 /** What stalled readers may hold of objects in memory; beyond it bodies go out from the disk, piece by piece. */
 const PINNED_BYTES = 64 * 1024 * 1024;
-const NOTHING_EXTRA: ExtraHeaders = [];
+const NOTHING_EXTRA: Fields = [];
 
 /**
  * @param deps.region code of the point of presence that answers
@@ -170,26 +174,27 @@ export function createDelivery(deps: {
 
   /** Sees an answer out that needs bytes. What goes wrong once the head is sent can only be told by cutting the connection. */
   const sendFound = async (
-    answer: Parameters<typeof respondFromReader>[0],
+    response: ServerResponse,
+    answer: BodyAnswer,
     { body }: FoundObject,
     path: string,
     onBegin: () => void,
   ): Promise<void> => {
     if (Buffer.isBuffer(body)) {
-      bytesSent += respondFromMemory(answer, body, pinned);
+      bytesSent += respondFromMemory(sinkOf(response), answer, body, pinned);
       onBegin();
       return;
     }
     let begun = false;
     try {
-      bytesSent += await respondFromReader(answer, body, () => {
+      bytesSent += await respondFromReader(response, answer, body, () => {
         begun = true;
         onBegin();
       });
     } catch (error) {
       if (!begun) throw error;
       logger.error({ err: error, path }, 'A delivery broke off half-way; its connection is closed.');
-      answer.response.destroy();
+      response.destroy();
     }
   };
 
@@ -201,7 +206,7 @@ export function createDelivery(deps: {
     as: {
       pick: (resource: Resource) => Representation;
       shape: (representation: Representation) => Representation;
-      extra: ExtraHeaders;
+      extra: Fields;
       onAnswer: (resource: Resource, representation: Representation, decision: CacheDecision) => void;
     },
   ): Promise<void> => {
@@ -216,7 +221,7 @@ export function createDelivery(deps: {
         const decision = decideWithoutBody(representation, resource);
         const status = plan.status === 304 ? 304 : 200;
         const cacheStatus = statusOf(decision, representation, resource);
-        respondWithoutBody(response, status, as.shape(representation), cacheStatus, as.extra);
+        respondWithoutBody(sinkOf(response), status, as.shape(representation), cacheStatus, as.extra);
         as.onAnswer(resource, representation, decision);
         return;
       }
@@ -234,8 +239,8 @@ export function createDelivery(deps: {
         }
         const cacheStatus = statusOf(found, representation, resource);
         const shaped = as.shape(representation);
-        const body = { response, representation: shaped, ranges, cacheStatus, extra: as.extra };
-        await sendFound(body, found, path, () => as.onAnswer(resource, representation, found));
+        const body = { representation: shaped, ranges, cacheStatus, extra: as.extra };
+        await sendFound(response, body, found, path, () => as.onAnswer(resource, representation, found));
         return;
       } catch (error) {
         if (!(error instanceof ObjectDamagedError)) throw originFailed(error);
@@ -274,35 +279,38 @@ export function createDelivery(deps: {
   };
 
   return {
-    answerHot(request, response, extra = NOTHING_EXTRA) {
+    answerHot(request, sink, extra = NOTHING_EXTRA) {
       const { method } = request;
-      if (method !== 'GET' && method !== 'HEAD') return false;
+      if (method !== 'GET' && method !== 'HEAD') return null;
       const path = requestPath(request);
       const resource = resolver.peek(path);
-      if (resource === null) return false;
+      if (resource === null) return null;
       const { headers } = request;
       const { representations, negotiated } = resource;
       const representation = negotiated ? chooseByAccept(representations, headers.accept) : representations[0];
-      if (!representation) return false;
+      if (!representation) return null;
       const plan = planAnswer(method, headers, representation);
-      if (plan.status === 412 || plan.status === 416) return false;
+      if (plan.status === 412 || plan.status === 416) return null;
       if (plan.status === 304 || method === 'HEAD') {
         const decision = decideWithoutBody(representation, resource);
         const cacheStatus = statusOf(decision, representation, resource);
-        respondWithoutBody(response, plan.status === 304 ? 304 : 200, representation, cacheStatus, extra);
+        const status = plan.status === 304 ? 304 : 200;
+        respondWithoutBody(sink, status, representation, cacheStatus, extra);
         count(path, resource, representation, decision);
-        return true;
+        return status;
       }
       const { source } = representation;
       const body = source.kind === 'made' ? source.body : objects.hit(source.object);
-      if (!body) return false;
+      if (!body) return null;
       const decision = source.kind === 'made' ? decideWithoutBody(representation, resource) : HIT;
       const ranges = plan.status === 206 ? plan.ranges : null;
       const cacheStatus = statusOf(decision, representation, resource);
-      bytesSent += respondFromMemory({ response, representation, ranges, cacheStatus, extra }, body, pinned);
+      bytesSent += respondFromMemory(sink, { representation, ranges, cacheStatus, extra }, body, pinned);
       count(path, resource, representation, decision);
-      return true;
+      return plan.status;
     },
+
+    refresh: resolver.refresh,
 
     async handle(request, response, extra = NOTHING_EXTRA) {
       if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
@@ -410,11 +418,14 @@ function asObject(representation: Representation): Representation {
   const { etag, bytes } = representation;
   const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];
   const always = ['ETag', etag, 'Cache-Control', 'no-store'];
-  const hit = [...content, 'Content-Length', String(bytes), ...always];
+  const fields = [...content, 'Content-Length', String(bytes), ...always];
   return {
     ...representation,
     contentType: 'application/octet-stream',
-    headers: { content, always, hit, hitStatus: representation.headers.hitStatus },
+    headers: {
+      ...{ content, always, hitStatus: representation.headers.hitStatus },
+      ...{ hit: prepareFields(fields), notModified: prepareFields(always) },
+    },
   };
 }
 

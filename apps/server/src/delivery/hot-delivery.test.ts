@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { sinkOf } from '../http/answer-sink.ts';
 import { type DeliveryFixture, pattern, startDelivery } from './delivery.fixture.ts';
 
 const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
@@ -11,7 +12,7 @@ async function start(): Promise<{ house: DeliveryFixture; hot: string }> {
   const house = await startDelivery();
   const server = createServer((request, response) => {
     // As after a version check, so that what is known is valid.
-    if (house.delivery.answerHot(request, response, ['X-Request-Id', 'id-1'])) return;
+    if (house.delivery.answerHot(request, sinkOf(response), ['X-Request-Id', 'id-1']) !== null) return;
     response.writeHead(response.headersSent ? 500 : 599, { 'Content-Length': 0 }).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,4 +1,5 @@
 import { DELIVERY_CACHE_CONTROL } from '@mds/contract';
+import { type PreparedFields, prepareFields } from '../http/answer-sink.ts';
 import { formatHttpDate } from './http-date.ts';
 import type { ExpectedObject, VerifiedBuffer } from './verified-body.ts';
 
@@ -17,14 +18,16 @@ export interface Representation {
   headers: PreparedHeaders;
 }
 
-/** Flat lists of names and values, as `writeHead` takes them, made once for each representation. */
+/** Fields, as lists of names and values in turn, made once for each representation. */
 export interface PreparedHeaders {
   /** For every answer, 304 included. */
   always: readonly string[];
   /** For answers with content, beside `always`: what it is and that it can be had in parts. */
   content: readonly string[];
-  /** The whole list of a 200 out of the cache, the answer that is given most. */
-  hit: readonly string[];
+  /** All of a 200 out of the cache, the answer that is given most. */
+  hit: PreparedFields;
+  /** All of a 304 out of the cache. */
+  notModified: PreparedFields;
   /** Those of `hit` that tell of the cache. */
   hitStatus: readonly string[];
 }
@@ -83,7 +86,8 @@ export function createRepresentation(options: {
   if (options.contentLocation !== null) always.push('Vary', 'Accept', 'Content-Location', options.contentLocation);
   const content = ['Content-Type', contentType, 'Accept-Ranges', 'bytes'];
   const hitStatus = cacheHeaders(options.region, { cacheStatus: 'HIT', stored: true, collapsed: false });
-  const hit = [...content, 'Content-Length', String(bytes), ...always, ...hitStatus];
+  const hit = prepareFields([...content, 'Content-Length', String(bytes), ...always, ...hitStatus]);
+  const notModified = prepareFields([...always, ...hitStatus]);
   return {
     mediaId,
     contentType,
@@ -92,6 +96,6 @@ export function createRepresentation(options: {
     lastModifiedMs: seconds * 1000,
     contentLocation: options.contentLocation,
     source,
-    headers: { always, content, hit, hitStatus },
+    headers: { always, content, hit, notModified, hitStatus },
   };
 }

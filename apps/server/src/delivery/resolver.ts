@@ -17,6 +17,8 @@ export interface Resolver {
    * @throws AppError `not_found`, `media_not_found`, `rendition_not_found`, `rendition_not_ready`
    */
   resolve(path: string): Resource | Promise<Resource>;
+  /** Finds out whether what is known is still valid. False: that is known, so that `peek` gives whatever is. */
+  refresh(): Promise<void> | false;
   /** What `resolve` would give at once, else null; begins nothing. */
   peek(path: string): Resource | null;
   /** Forgets one path. */

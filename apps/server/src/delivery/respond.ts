@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { type AnswerSink, type Fields, type PreparedFields, prepareFields } from '../http/answer-sink.ts';
 import type { ByteRange } from './byte-ranges.ts';
 import type { FoundObject } from './cache/object-cache.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
 import type { PinnedMemory } from './cache/pinned-memory.ts';
 import type { Representation } from './representation.ts';
-import { type BodyPart, giveUpWhenStalled, sendObject } from './send-body.ts';
+import { type BodyPart, STALL_MS, sendObject } from './send-body.ts';
 import type { VerifiedBuffer } from './verified-body.ts';
 
 /** From this size a reader is given up who takes nothing for long: what it does not take stays in memory. */
@@ -14,55 +15,59 @@ const WATCHED_BYTES = 64 * 1024;
 /** How the cache took part in an answer. */
 export type CacheDecision = Pick<FoundObject, 'cacheStatus' | 'stored' | 'collapsed'>;
 
-/** Headers that belong to this request alone, as `writeHead` takes them. */
-export type ExtraHeaders = readonly string[];
-
 /** What every body needs to go out. */
 export interface BodyAnswer {
-  response: ServerResponse;
   representation: Representation;
   /** Null: all of it. */
   ranges: readonly ByteRange[] | null;
   /** Cache-Status and X-Cache, as headers. */
-  cacheStatus: readonly string[];
-  extra: ExtraHeaders;
+  cacheStatus: Fields;
+  /** Fields of this answer alone. */
+  extra: Fields;
 }
+
+const NOTHING: readonly Buffer[] = [];
 
 /** Answers with no content: 304, and every HEAD. */
 export function respondWithoutBody(
-  response: ServerResponse,
+  sink: AnswerSink,
   status: 200 | 304,
-  { headers, bytes }: Representation,
-  cacheStatus: readonly string[],
-  extra: ExtraHeaders,
+  representation: Representation,
+  cacheStatus: Fields,
+  extra: Fields,
 ): void {
-  const described = status === 200 ? [...headers.content, 'Content-Length', String(bytes)] : [];
-  response.writeHead(status, [...described, ...headers.always, ...cacheStatus, ...extra]);
-  response.end();
+  const { headers } = representation;
+  const isHit = cacheStatus === headers.hitStatus;
+  const fields =
+    status === 200
+      ? fieldsOfWhole(representation, cacheStatus)
+      : isHit
+        ? headers.notModified
+        : prepareFields([...headers.always, ...cacheStatus]);
+  sink.send(status, fields, extra, NOTHING);
 }
 
 /** Answers with bytes that are in memory: the socket refers to those of the cache, nothing is copied. @returns bytes handed over */
-export function respondFromMemory(answer: BodyAnswer, body: VerifiedBuffer, pinned: PinnedMemory): number {
-  const { response } = answer;
+export function respondFromMemory(
+  sink: AnswerSink,
+  { representation, ranges, cacheStatus, extra }: BodyAnswer,
+  body: VerifiedBuffer,
+  pinned: PinnedMemory,
+): number {
   let sent = body.length;
-  if (answer.ranges === null) {
-    writeHeadOfWhole(answer);
-    response.end(body);
-  } else {
-    const content = partsOf(answer.representation, answer.ranges);
-    writeHeadOfPart(answer, content);
+  if (ranges === null) sink.send(200, fieldsOfWhole(representation, cacheStatus), extra, [body]);
+  else {
+    const content = partsOf(representation, ranges);
     const buffers = content.parts.map((part) =>
       Buffer.isBuffer(part) ? part : body.subarray(part.start, part.end + 1),
     );
     sent = buffers.reduce((sum, { length }) => sum + length, 0);
-    const last = buffers.pop();
-    for (const buffer of buffers) response.write(buffer);
-    response.end(last);
+    sink.send(206, fieldsOfPart(representation, content, cacheStatus), extra, buffers);
   }
   // Most bodies fit into the buffers of the system and are gone by now.
-  if (response.writableLength > 0) {
-    if (sent > WATCHED_BYTES) giveUpWhenStalled(response);
-    if (answer.representation.source.kind === 'object') pinned.watch(response, body);
+  if (sink.unsentBytes > 0) {
+    if (sent > WATCHED_BYTES) sink.giveUpAfter(STALL_MS);
+    if (representation.source.kind === 'object') pinned.watch(sink, body);
   }
   return sent;
 }
@@ -73,37 +78,31 @@ export function respondFromMemory(answer: BodyAnswer, body: VerifiedBuffer, pinn
  * @returns bytes handed over, once they are
  * @throws where they can't be read; nothing is sent then unless `onBegin` was called
  */
-export function respondFromReader(answer: BodyAnswer, body: ObjectReader, onBegin: () => void): Promise<number> {
-  const { response, representation, ranges } = answer;
-  if (ranges !== null) {
-    const content = partsOf(representation, ranges);
-    return sendObject(response, body, content.parts, () => {
-      writeHeadOfPart(answer, content);
-      onBegin();
-    });
-  }
-  const parts = representation.bytes === 0 ? [] : [{ start: 0, end: representation.bytes - 1 }];
+export function respondFromReader(
+  response: ServerResponse,
+  { representation, ranges, cacheStatus, extra }: BodyAnswer,
+  body: ObjectReader,
+  onBegin: () => void,
+): Promise<number> {
+  const { bytes } = representation;
+  const content = ranges === null ? null : partsOf(representation, ranges);
+  const parts = content?.parts ?? (bytes === 0 ? [] : [{ start: 0, end: bytes - 1 }]);
   return sendObject(response, body, parts, () => {
-    writeHeadOfWhole(answer);
+    const fields = content
+      ? fieldsOfPart(representation, content, cacheStatus)
+      : fieldsOfWhole(representation, cacheStatus);
+    response.writeHead(content ? 206 : 200, [...fields.list, ...extra]);
     onBegin();
   });
 }
 
-function writeHeadOfWhole({ response, representation, cacheStatus, extra }: BodyAnswer): void {
-  const { content, always, hit, hitStatus } = representation.headers;
-  if (cacheStatus === hitStatus) {
-    response.writeHead(200, extra.length === 0 ? (hit as string[]) : [...hit, ...extra]);
-    return;
-  }
-  const size = ['Content-Length', String(representation.bytes)];
-  response.writeHead(200, [...content, ...size, ...always, ...cacheStatus, ...extra]);
+function fieldsOfWhole({ headers, bytes }: Representation, cacheStatus: Fields): PreparedFields {
+  if (cacheStatus === headers.hitStatus) return headers.hit;
+  return prepareFields([...headers.content, 'Content-Length', String(bytes), ...headers.always, ...cacheStatus]);
 }
 
-function writeHeadOfPart(
-  { response, representation, cacheStatus, extra }: BodyAnswer,
-  { headers }: PartialContent,
-): void {
-  response.writeHead(206, [...headers, ...representation.headers.always, ...cacheStatus, ...extra]);
+function fieldsOfPart({ headers }: Representation, content: PartialContent, cacheStatus: Fields): PreparedFields {
+  return prepareFields([...content.headers, ...headers.always, ...cacheStatus]);
 }
 
 function partsOf(representation: Representation, ranges: readonly ByteRange[]): PartialContent {

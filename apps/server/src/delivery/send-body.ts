@@ -8,7 +8,7 @@ const SMALLEST_STRETCH = 32 * 1024;
 /** Memory that the bodies under way share, roughly. */
 const STRETCHES_BUDGET = 16 * 1024 * 1024;
 /** How long a reader may take nothing at all before its connection is given up. */
-const STALL_MS = 120_000;
+export const STALL_MS = 120_000;
 
 /** A part of a body: bytes as they are, or a range of the object. */
 export type BodyPart = Buffer | ByteRange;
@@ -21,11 +21,6 @@ function stretchBytes(): number {
   // Whole pieces as long as that is affordable: they come out of a pool, and fresh memory costs more than the read.
   if (share >= PIECE_BYTES / 2) return PIECE_BYTES;
   return Math.max(SMALLEST_STRETCH, Math.floor(share / SMALLEST_STRETCH) * SMALLEST_STRETCH);
-}
-
-/** Gives a connection up whose reader takes nothing for two minutes. */
-export function giveUpWhenStalled(response: ServerResponse): void {
-  response.setTimeout(STALL_MS, () => response.destroy());
 }
 
 /** A part cut into stretches that are read and written one at a time. */
@@ -87,7 +82,7 @@ export async function sendObject(
           if (response.destroyed) return sent;
           begun = true;
           begin();
-          giveUpWhenStalled(response);
+          response.setTimeout(STALL_MS, () => response.destroy());
           for (const buffer of leading) await hand(buffer);
         }
         if (!(await hand(read))) return sent;

@@ -169,6 +169,9 @@ export function createOriginResolver(deps: {
       });
     },
 
+    // When an entry was confirmed stands in the entry.
+    refresh: () => false,
+
     peek(path) {
       const entry = known.get(path);
       if (!entry) return null;

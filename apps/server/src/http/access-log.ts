@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
 import type { Logger } from 'pino';
+import type { HotRequest } from './hot-connection.ts';
 
 /** Asked every few seconds by machines: a line for each would bury the rest. */
 const QUIET = new Set(['/healthz', '/readyz', '/metrics']);
@@ -19,9 +19,9 @@ export interface AnsweredRequest {
 
 /** One log line for each answer. */
 export interface AccessLog {
-  note(req: IncomingMessage & { originalUrl?: string }, answered: AnsweredRequest): void;
+  note(req: HotRequest & { originalUrl?: string }, answered: AnsweredRequest): void;
   /** Notes an answer out of memory, which only `debug` and below show: otherwise it costs one comparison. */
-  noteHot(req: IncomingMessage, requestId: string, status: number, ms: number): void;
+  noteHot(req: HotRequest, requestId: string, status: number, ms: number): void;
 }
 
 /**

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DELIVERY_CACHE_CONTROL, DELIVERY_PREFIX } from '@mds/contract';
 import type { Logger } from '../logger.ts';
+import type { AnswerSink, Fields } from './answer-sink.ts';
 import { AppError } from './app-error.ts';
 import { allowEveryOrigin, openToAll } from './cors.ts';
+import type { HotRequest } from './hot-connection.ts';
 import { methodNotAllowed } from './methods.ts';
 import { sendProblem } from './problem.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
@@ -11,15 +13,18 @@ import { refuseBadTarget } from './request-path.ts';
 /** What answers under `/media`. */
 export interface DeliveryPart {
   /**
-   * Answers a GET or HEAD at once, if it is of something known, valid and in memory. False: nothing was sent.
-   * @param also names and values of headers to send beside its own
+   * Answers a GET or HEAD at once, if it is of something known, valid and in memory.
+   * @param also fields to send beside its own
+   * @returns the status; null: nothing was sent
    */
-  answerHot(req: IncomingMessage, res: ServerResponse, also: readonly string[]): boolean;
+  answerHot(req: HotRequest, sink: AnswerSink, also: Fields): number | null;
+  /** Finds out whether what is known is still valid. False: that is known. */
+  refresh(): Promise<void> | false;
   /**
    * Answers GET and HEAD; rejects with an AppError before anything is sent.
    * @param also as of {@link answerHot}
    */
-  handle(req: IncomingMessage, res: ServerResponse, also: readonly string[]): Promise<void>;
+  handle(req: IncomingMessage, res: ServerResponse, also: Fields): Promise<void>;
 }
 
 /** Whether a request target is one of delivery. The raw path decides, so that an encoded one is never taken for a rendition. */

@@ -2,8 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Versions } from '../db/repositories.ts';
 import type { Logger } from '../logger.ts';
 import { createAccessLog } from './access-log.ts';
+import { type AnswerSink, sinkOf } from './answer-sink.ts';
 import { createDeliveryPlane, type DeliveryPart, isDeliveryPath } from './delivery-plane.ts';
 import { createHotAnswers } from './hot-answers.ts';
+import type { HotAnswerer, HotRequest } from './hot-connection.ts';
 import type { RequestHandler } from './http-server.ts';
 import type { Metrics } from './metrics.ts';
 import { createOverloadGuard, type OverloadGuard } from './overload.ts';
@@ -22,6 +24,14 @@ export interface FrontParts {
   guard?: OverloadGuard;
 }
 
+/** The first to see a request. */
+export interface Front {
+  /** Answers out of memory. */
+  answerHot: HotAnswerer;
+  /** Answers whatever comes. */
+  handle: RequestHandler;
+}
+
 /** What becomes of a request that is on its way through the front. */
 interface Passage {
   began: number;
@@ -31,11 +41,11 @@ interface Passage {
 const DELIVERY_ROUTE = '/media/*';
 
 /**
- * The first to see a request, plain `node:http`. What is still valid in memory is answered here and now: renditions, then kept
- * answers of the read API. Everything else is let in as far as there is room. Every request is counted and logged, whichever way it
- * goes; what is answered from memory counts as ended when the connection has taken it over.
+ * The first to see a request, plain `node:http` or less. What is still valid in memory is answered here and now: renditions, then
+ * kept answers of the read API. Everything else is let in as far as there is room. Every request is counted and logged, whichever
+ * way it goes; what is answered from memory counts as ended when the connection has taken it over.
  */
-export function createFront(parts: FrontParts): RequestHandler {
+export function createFront(parts: FrontParts): Front {
   const { app, delivery, logger } = parts;
   const { requests } = parts.metrics;
   const log = createAccessLog(logger);
@@ -43,18 +53,14 @@ export function createFront(parts: FrontParts): RequestHandler {
   const plane = delivery && createDeliveryPlane(delivery, logger);
   const hot = parts.versions && createHotAnswers({ versions: parts.versions, figuresOf: requests.of });
   const deliveries = { GET: requests.of('GET', DELIVERY_ROUTE), HEAD: requests.of('HEAD', DELIVERY_ROUTE) };
-  /** The last two are written anew for each request. */
+  /** The id is written anew for each request. */
   const also = [REQUEST_ID_HEADER, ''];
 
-  const answered = (
-    req: IncomingMessage,
-    res: ServerResponse,
-    { began, requestId }: Passage,
-    figures: RouteFigures,
-  ) => {
+  const answered = (req: HotRequest, status: number, { began, requestId }: Passage, figures: RouteFigures): true => {
     const ms = performance.now() - began;
-    figures.count(res.statusCode, ms / 1000);
-    log.noteHot(req, requestId, res.statusCode, ms);
+    figures.count(status, ms / 1000);
+    log.noteHot(req, requestId, status, ms);
+    return true;
   };
 
   const goTheLongWay = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
@@ -83,35 +89,55 @@ export function createFront(parts: FrontParts): RequestHandler {
     app(req, res);
   };
 
-  const answerFromKept = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
-    const figures = hot?.answer(req, res, passage.requestId, passage.began) ?? null;
-    if (figures) answered(req, res, passage, figures);
-    else goTheLongWay(req, res, passage);
+  const deliverHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean => {
+    also[1] = passage.requestId;
+    const status = delivery?.answerHot(req, sink, also) ?? null;
+    if (status === null) return false;
+    return answered(req, status, passage, deliveries[req.method === 'HEAD' ? 'HEAD' : 'GET']);
   };
 
-  return (req, res) => {
-    const passage = { began: performance.now(), requestId: makeRequestId(req) };
+  const answerFromKept = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean => {
+    const given = hot?.answer(req, sink, passage.requestId, passage.began) ?? null;
+    return given !== null && answered(req, given.status, passage, given.figures);
+  };
+
+  const answerHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean | Promise<boolean> => {
     guard.arrived(passage.began);
-    if (delivery && isDeliveryPath(req.url ?? '')) {
-      also[1] = passage.requestId;
-      if ((req.method === 'GET' || req.method === 'HEAD') && delivery.answerHot(req, res, also)) {
-        answered(req, res, passage, deliveries[req.method]);
-      } else goTheLongWay(req, res, passage);
-      return;
-    }
-    if (!hot?.concerns(req)) {
-      goTheLongWay(req, res, passage);
-      return;
-    }
-    const refreshing = hot.refresh(passage.began);
-    if (refreshing === false) answerFromKept(req, res, passage);
-    else {
-      refreshing.then(
-        () => answerFromKept(req, res, passage),
-        // Whether a kept answer still holds is not known; the long way says what is the matter.
-        () => goTheLongWay(req, res, passage),
-      );
-    }
+    if (req.method !== 'GET' && req.method !== 'HEAD') return false;
+    const isDelivery = delivery !== null && isDeliveryPath(req.url ?? '');
+    if (!isDelivery && !hot?.concerns(req)) return false;
+    const refreshing = isDelivery ? delivery.refresh() : (hot?.refresh(passage.began) ?? false);
+    const answer = isDelivery ? deliverHot : answerFromKept;
+    if (refreshing === false) return answer(req, sink, passage);
+    return refreshing
+      .then(
+        () => answer(req, sink, passage),
+        // Whether what is kept still holds is not known; the long way says what is the matter.
+        () => false,
+      )
+      .catch((error: unknown) => {
+        logger.error({ err: error, url: req.url }, 'An answer out of memory broke off; its connection is closed.');
+        throw error;
+      });
+  };
+
+  const passageOf = (req: HotRequest): Passage => ({ began: performance.now(), requestId: makeRequestId(req) });
+
+  return {
+    answerHot: (req, sink) => answerHot(req, sink, passageOf(req)),
+    handle(req, res) {
+      const passage = passageOf(req);
+      const answering = answerHot(req, sinkOf(res), passage);
+      if (answering === false) goTheLongWay(req, res, passage);
+      else if (answering !== true) {
+        answering.then(
+          (done) => {
+            if (!done) goTheLongWay(req, res, passage);
+          },
+          () => res.destroy(),
+        );
+      }
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp } from '../../test/app-fixture.ts';
 import { parseRaw, rawRequest } from '../../test/raw-request.ts';
 import { makeAnswer, sendAnswer } from './answer.ts';
+import { sinkOf } from './answer-sink.ts';
 import { createHotAnswers } from './hot-answers.ts';
 import { createRequestFigures } from './request-figures.ts';
 
@@ -307,7 +308,7 @@ describe('memory', () => {
     const server = createServer(async (req, res) => {
       const nowMs = performance.now();
       await hot.refresh(nowMs);
-      if (hot.answer(req, res, 'id', nowMs)) return;
+      if (hot.answer(req, sinkOf(res), 'id', nowMs)) return;
       made += 1;
       hot.keep(req, res, nowMs);
       Object.assign(req, { route: { path: '/api/v1/media' } });

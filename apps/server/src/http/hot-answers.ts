@@ -3,6 +3,8 @@ import { READ_API_PREFIX } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
 import type { Versions } from '../db/repositories.ts';
 import { matchesEtag, onAnswer } from './answer.ts';
+import { type AnswerSink, type PreparedFields, prepareFields } from './answer-sink.ts';
+import type { HotRequest } from './hot-connection.ts';
 import type { RouteFigures } from './request-figures.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
@@ -30,19 +32,24 @@ interface Basis {
 interface HotAnswer {
   basis: Basis;
   etag: string;
-  body: Buffer;
+  body: readonly [Buffer];
   /** It was sent from here. */
   wanted: boolean;
-  /** Flat lists of names and values as `writeHead` takes them; the last value is the request id, written anew each time. */
-  full: string[];
-  notModified: string[];
+  full: PreparedFields;
+  notModified: PreparedFields;
   figures: Record<'GET' | 'HEAD', RouteFigures>;
+}
+
+/** What was answered, for those who count. */
+export interface HotlyAnswered {
+  status: 200 | 304;
+  figures: RouteFigures;
 }
 
 /** Read-API answers that are still valid, sent without making them again. No endpoint knows of it. */
 export interface HotAnswers {
   /** Whether a request could have a kept answer at all; everything else takes the long way, and nothing of it is kept. */
-  concerns(req: IncomingMessage): boolean;
+  concerns(req: HotRequest): boolean;
   /**
    * Makes sure that it is known whether anything was written since. False: it is; else resolves when it is, and rejects where the
    * database does not answer.
@@ -50,9 +57,9 @@ export interface HotAnswers {
    */
   refresh(nowMs: number): Promise<void> | false;
   /** Answers at once from what is kept, 304 and HEAD included; null with nothing sent where there is nothing valid. */
-  answer(req: IncomingMessage, res: ServerResponse, requestId: string, nowMs: number): RouteFigures | null;
+  answer(req: HotRequest, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
   /** Whether an answer that was kept was sent again before it became invalid: made anew, it will serve more than one. */
-  isWanted(req: IncomingMessage): boolean;
+  isWanted(req: HotRequest): boolean;
   /** Has the answer that is made now kept, if it turns out to be one to keep. */
   keep(req: IncomingMessage, res: ServerResponse, nowMs: number): void;
   readonly entries: number;
@@ -77,10 +84,12 @@ export function createHotAnswers(parts: {
   const kept = new LRUCache<string, HotAnswer>({
     max: parts.maxEntries ?? MAX_ENTRIES,
     maxSize: parts.maxBytes ?? MAX_BYTES,
-    sizeCalculation: ({ body }, key) => body.length + 2 * key.length + ENTRY_BYTES,
+    sizeCalculation: ({ body: [bytes] }, key) => bytes.length + 2 * key.length + ENTRY_BYTES,
   });
   let known: Basis | null = null;
   let reading: Promise<void> | null = null;
+  /** The id is written anew for each request. */
+  const also = [REQUEST_ID_HEADER, ''];
 
   const isFresh = (nowMs: number) =>
     known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known.stamp === versions.stamp();
@@ -120,18 +129,19 @@ export function createHotAnswers(parts: {
       return reading;
     },
 
-    answer(req, res, requestId, nowMs) {
+    answer(req, sink, requestId, nowMs) {
       if (!isFresh(nowMs)) return null;
       const key = keyOf(req);
       const answer = kept.get(key);
       if (answer === undefined) return null;
       if (!stands(answer.basis, nowMs)) return null;
       answer.wanted = true;
-      const headers = matchesEtag(req.headers['if-none-match'], answer.etag) ? answer.notModified : answer.full;
-      headers[headers.length - 1] = requestId;
-      if (headers === answer.notModified) res.writeHead(304, headers).end();
-      else res.writeHead(200, headers).end(answer.body);
-      return answer.figures[req.method === 'HEAD' ? 'HEAD' : 'GET'];
+      const isHead = req.method === 'HEAD';
+      const status = matchesEtag(req.headers['if-none-match'], answer.etag) ? 304 : 200;
+      const fields = status === 304 ? answer.notModified : answer.full;
+      also[1] = requestId;
+      sink.send(status, fields, also, status === 304 || isHead ? [] : answer.body);
+      return { status, figures: answer.figures[isHead ? 'HEAD' : 'GET'] };
     },
 
     isWanted(req) {
@@ -149,11 +159,10 @@ export function createHotAnswers(parts: {
         if (route === null) return;
         const always = [...headersOf(res), 'Cache-Control', answer.cacheControl, 'ETag', answer.etag];
         const length = String(answer.body.length);
-        const id = [REQUEST_ID_HEADER, ''];
         kept.set(key, {
-          ...{ basis, etag: answer.etag, body: answer.body, wanted: false },
-          full: [...always, 'Content-Type', answer.contentType, 'Content-Length', length, ...id],
-          notModified: [...always, ...id],
+          ...{ basis, etag: answer.etag, body: [answer.body], wanted: false },
+          full: prepareFields([...always, 'Content-Type', answer.contentType, 'Content-Length', length]),
+          notModified: prepareFields(always),
           figures: { GET: figuresOf('GET', route), HEAD: figuresOf('HEAD', route) },
         });
       });
@@ -170,7 +179,7 @@ export function createHotAnswers(parts: {
 }
 
 /** What decides an answer: the target as it came, and Host, by which the project is found. A blank is in neither. */
-function keyOf({ url = '', headers }: IncomingMessage): string {
+function keyOf({ url = '', headers }: Pick<IncomingMessage, 'url' | 'headers'>): string {
   return `${headers.host ?? ''} ${url}`;
 }
 

@@ -4,7 +4,9 @@ import { Problem } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
 import { parseRaw, rawRequest } from '../../test/raw-request.ts';
-import { createHttpServer } from './http-server.ts';
+import { createHttpServer, type RequestHandler } from './http-server.ts';
+
+const withoutHotAnswers = (handle: RequestHandler) => ({ handle, answerHot: () => false });
 
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -67,7 +69,10 @@ describe('what never becomes a request', () => {
   });
 
   it('does not wait for ever for a head that trickles in', async () => {
-    const server = createHttpServer((_req, res) => res.end(), { headersTimeoutMs: 200, checkEveryMs: 50 });
+    const server = createHttpServer(
+      withoutHotAnswers((_req, res) => res.end()),
+      { headersTimeoutMs: 200, checkEveryMs: 50 },
+    );
     const port = await listen(server);
     const answer = parseRaw(await rawRequest(port, 'GET /api/v1 HTTP/1.1\r\nHo'));
     expect(answer.status).toBe(408);
@@ -195,10 +200,12 @@ describe('bodies that are refused', () => {
 });
 
 it('cuts a connection whose answer is half out instead of writing a second one into it', async () => {
-  const server = createHttpServer((_req, res) => {
-    res.writeHead(200, { 'Content-Length': 10 });
-    res.write('half');
-  });
+  const server = createHttpServer(
+    withoutHotAnswers((_req, res) => {
+      res.writeHead(200, { 'Content-Length': 10 });
+      res.write('half');
+    }),
+  );
   const socket = connect(await listen(server), '127.0.0.1');
   let text = '';
   socket.on('data', (chunk) => {

@@ -1,7 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, Server, type ServerOptions, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { PROBLEM_CONTENT_TYPE, type Problem, type ProblemCode } from '@mds/contract';
 import { AppError } from './app-error.ts';
+import { type HotAnswerer, type HotConnection, lookAfter } from './hot-connection.ts';
+import { InnerConnection } from './inner-connection.ts';
 import { problemOf } from './problem.ts';
 import { newRequestId, REQUEST_ID_HEADER } from './request-id.ts';
 import { pathOf, toOriginForm } from './request-path.ts';
@@ -19,58 +22,104 @@ const KEEP_ALIVE_MS = 75_000;
 /**
  * A server for {@link RequestHandler} that answers what never becomes a request, too: broken, oversized and slow heads get
  * a problem document. A sender that waits for `100 Continue` is left to wait until somebody wants its body.
+ * @param parts.answerHot asked first, for requests that are simple enough to be read without node:http
  */
 export function createHttpServer(
-  handler: RequestHandler,
-  { headersTimeoutMs = HEADERS_TIMEOUT_MS, checkEveryMs = CHECK_EVERY_MS } = {},
+  { handle, answerHot }: { handle: RequestHandler; answerHot: HotAnswerer },
+  { headersTimeoutMs = HEADERS_TIMEOUT_MS, checkEveryMs = CHECK_EVERY_MS, keepAliveMs = KEEP_ALIVE_MS } = {},
 ): Server {
-  const server = createServer({
+  const answering = new WeakSet<Duplex>();
+  const open = new Map<Socket, HotConnection>();
+  const state: DrainState = {
+    leaving: false,
+    open,
+    isResting(socket) {
+      const connection = open.get(socket);
+      return connection?.isHandedOver ? !answering.has(socket) : (connection?.isResting() ?? true);
+    },
+  };
+  const server = new FrontServer(state, {
     // A missing Host is answered by the handler, with a problem document.
     requireHostHeader: false,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: keepAliveMs,
     headersTimeout: headersTimeoutMs,
     // An upload of 10 GiB over a slow line takes hours; silence is what ends it.
     requestTimeout: 0,
     connectionsCheckingInterval: checkEveryMs,
   });
-  const answering = new WeakSet<Socket>();
-  const open = new Set<Socket>();
-  server.on('connection', (socket) => {
-    open.add(socket);
-    socket.once('close', () => open.delete(socket));
-  });
-  const state: DrainState = {
-    leaving: false,
-    open,
-    resting: () => [...open].filter((socket) => !answering.has(socket)),
-  };
   states.set(server, state);
-  const handle: RequestHandler = (req, res) => {
-    answering.add(req.socket);
-    res.once('close', () => answering.delete(req.socket));
+  const attach = takeConnectionsFrom(server);
+  server.on('connection', (socket: Socket) => {
+    socket.once('close', () => open.delete(socket));
+    const isLeaving = () => state.leaving;
+    const times = { headTimeoutMs: headersTimeoutMs, keepAliveMs };
+    open.set(socket, lookAfter(socket, { answer: answerHot, attach, isLeaving, ...times }));
+  });
+  const take: RequestHandler = (req, res) => {
+    const connection: Duplex = req.socket;
+    answering.add(connection);
+    res.once('close', () => {
+      answering.delete(connection);
+      if (connection instanceof InnerConnection) connection.answered();
+    });
     // Node writes `Connection: close` then (RFC 9112, 9.6).
     if (state.leaving) res.shouldKeepAlive = false;
     toOriginForm(req);
-    handler(req, res);
+    handle(req, res);
   };
-  server.on('request', handle);
+  server.on('request', take);
   server.on('checkContinue', (req, res) => {
     markAwaitingContinue(req);
-    handle(req, res);
+    take(req, res);
   });
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket as Socket)) socket.destroy(error);
+    if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket)) socket.destroy(error);
     else socket.end(clientErrorAnswer(error), () => socket.destroy());
   });
   return server;
 }
 
+/** Closes also the connections of which node:http knows nothing yet, or only what is within them. */
+class FrontServer extends Server {
+  readonly #state: DrainState;
+
+  constructor(state: DrainState, options: ServerOptions) {
+    super(options);
+    this.#state = state;
+  }
+
+  override closeAllConnections(): void {
+    for (const socket of this.#state.open.keys()) socket.destroy();
+    super.closeAllConnections();
+  }
+
+  /**
+   * Nothing: {@link drainServer} closes what rests. `close` calls this, and node:http would take connections for idle whose answer
+   * is written but not taken by their reader, and cut it off.
+   */
+  override closeIdleConnections(): void {
+    // See above.
+  }
+}
+
+/**
+ * Has a server's new connections come to us alone. What node:http does with each is done when the function that is returned is
+ * called; it takes every Duplex, as the documentation of the event `connection` says.
+ */
+function takeConnectionsFrom(server: Server): (connection: Duplex) => void {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  return (connection) => {
+    for (const listener of listeners) listener.call(server, connection);
+  };
+}
+
 interface DrainState {
   /** True: each connection ends with the answer that it carries. */
   leaving: boolean;
-  open: ReadonlySet<Socket>;
-  /** Those that carry no request at the moment. */
-  resting(): Socket[];
+  open: ReadonlyMap<Socket, HotConnection>;
+  /** Whether a connection carries no request at the moment. */
+  isResting(socket: Socket): boolean;
 }
 
 const states = new WeakMap<Server, DrainState>();
@@ -103,8 +152,9 @@ export async function drainServer(
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   const look = setInterval(() => {
     const ms = performance.now() - began;
-    if (ms >= restMs) for (const socket of state?.resting() ?? []) socket.destroy();
-    if (ms >= deadlineMs) for (const socket of state?.open ?? []) socket.destroy();
+    for (const socket of state?.open.keys() ?? []) {
+      if (ms >= deadlineMs || (ms >= restMs && state?.isResting(socket))) socket.destroy();
+    }
   }, DRAIN_LOOK_MS);
   await closed.finally(() => clearInterval(look));
 }

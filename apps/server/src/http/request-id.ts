@@ -20,7 +20,7 @@ export function newRequestId(): string {
 }
 
 /** The id that the caller gave in `X-Request-Id`, where it is sane, else one of our own: another one at every call. */
-export function makeRequestId({ headers }: IncomingMessage): string {
+export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && SANE.test(given) ? given : newRequestId();
 }

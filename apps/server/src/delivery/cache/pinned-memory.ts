@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { AnswerSink } from '../../http/answer-sink.ts';
 import type { VerifiedBuffer } from '../verified-body.ts';
 
 /** What of the memory tier is held by readers that do not take it, however long the tier has let go of it. */
@@ -7,8 +7,8 @@ export interface PinnedMemory {
   readonly hasRoom: boolean;
   /** Whether a body may be given to one more reader from memory: it is held anyway, or there is room for it. */
   allows(body: VerifiedBuffer): boolean;
-  /** Notes that a response holds a body, if it still does after everything was handed to the system. */
-  watch(response: ServerResponse, body: VerifiedBuffer): void;
+  /** Notes that an answer holds a body, if it still does after everything was handed to the system. */
+  watch(sink: Pick<AnswerSink, 'unsentBytes' | 'onceTaken'>, body: VerifiedBuffer): void;
   /** Of bodies of {@link PINNABLE_BYTES} and more never more than the budget, as long as nothing waits between `allows` and `watch`. */
   readonly bytes: number;
 }
@@ -26,12 +26,12 @@ export function createPinnedMemory(maxBytes: number): PinnedMemory {
       return total < maxBytes;
     },
     allows: (body) => body.length < PINNABLE_BYTES || total + body.length <= maxBytes || readers.has(body),
-    watch(response, body) {
-      if (response.writableLength === 0 || response.closed) return;
+    watch(sink, body) {
+      if (sink.unsentBytes === 0) return;
       const before = readers.get(body) ?? 0;
       if (before === 0) total += body.length;
       readers.set(body, before + 1);
-      response.once('close', () => {
+      sink.onceTaken(() => {
         const left = (readers.get(body) ?? 1) - 1;
         if (left > 0) {
           readers.set(body, left);

@@ -1,0 +1,205 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type AnswerSink, fieldLines, statusLine } from './answer-sink.ts';
+import { InnerConnection } from './inner-connection.ts';
+import { readSimpleHead } from './simple-head.ts';
+
+/** What an answer out of memory is decided by; requests of node:http have it, too. */
+export interface HotRequest extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'httpVersion'> {
+  socket: { remoteAddress?: string | undefined };
+}
+
+/** Answers out of memory. True: it has answered; false: nothing was sent. A promise where that takes a moment to find out. */
+export type HotAnswerer = (request: HotRequest, sink: AnswerSink) => boolean | Promise<boolean>;
+
+/** A connection that is looked after. */
+export interface HotConnection {
+  /** Whether node:http looks after it from now on. */
+  readonly isHandedOver: boolean;
+  /** Whether it carries no request at the moment. */
+  isResting(): boolean;
+}
+
+/** What a connection does: it waits for a request, for an answerer, for its reader, or for node:http; or it has gone over to that. */
+type State = 'waiting' | 'deciding' | 'draining' | 'inside' | 'handed over';
+
+/**
+ * Reads requests straight from a connection and answers what can be answered from memory. What can't goes through node:http and
+ * back; with the first request that is not a simple one the connection goes over to node:http for good. So the fast way is short
+ * because it is narrow: see {@link readSimpleHead}.
+ * @param parts.attach gives a connection to node:http
+ * @param parts.isLeaving whether connections are to end with their next answer
+ * @param parts.headTimeoutMs for the first request, from the moment that the connection was taken
+ * @param parts.keepAliveMs between two requests
+ */
+export function lookAfter(
+  socket: Socket,
+  parts: {
+    answer: HotAnswerer;
+    attach: (connection: Duplex) => void;
+    isLeaving: () => boolean;
+    headTimeoutMs: number;
+    keepAliveMs: number;
+  },
+): HotConnection {
+  const { answer, attach, isLeaving, keepAliveMs } = parts;
+  const persistence = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n\r\n`;
+  let state: State = 'waiting';
+  let inner: InnerConnection | null = null;
+  /** Came while something else was going on. */
+  let held: Buffer | null = null;
+  let timeoutMs = 0;
+
+  const setTimeoutOnce = (ms: number) => {
+    if (timeoutMs === ms) return;
+    timeoutMs = ms;
+    socket.setTimeout(ms);
+  };
+
+  const sink: AnswerSink = {
+    send(status, fields, also, body) {
+      const leaving = isLeaving();
+      const connection = leaving ? 'Connection: close\r\n\r\n' : persistence;
+      const head = `${statusLine(status)}${fields.text}${fieldLines(also)}${dateLine()}${connection}`;
+      socket.cork();
+      socket.write(head, 'latin1');
+      for (const part of body) socket.write(part);
+      socket.uncork();
+      if (leaving) socket.end();
+    },
+    get unsentBytes() {
+      return socket.writableLength;
+    },
+    onceTaken(callback) {
+      let called = false;
+      const once = () => {
+        if (called) return;
+        called = true;
+        socket.off('close', once);
+        callback();
+      };
+      socket.once('close', once);
+      // Called back when what was written before it is with the system.
+      if (socket.writable) socket.write('', once);
+    },
+    giveUpAfter: setTimeoutOnce,
+  };
+
+  const hold = (bytes: Buffer) => {
+    held = held === null ? bytes : Buffer.concat([held, bytes]);
+    socket.pause();
+  };
+
+  const goOn = () => {
+    if (state === 'handed over' || socket.destroyed) return;
+    state = 'waiting';
+    setTimeoutOnce(keepAliveMs);
+    const bytes = held;
+    held = null;
+    if (bytes !== null) take(bytes);
+    if (held === null) socket.resume();
+  };
+
+  const handOver = (bytes: Buffer) => {
+    state = 'handed over';
+    socket.pause();
+    socket.off('data', take).off('end', onEnd).off('timeout', onTimeout).off('error', onError).off('close', onClose);
+    inner?.destroy();
+    inner = null;
+    socket.setTimeout(0);
+    socket.unshift(bytes);
+    attach(socket);
+    socket.resume();
+  };
+
+  const goInside = (bytes: Buffer) => {
+    state = 'inside';
+    // node:http sets the timer as it sees fit.
+    timeoutMs = -1;
+    if (inner === null) {
+      inner = new InnerConnection(socket, goOn);
+      inner.on('error', () => socket.destroy());
+      attach(inner);
+    }
+    inner.ask(bytes);
+  };
+
+  const settle = (answered: boolean, bytes: Buffer) => {
+    if (socket.destroyed) return;
+    if (!answered) goInside(bytes);
+    else if (socket.writableLength > 0) {
+      state = 'draining';
+      sink.onceTaken(goOn);
+    } else {
+      state = 'waiting';
+      setTimeoutOnce(keepAliveMs);
+    }
+  };
+
+  function take(bytes: Buffer): void {
+    if (state !== 'waiting') {
+      hold(bytes);
+      return;
+    }
+    const head = readSimpleHead(bytes);
+    if (head === null) {
+      handOver(bytes);
+      return;
+    }
+    const answering = answer({ ...head, httpVersion: '1.1', socket }, sink);
+    if (typeof answering === 'boolean') {
+      settle(answering, bytes);
+      return;
+    }
+    state = 'deciding';
+    answering.then(
+      (answered) => {
+        settle(answered, bytes);
+        if (state === 'waiting') goOn();
+      },
+      (error: unknown) => socket.destroy(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  function onEnd(): void {
+    if (state === 'inside') inner?.push(null);
+    else socket.end();
+  }
+
+  function onTimeout(): void {
+    // node:http knows what to do about the request that it is answering.
+    if (state === 'inside') inner?.emit('timeout');
+    else socket.destroy();
+  }
+
+  function onError(): void {
+    // The reader is gone: `close` follows.
+  }
+
+  function onClose(): void {
+    inner?.destroy();
+  }
+
+  setTimeoutOnce(parts.headTimeoutMs);
+  socket.on('data', take).on('end', onEnd).on('timeout', onTimeout).on('error', onError).on('close', onClose);
+  return {
+    get isHandedOver() {
+      return state === 'handed over';
+    },
+    isResting: () => state === 'waiting',
+  };
+}
+
+let dateSecond = 0;
+let dateText = '';
+
+/** `Date`, made once a second (RFC 9110, 6.6.1). */
+function dateLine(): string {
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    dateText = `Date: ${new Date(second * 1000).toUTCString()}\r\n`;
+  }
+  return dateText;
+}
