@@ -11,6 +11,7 @@ import type { Metrics } from './metrics.ts';
 import { createOverloadGuard, type OverloadGuard } from './overload.ts';
 import type { RouteFigures } from './request-figures.ts';
 import { makeRequestId, REQUEST_ID_HEADER, setRequestId } from './request-id.ts';
+import { isAmbiguous } from './request-path.ts';
 
 export interface FrontParts {
   /** Answers everything that is not answered before: the Express app. */
@@ -127,7 +128,8 @@ export function createFront(parts: FrontParts): Front {
     answerHot: (req, sink) => answerHot(req, sink, passageOf(req)),
     handle(req, res) {
       const passage = passageOf(req);
-      const answering = answerHot(req, sinkOf(res), passage);
+      // Those are refused, the long way.
+      const answering = !isAmbiguous(req) && answerHot(req, sinkOf(res), passage);
       if (answering === false) goTheLongWay(req, res, passage);
       else if (answering !== true) {
         answering.then(

@@ -28,11 +28,13 @@ interface Place {
   server: ReturnType<typeof createHttpServer>;
   /** Answers that node:http began and that are closed. */
   closed: number;
+  /** Ends the answer that was left half out. */
+  finish: () => void;
 }
 
 /** A server that answers below /hot from memory, below /later after a moment, and everything else the long way. */
 async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTimeoutMs?: number } = {}) {
-  const place = { hot: [] as string[], long: [] as string[], closed: 0 };
+  const place = { hot: [] as string[], long: [] as string[], closed: 0, finish: (): void => undefined };
   const answerHot: HotAnswerer = (req, sink) => {
     const { url = '' } = req;
     if (options.isHot === false || url.startsWith('/long')) return false;
@@ -50,6 +52,11 @@ async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTi
       place.closed += 1;
     });
     if (req.url === '/long/never') return;
+    if (req.url === '/long/half') {
+      res.writeHead(200, { 'Content-Length': 9 }).write('half-');
+      place.finish = () => void res.end('half');
+      return;
+    }
     const content = req.url?.startsWith('/long/large') ? hotBody : seen(req, (await buffer(req)).toString());
     res.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': content.length }).end(content);
   };
@@ -260,6 +267,28 @@ it('what is read here is read as node:http reads it, to the last blank, and ends
 }, 60_000);
 
 describe('who does not behave', () => {
+  it('sends nonsense behind a request: nothing is written into the answer that is half out', async () => {
+    const place = await start();
+    const client = open(place.port);
+    client.write(get('/long/half'));
+    await expect.poll(() => client.text()).toContain('half');
+    client.write('broken\0\r\n\r\n');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(client.text().match(/HTTP\/1\.1/g)).toHaveLength(1);
+    place.finish();
+    await once(client, 'close');
+    expect(client.answers().map((answer) => answer.slice(0, 12))).toEqual(['200 half-hal', '400 {"type":']);
+  });
+
+  it('asks for what takes longer than it may take to ask', async () => {
+    const place = await start({ headersTimeoutMs: 100, keepAliveMs: 100 });
+    const client = open(place.port);
+    client.write(get('/long/half'));
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    place.finish();
+    await expect.poll(client.answers).toEqual(['200 half-half']);
+  });
+
   it('reads nothing: what was asked meanwhile waits, and no further answer is taken into memory', async () => {
     const place = await start();
     const client = open(place.port);

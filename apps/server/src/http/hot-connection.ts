@@ -115,7 +115,8 @@ export function lookAfter(
 
   const goInside = (bytes: Buffer) => {
     state = 'inside';
-    // node:http sets the timer as it sees fit.
+    // An answer may take its time. node:http sets the timer itself where there is one.
+    setTimeoutOnce(0);
     timeoutMs = -1;
     if (inner === null) {
       inner = new InnerConnection(socket, goOn);

@@ -85,6 +85,20 @@ describe('what never becomes a request', () => {
     expect(parseRaw(await rawRequest(app.port, 'GET /api/v1 HTTP/1.0\r\n\r\n')).status).toBe(200);
   });
 
+  it.each(['/api/v1', '/api/v1/media?limit=1', '/media/x/thumb.webp', '/control/v1/media'])(
+    'refuses to choose between two hosts (RFC 9112, 3.2), also where it has answered one of them before: %s',
+    async (target) => {
+      const one = parseRaw(await rawRequest(app.port, `GET ${target} HTTP/1.1\r\n${end}`));
+      expect(one.status).not.toBe(400);
+      const problem = await rawProblem(`GET ${target} HTTP/1.1\r\nHost: other\r\n${end}`, 400);
+      expect(problem.detail).toContain('Host');
+    },
+  );
+
+  it('refuses other versions of HTTP than 1', async () => {
+    expect((await rawProblem(`GET /api/v1 HTTP/2.0\r\n${end}`, 400)).detail).toContain('HTTP/1.1');
+  });
+
   it('takes a target in absolute form (RFC 9112, 3.2.2), whose host decides the project', async () => {
     const answer = parseRaw(await rawRequest(app.port, `GET http://other.test/api/v1?x=1 HTTP/1.1\r\n${end}`));
     expect(answer.status).toBe(200);
@@ -213,7 +227,7 @@ it('cuts a connection whose answer is half out instead of writing a second one i
     socket.write('broken\0\r\n\r\n');
   });
   const closed = new Promise((resolve) => socket.once('close', resolve));
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n');
   await closed;
   expect(text).toContain('half');
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);

@@ -19,12 +19,39 @@ export function toOriginForm(req: IncomingMessage): void {
   req.url = rest.startsWith('/') ? rest : `/${rest}`;
 }
 
+/** Whether two readers may take a request for two different ones: it names several hosts, or is of a version that we do not speak. */
+export function isAmbiguous(req: IncomingMessage): boolean {
+  return req.httpVersionMajor !== 1 || hasSeveralHosts(req);
+}
+
+function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
+}
+
 /**
- * Refuses a request whose target no resource can have, before anything decodes it.
+ * Refuses a request whose host or target no resource can have, before anything decodes it.
  * @throws AppError `invalid_request`
  */
 export function refuseBadTarget(req: IncomingMessage): void {
   const url = req.url ?? '/';
+  if (req.httpVersionMajor !== 1) {
+    throw new AppError(
+      'invalid_request',
+      'The request is of a version of HTTP that this service does not speak. Use HTTP/1.1.',
+    );
+  }
+  // RFC 9112, 3.2.
+  if (hasSeveralHosts(req)) {
+    throw new AppError(
+      'invalid_request',
+      'The request has more than one Host header. Send the one name that the service has.',
+    );
+  }
   if (!url.startsWith('/')) {
     throw new AppError('invalid_request', 'The request target must be a path that begins with a slash.');
   }
