@@ -14,7 +14,7 @@ export interface PreparedFields {
 export interface AnswerSink {
   /**
    * Sends a whole answer. The fields say how long the body is; what is about the connection, and Date, is added to them.
-   * @param also fields of this answer alone
+   * @param also fields of this answer alone, of which is known that they may stand in a header
    * @param body in parts; none: 304, or the answer to HEAD
    */
   send(status: number, fields: PreparedFields, also: Fields, body: readonly Buffer[]): void;
@@ -41,7 +41,7 @@ export function prepareFields(list: Fields): PreparedFields {
 }
 
 /** Fields as they are written: a line each. @throws TypeError for what may not stand in a header (RFC 9110, 5.5), as `writeHead` does */
-export function fieldLines(list: Fields): string {
+function fieldLines(list: Fields): string {
   const parts: string[] = [];
   for (let at = 0; at + 1 < list.length; at += 2) {
     const name = list[at] ?? '';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type AnswerSink, fieldLines, statusLine } from './answer-sink.ts';
+import { type AnswerSink, statusLine } from './answer-sink.ts';
 import { InnerConnection } from './inner-connection.ts';
 import { readSimpleHead } from './simple-head.ts';
 
@@ -61,7 +61,9 @@ export function lookAfter(
     send(status, fields, also, body) {
       const leaving = isLeaving();
       const connection = leaving ? 'Connection: close\r\n\r\n' : persistence;
-      const head = `${statusLine(status)}${fields.text}${fieldLines(also)}${dateLine()}${connection}`;
+      let head = statusLine(status) + fields.text;
+      for (let at = 0; at + 1 < also.length; at += 2) head += `${also[at]}: ${also[at + 1]}\r\n`;
+      head += dateLine() + connection;
       socket.cork();
       socket.write(head, 'latin1');
       for (const part of body) socket.write(part);
@@ -148,7 +150,8 @@ export function lookAfter(
       handOver(bytes);
       return;
     }
-    const answering = answer({ ...head, httpVersion: '1.1', socket }, sink);
+    const { method, url, headers } = head;
+    const answering = answer({ method, url, headers, httpVersion: '1.1', socket }, sink);
     if (typeof answering === 'boolean') {
       settle(answering, bytes);
       return;
@@ -192,15 +195,17 @@ export function lookAfter(
   };
 }
 
-let dateSecond = 0;
-let dateText = '';
+let dateText: string | null = null;
 
 /** `Date`, made once a second (RFC 9110, 6.6.1). */
 function dateLine(): string {
-  const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) {
-    dateSecond = second;
-    dateText = `Date: ${new Date(second * 1000).toUTCString()}\r\n`;
+  if (dateText === null) {
+    const now = new Date();
+    dateText = `Date: ${now.toUTCString()}\r\n`;
+    const forget = () => {
+      dateText = null;
+    };
+    setTimeout(forget, 1000 - now.getUTCMilliseconds()).unref();
   }
   return dateText;
 }

@@ -57,7 +57,8 @@ function readFields(block: string): Readonly<Record<string, string>> | null {
   const known = blocks.get(block);
   if (known !== undefined) return known;
   if (!FIELD_LINES.test(block)) return null;
-  const headers: Record<string, string> = Object.create(null);
+  // With its usual prototype, as reading is slow without; a field named like something of that is not simple, either.
+  const headers: Record<string, string> = {};
   for (const line of block.slice(0, -2).split('\r\n')) {
     const colon = line.indexOf(':');
     const name = line.slice(0, colon).toLowerCase();
