@@ -5,22 +5,27 @@ import type { ObjectReader } from './cache/object-reader.ts';
 import { givePieceBuffer, takePieceBuffer } from './cache/piece-pool.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;
-/** Memory that the bodies under way share, roughly. */
-const STRETCHES_BUDGET = 16 * 1024 * 1024;
+/** Memory for the bodies under way; beyond it each gets the smallest stretches. */
+const STRETCHES_BUDGET = 32 * 1024 * 1024;
+/** What one body may take of what is left, so that there is always something left for the next. */
+const LARGEST_SHARE = 1 / 8;
 /** How long a reader may take nothing at all before its connection is given up. */
 export const STALL_MS = 120_000;
 
 /** A part of a body: bytes as they are, or a range of the object. */
 export type BodyPart = Buffer | ByteRange;
 
-let buffersUnderWay = 0;
+/** Of all buffers of bodies under way. */
+let bytesUnderWay = 0;
 
-/** A reader may never empty its buffers, so that many readers get smaller ones. */
-function stretchBytes(): number {
-  const share = STRETCHES_BUDGET / buffersUnderWay;
+/** A reader may never empty its buffers, and keeps those that it has, so that what is left is shared out and not what there is. */
+function stretchBytes(buffers: number): number {
+  const share = ((STRETCHES_BUDGET - bytesUnderWay) * LARGEST_SHARE) / buffers;
   // Whole pieces as long as that is affordable: they come out of a pool, and fresh memory costs more than the read.
-  if (share >= PIECE_BYTES / 2) return PIECE_BYTES;
-  return Math.max(SMALLEST_STRETCH, Math.floor(share / SMALLEST_STRETCH) * SMALLEST_STRETCH);
+  if (share >= PIECE_BYTES) return PIECE_BYTES;
+  // More than half a piece would take a whole one out of the pool.
+  const affordable = Math.min(PIECE_BYTES / 2, Math.floor(share / SMALLEST_STRETCH) * SMALLEST_STRETCH);
+  return Math.max(SMALLEST_STRETCH, affordable);
 }
 
 /** A part cut into stretches that are read and written one at a time. */
@@ -53,8 +58,9 @@ export async function sendObject(
 ): Promise<number> {
   // What is no more than a stretch needs no second buffer.
   const buffersNeeded = largestPart(parts) > PIECE_BYTES ? 2 : 1;
-  buffersUnderWay += buffersNeeded;
-  const bytes = Math.min(stretchBytes(), largestPart(parts));
+  const bytes = Math.min(stretchBytes(buffersNeeded), largestPart(parts));
+  const bufferBytes = buffersNeeded * bytes;
+  bytesUnderWay += bufferBytes;
   const buffers = createBufferPair(bytes);
   /** What stands before the first bytes of the object: those decide whether there is an answer at all. */
   const leading: Buffer[] = [];
@@ -99,7 +105,7 @@ export async function sendObject(
     buffers.giveBack();
     return sent;
   } finally {
-    buffersUnderWay -= buffersNeeded;
+    bytesUnderWay -= bufferBytes;
     object.close();
   }
 }
