@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import type { ChildConfig, ChildMessage } from './isolate.ts';
+import { giveWay } from './isolate-niceness.ts';
 import { startWatchdog } from './isolate-watchdog.ts';
 
 /** What a tasks module exports as `tasks`: each takes and gives JSON, and may report how it gets on. */
@@ -18,7 +18,7 @@ process.on('disconnect', () => {
   process.kill(-process.pid, 'SIGKILL');
 });
 
-setPriority(config.niceness);
+giveWay(config.niceness);
 startWatchdog(config.maxMemoryBytes);
 
 const { tasks } = (await import(config.tasksModule)) as { tasks: Tasks };

@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { getPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import { findPrograms } from './ffmpeg/programs.ts';
 import { type ChildExit, createIsolate, type Isolate, type IsolateOptions } from './isolate.ts';
@@ -27,6 +28,11 @@ function hostile(options: Partial<IsolateOptions> = {}): Isolate {
 }
 
 const limit = { timeoutMs: 20_000 };
+const fromSource = [
+  '--conditions=@mds/source',
+  '--import',
+  pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
+];
 const alive = (pid: number) => {
   try {
     return process.kill(pid, 0);
@@ -57,6 +63,19 @@ test('a task gets its input, an empty working directory, none of our secrets and
   await isolate.stop();
   expect(alive(echo.pid)).toBe(false);
   await expect.poll(() => existsSync(echo.cwd)).toBe(false);
+});
+
+test('every thread of a child gives way to whoever answers requests, those too that decode and encode', async () => {
+  const { pid } = (await hostile({ niceness: 7 }).run('echo', {}, limit)) as Echo;
+  const threads = readdirSync(`/proc/${pid}/task`).map(Number);
+  expect(threads.length).toBeGreaterThan(4);
+  expect(threads.map(getPriority)).toEqual(threads.map(() => 7));
+});
+
+test('a service that was started with a niceness keeps it for its children: only root may take it back', async () => {
+  const program = fileURLToPath(new URL('../test/nice-parent.ts', import.meta.url));
+  const niceness = await promisify(execFile)(process.execPath, [...fromSource, program]);
+  expect(niceness.stdout).toBe('5\n');
 });
 
 test('a child can be started ahead of its first task, once, and does not keep the program running', async () => {
@@ -178,8 +197,7 @@ test('stopping fails what runs and what waits, and leaves no process', async () 
 
 test('kill -9 of the parent leaves nothing behind: neither children, nor the programs that they run, nor their folders', async () => {
   const program = fileURLToPath(new URL('../test/orphan-parent.ts', import.meta.url));
-  const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
-  const parent = spawn(process.execPath, ['--conditions=@mds/source', '--import', loader, program], {
+  const parent = spawn(process.execPath, [...fromSource, program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   // One child holds its main thread, the other does not; each runs an ffmpeg that never ends.
