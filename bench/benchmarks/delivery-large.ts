@@ -1,10 +1,11 @@
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { notFromCache, wrongBytes } from '../service/delivered-bytes.ts';
-import { connections, loadDelivery, loadProgram } from '../service/delivery-load.ts';
+import { loadDelivery, loadProgram } from '../service/delivery-load.ts';
+import { connections } from '../service/load.ts';
 import { builtService, startService } from '../service/start-service.ts';
 import { dataDirFiller, dataDirWithObjects, type StoredRendition } from '../service/stored-objects.ts';
-import { fieldsToAdd, nginx, startNginx } from '../sides/nginx.ts';
+import { fieldsToAdd, nginx, startTunedNginx } from '../sides/nginx.ts';
 import { ratioOf } from '../statistics.ts';
 import { rateTable } from './rate-table.ts';
 
@@ -47,7 +48,7 @@ export default defineBenchmark({
     const service = await startService(stored.dataDir);
     try {
       for (const { path } of stored.renditions) await (await fetch(service.url + path)).arrayBuffer();
-      const files = await startNginx(stored, fieldsToAdd(await fetch(service.url + hundredKb.path)));
+      const files = await startTunedNginx(stored, fieldsToAdd(await fetch(service.url + hundredKb.path)));
       try {
         const measured: Record<Case, Record<'ours' | 'nginx', number[]>> = {
           '100 KB': await compare(hundredKb, '100 KB'),

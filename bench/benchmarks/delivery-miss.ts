@@ -1,7 +1,8 @@
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { wrongBytes } from '../service/delivered-bytes.ts';
-import { connections, loadOnce, wrk } from '../service/delivery-load.ts';
+import { loadOnce, wrk } from '../service/delivery-load.ts';
+import { connections } from '../service/load.ts';
 import { builtService, startService } from '../service/start-service.ts';
 import { dataDirFiller, dataDirWithObjects } from '../service/stored-objects.ts';
 import { ratioOf } from '../statistics.ts';

@@ -4,10 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { notFromCache, wrongBytes } from '../service/delivered-bytes.ts';
-import { connections, loadDelivery, loadProgram } from '../service/delivery-load.ts';
+import { loadDelivery, loadProgram } from '../service/delivery-load.ts';
+import { connections } from '../service/load.ts';
 import { builtService, startService } from '../service/start-service.ts';
 import { dataDirFiller, dataDirWithObjects, type StoredRendition } from '../service/stored-objects.ts';
-import { fieldsToAdd, nginx, startNginx } from '../sides/nginx.ts';
+import { fieldsToAdd, nginx, startTunedNginx } from '../sides/nginx.ts';
 import { ratioOf } from '../statistics.ts';
 import { rateTable } from './rate-table.ts';
 
@@ -37,7 +38,7 @@ export default defineBenchmark({
       // The first answer of each is a miss; nginx is told the fields of a hit.
       for (const { path } of stored.renditions) await (await fetch(service.url + path)).arrayBuffer();
       const fields = fieldsToAdd(await fetch(service.url + tenKb.path));
-      const files = await startNginx(stored, fields);
+      const files = await startTunedNginx(stored, fields);
       try {
         const measured = { '10 KB': await compare(tenKb, '10 KB'), '1 KB': await compare(oneKb, '1 KB') };
         return {

@@ -1,6 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,13 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { programOnPath } from '@mds/transcode';
 import type { Need } from '../benchmark.ts';
+import { connections, type Load, load } from './load.ts';
 
 const run = promisify(execFile);
 const script = (name: string) => fileURLToPath(new URL(`wrk/${name}.lua`, import.meta.url));
-const autocannon = createRequire(import.meta.url).resolve('autocannon');
-
-/** Kept connections of every load. */
-export const connections = 16;
 
 export const wrk: Need = { program: 'wrk', hint: 'install it (`apt-get install wrk`).' };
 
@@ -28,13 +24,14 @@ export async function loadDelivery(options: {
   url: string;
   ranges?: readonly string[];
   seconds: number;
-}): Promise<{ requestsPerSecond: number; failures: number }> {
+}): Promise<Load> {
   const { url, ranges = [], seconds } = options;
   const program = programOnPath('wrk');
-  return program === null ? byAutocannon(url, ranges, seconds) : byWrk(program, url, ranges, seconds);
+  // autocannon's command line takes one header for all requests: of several ranges the first is asked for.
+  return program === null ? load(url, seconds, ranges[0]) : byWrk(program, url, ranges, seconds);
 }
 
-async function byWrk(program: string, url: string, ranges: readonly string[], seconds: number) {
+async function byWrk(program: string, url: string, ranges: readonly string[], seconds: number): Promise<Load> {
   const args = [
     '-t1',
     `-c${connections}`,
@@ -49,30 +46,6 @@ async function byWrk(program: string, url: string, ranges: readonly string[], se
   ];
   const said = lastLine<{ requests: number; seconds: number; failures: number }>((await run(program, args)).stdout);
   return { requestsPerSecond: said.requests / said.seconds, failures: said.failures };
-}
-
-/** autocannon's command line takes one header for all requests: of several ranges the first is asked for. */
-async function byAutocannon(url: string, [range]: readonly string[], seconds: number) {
-  const header = range === undefined ? [] : ['-H', `Range=${range}`];
-  const args = [
-    autocannon,
-    '--json',
-    '--no-progress',
-    '-c',
-    String(connections),
-    '-d',
-    String(seconds),
-    ...header,
-    url,
-  ];
-  const { stdout } = await run(process.execPath, args, { maxBuffer: 16 * 2 ** 20 });
-  const { requests, non2xx, errors, timeouts } = JSON.parse(stdout) as {
-    requests: { average: number };
-    non2xx: number;
-    errors: number;
-    timeouts: number;
-  };
-  return { requestsPerSecond: requests.average, failures: non2xx + errors + timeouts };
 }
 
 /** Far more than any machine needs. */

@@ -70,11 +70,10 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
 
   it(`${READERS} readers who hardly take anything do not fill the memory of the machine`, async () => {
     const before = await residentBytes();
-    const port = Number(new URL(service.url).port);
     // Each somewhere else in the film: nothing that one waits for is what another waits for.
     const starts = Array.from({ length: READERS }, (_, index) => Math.floor((index * FILM.bytes) / READERS));
     const peak = await peakDuring(async () => {
-      const readers = await Promise.all(starts.map((start) => openSlowReader(port, film.path, start)));
+      const readers = await Promise.all(starts.map((start) => openSlowReader(service.url, film.path, start)));
       try {
         for (let turn = 0; turn < 5; turn += 1) {
           await Promise.all(readers.map((reader) => reader.take(64 * 1024)));

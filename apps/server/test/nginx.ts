@@ -13,18 +13,25 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
+/** What an nginx serves, and how. */
+export interface NginxOptions {
+  /** Folder whose files it serves under their own paths. */
+  root: string;
+  /** Extension to Content-Type. */
+  types: Readonly<Record<string, string>>;
+  /** More lines of its `http` block, without the semicolon. */
+  directives?: readonly string[];
+}
+
 const START_MS = 5_000;
 const TRIES = 3;
 
 /**
- * Starts an nginx with one worker that serves the files below `root` and nothing else of this machine.
- * @param types extension to Content-Type
+ * Starts an nginx with one worker that serves the files below `root` and nothing else of this machine. Benchmarks start theirs
+ * with it too, which import nothing of the service, so that it imports nothing of it either.
  * @throws with what nginx said where it does not come up
  */
-export async function startNginx(
-  program: string,
-  options: { root: string; types: Readonly<Record<string, string>> },
-): Promise<Nginx> {
+export async function startNginx(program: string, options: NginxOptions): Promise<Nginx> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await startOnce(program, options);
@@ -35,11 +42,11 @@ export async function startNginx(
   }
 }
 
-async function startOnce(program: string, options: Parameters<typeof startNginx>[1]): Promise<Nginx> {
+async function startOnce(program: string, options: NginxOptions): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-nginx-'));
   const port = await freePort();
   await mkdir(join(folder, 'temp'));
-  await writeFile(join(folder, 'nginx.conf'), configuration({ ...options, folder, port }));
+  await writeFile(join(folder, 'nginx.conf'), configuration(folder, port, options));
   const child = spawn(program, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -67,19 +74,9 @@ async function startOnce(program: string, options: Parameters<typeof startNginx>
   return { port, url: `http://127.0.0.1:${port}`, stop };
 }
 
-function configuration({
-  root,
-  types,
-  folder,
-  port,
-}: {
-  root: string;
-  types: Readonly<Record<string, string>>;
-  folder: string;
-  port: number;
-}): string {
+function configuration(folder: string, port: number, { root, types, directives = [] }: NginxOptions): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  // As root it would give its workers to another user, who may not read a temporary folder.
+  // As root it would give its worker to another user, who may not read a temporary folder.
   return `${process.getuid?.() === 0 ? 'user root;' : ''}
 daemon off;
 pid ${join(folder, 'nginx.pid')};
@@ -96,8 +93,9 @@ http {
   sendfile on;
   # By default nginx wants the very date that it gave; RFC 9110, 13.1.3 says "earlier or equal".
   if_modified_since before;
-  keepalive_requests 1000000;
-  server { listen 127.0.0.1:${port}; root ${root}; }
+  keepalive_requests 1000000000;
+  ${directives.map((directive) => `${directive};`).join('\n  ')}
+  server { listen 127.0.0.1:${port} backlog=1024; root ${root}; }
 }
 `;
 }

@@ -1,53 +1,63 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A reader on a connection of its own that takes only so much as it is told to. */
 export interface SlowReader {
-  /** Bytes of the body that were read so far. */
+  /** The body, as far as it was taken. */
   body(): Buffer;
-  /** Takes what is there until there are so many bytes more of the body; then nothing again. */
+  /**
+   * Takes what is there until there are so many bytes more; then nothing again.
+   * @throws where the connection ends, or nothing comes for long
+   */
   take(bytes: number): Promise<void>;
   leave(): void;
 }
 
+/** Nothing that is asked for here takes so long by itself. */
+const ARRIVAL_MS = 20_000;
+const HEAD_END = '\r\n\r\n';
+
 /**
  * Asks for a path from position `start` on, and takes the head of the answer. What it does not take stays with the sender: the
- * system's buffers of a connection on the loopback hold some megabytes.
+ * system's buffers of a connection on the loopback hold some megabytes. Benchmarks read with it too, which import nothing of the
+ * service, so that it imports nothing of it either.
  * @throws where the answer is no 206
  */
-export async function openSlowReader(port: number, path: string, start: number): Promise<SlowReader> {
-  const socket = connect(port, '127.0.0.1');
+export async function openSlowReader(url: string, path: string, start: number): Promise<SlowReader> {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
   socket.pause();
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: bytes=${start}-\r\n\r\n`);
-  let read = Buffer.alloc(0);
-  let bodyAt = -1;
-  const takeUntil = async (enough: () => boolean) => {
-    while (!enough()) {
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nRange: bytes=${start}-\r\n\r\n`);
+  const chunks: Buffer[] = [];
+  const next = async (): Promise<Buffer> => {
+    for (;;) {
       const chunk = socket.read() as Buffer | null;
-      if (chunk === null) await readable(socket);
-      else read = Buffer.concat([read, chunk]);
+      if (chunk !== null) return chunk;
+      await arrival(socket);
     }
   };
-  await takeUntil(() => {
-    const end = read.indexOf('\r\n\r\n');
-    bodyAt = end < 0 ? -1 : end + 4;
-    return end >= 0;
-  });
-  const status = read.toString('latin1', 0, read.indexOf('\r\n'));
-  if (!status.includes(' 206 ')) throw new Error(`A slow reader was answered: ${status}`);
+  let head = Buffer.alloc(0);
+  while (!head.includes(HEAD_END)) head = Buffer.concat([head, await next()]);
+  const bodyAt = head.indexOf(HEAD_END) + HEAD_END.length;
+  const status = head.toString('latin1', 0, head.indexOf('\r\n'));
+  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(`A slow reader was answered: ${status}`);
+  chunks.push(head.subarray(bodyAt));
   return {
-    body: () => read.subarray(bodyAt),
-    take(bytes) {
-      const goal = read.length + bytes;
-      return takeUntil(() => read.length >= goal);
+    body: () => Buffer.concat(chunks),
+    async take(bytes) {
+      for (let length = 0; length < bytes; ) {
+        const chunk = await next();
+        chunks.push(chunk);
+        length += chunk.length;
+      }
     },
     leave: () => void socket.destroy(),
   };
 }
 
-/** @throws where the connection ends */
-async function readable(socket: Socket): Promise<void> {
+async function arrival(socket: Socket): Promise<void> {
   if (socket.readableEnded || socket.destroyed) throw new Error('The connection of a slow reader ended.');
   const over = new AbortController();
   try {
@@ -55,6 +65,9 @@ async function readable(socket: Socket): Promise<void> {
       once(socket, 'readable', over),
       once(socket, 'close', over).then(() => {
         throw new Error('The connection of a slow reader was closed.');
+      }),
+      sleep(ARRIVAL_MS, undefined, over).then(() => {
+        throw new Error(`A slow reader got nothing for ${ARRIVAL_MS / 1000} s.`);
       }),
     ]);
   } finally {
