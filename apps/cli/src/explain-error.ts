@@ -41,9 +41,12 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   if (error instanceof client.ForbiddenError) {
     return explained(`The token does not allow this: ${detail(error)}`, EXIT.notAuthorised, [], error.problem);
   }
-  if (error instanceof client.NotFoundError) return explained(detail(error), EXIT.notFound, [], error.problem);
+  const advice = ADVICE[error instanceof client.ApiError ? (error.code ?? '') : ''] ?? [];
+  if (error instanceof client.NotFoundError) return explained(detail(error), EXIT.notFound, advice, error.problem);
   if (error instanceof client.ApiError) {
     const said = detail(error);
+    // Of a query it is a wrong parameter; here it is something that is not there, as everywhere else.
+    if (error.code === 'unknown_region') return explained(said, EXIT.notFound, advice, error.problem);
     const issues = error.issues
       .filter((issue) => !said.includes(issue.message))
       .map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
@@ -87,6 +90,15 @@ export function systemSentence(error: Error & { code?: unknown; path?: unknown }
   if (why === undefined) return error.message;
   return typeof error.path === 'string' ? `${error.path}: ${why}.` : `${why[0]?.toUpperCase()}${why.slice(1)}.`;
 }
+
+const REGIONS = ['Regions that are known: mds regions list --all. Another one is added with mds regions add.'];
+
+/** What to do with this program, by the code of the service's problem, which speaks of its API alone. */
+const ADVICE: Readonly<Record<string, readonly string[]>> = {
+  region_not_found: REGIONS,
+  unknown_region: REGIONS,
+  node_not_found: ['Nodes that are known: mds regions list --all'],
+};
 
 const CONNECTION: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',

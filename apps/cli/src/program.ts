@@ -15,6 +15,7 @@ import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './
 import { EXIT, ReportedError } from './exit-codes.ts';
 import type { Explanation } from './explain-error.ts';
 import type { Io } from './io.ts';
+import { withoutFarSuggestions } from './near.ts';
 import { coloursFor, hasColours } from './output/colours.ts';
 import { jsonText } from './output/json.ts';
 import { printable, printableText } from './output/printable.ts';
@@ -86,7 +87,7 @@ function asksForJson(argv: readonly string[]): boolean {
 }
 
 function usageMessage({ code, message }: CommanderError): string {
-  return code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '');
+  return code === 'commander.help' ? 'A command is missing.' : withoutFarSuggestions(message.replace(/^error: /, ''));
 }
 
 function writeJsonError(
@@ -117,7 +118,9 @@ function createProgram(io: Io, asJson: boolean): Command {
       // What was typed stands in the message, and may have been pasted from anywhere.
       outputError: (text, write) =>
         asJson ||
-        write(`${coloursFor(io.stderr, io.env).red('error:')} ${printableText(text.replace(/^error: /, ''))}`),
+        write(
+          `${coloursFor(io.stderr, io.env).red('error:')} ${printableText(withoutFarSuggestions(text.replace(/^error: /, '')))}`,
+        ),
       getOutHelpWidth: () => io.stdout.columns || 100,
       getErrHelpWidth: () => io.stderr.columns || 100,
       getOutHasColors: () => hasColours(io.stdout, io.env),

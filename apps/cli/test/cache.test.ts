@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { mdsHere, plain } from './run-cli.ts';
 import { scriptRegions } from './scripted-regions.ts';
-import { medium, startService, TOKEN } from './scripted-service.ts';
+import { medium, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 const id = medium(1).id;
 
@@ -23,14 +23,17 @@ it('purges a medium, a path, the address that media url prints, or everything', 
   await it.purge(['--media', id]);
   await it.purge(['--path', `/media/${id}/thumb.webp`]);
   await it.purge(['--path', `${it.service.url}/media/${id}/medium`]);
+  // Pasted from a page of the point of presence that gave the wrong picture.
+  await it.purge(['--path', `https://edge.example.org:8443/media/${id}/thumb.webp?v=2#top`]);
   await it.purge(['--everything', '--wait', '30']);
   expect(it.script.purges).toEqual([
     { media_id: id },
     { path: `/media/${id}/thumb.webp` },
     { path: `/media/${id}/medium` },
+    { path: `/media/${id}/thumb.webp` },
     { everything: true },
   ]);
-  expect(it.service.requests.slice(2)).toEqual([
+  expect(it.service.requests.slice(3)).toEqual([
     'POST /control/v1/cache/purge?wait=5',
     'POST /control/v1/cache/purge?wait=30',
   ]);
@@ -62,7 +65,7 @@ it('ends with 1 while a node may hold it still, and says which', async () => {
   expect(people.code).toBe(1);
   expect(plain(people.stdout)).toContain('\nsin1    edge-3:c         silent\n');
   expect(plain(people.stderr)).toContain(
-    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it as soon as it hears from its origin again.\n',
+    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it as soon as it hears from its origin again. One that is gone for good: mds regions forget NODE\n',
   );
   const quiet = await it.purge(['--everything', '-q']);
   expect([quiet.code, quiet.stderr]).toEqual([1, 'error: Not every node has dropped it yet.\n']);
@@ -75,8 +78,9 @@ it.each([
   [['--media', id, '--everything'], 'cannot be used with'],
   [['--path', '/media/x', '--media', id], 'cannot be used with'],
   [['--everything', '--wait', '31'], 'from 0 to 30'],
-  [['--path', '/api/v1/media'], 'is neither a path of delivery'],
-  [['--path', 'https://elsewhere.example/media/x/thumb.webp'], 'is neither a path of delivery'],
+  [['--path', '/api/v1/media'], 'is no path of delivery'],
+  [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is no path of delivery'],
+  [['--media', 'nope'], 'It has to be med_ and 26 small letters and digits'],
   [['med_1'], 'too many arguments'],
 ])('%j is a wrong use: nothing is purged by guess', async (args, message) => {
   await using it = await setUp();
@@ -96,4 +100,15 @@ it('waiting for nodes is drawn on a terminal, and nothing of it stays', async ()
   const { stderr } = await it.purge(['--everything'], { terminal: 80 });
   expect(plain(stderr)).toContain('Waiting for the nodes, 5s at most\n');
   expect(stderr.split('\x1b[J').map(plain).at(-1)).toBe('2 nodes: 2 purged\n');
+});
+
+it('what is not there ends with 3 and the reason of the service, so that a typing error is seen', async () => {
+  await using it = await setUp();
+  it.service.on('POST /control/v1/cache/purge', (_, response) =>
+    sendProblem(response, 404, 'rendition_not_found', 'The medium has no typo.webp.'),
+  );
+  expect(await it.purge(['--path', `/media/${id}/typo.webp`])).toEqual({
+    ...{ code: 3, stdout: '' },
+    stderr: 'error: The medium has no typo.webp. (rendition_not_found, request req-1)\n',
+  });
 });

@@ -1,6 +1,8 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PurgeResult } from '@mds/client';
 import { expect, it } from 'vitest';
+import { png } from '../../server/test/pictures.ts';
 import { type ServiceProcess, spawnService } from '../../server/test/service-process.ts';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
 
@@ -30,8 +32,8 @@ async function setUp() {
   const env = { MDS_URL: origin.url, MDS_TOKEN: origin.token };
   const mds = (...args: string[]) => mdsHere(args, { env });
   return {
-    edge,
-    mds,
+    ...{ origin, edge, mds },
+    folder: folder.path,
     fields: async (...args: string[]) =>
       (await mds(...args)).stdout
         .split('\n')
@@ -76,10 +78,43 @@ it('an operator sees, describes, maintains and removes regions of a real service
   expect(purged.stdout).toMatch(/^fra1\t\S+\tpurged$/m);
   expect(purged.stdout).toMatch(/^ams1\t\S+\tpurged$/m);
 
+  await writeFile(join(it.folder, 'a.png'), png(1, 800, 600));
+  const ingested = await it.mds('ingest', '--wait', '--quiet', join(it.folder, 'a.png'));
+  const id = ingested.stdout.split('\t')[0] ?? '';
+  const paths = ['thumb', 'small'].map((name) => `/media/${id}/${name}.webp`);
+  const nodes = [it.origin.url, it.edge.url];
+  const cache = () =>
+    Promise.all(
+      nodes.map((url) =>
+        Promise.all(paths.map(async (path) => (await fetch(url + path, { method: 'HEAD' })).headers.get('x-cache'))),
+      ),
+    );
+  for (const url of nodes) for (const path of paths) await (await fetch(url + path)).arrayBuffer();
+  expect(await cache()).toEqual(Array(2).fill(['HIT', 'HIT']));
+  expect(await it.mds('cache', 'purge', '--path', `/media/${id}/typo.webp`)).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('rendition_not_found'),
+  });
+  expect((await it.mds('cache', 'purge', '--media', id.replace(/.{4}$/, '0000'))).code).toBe(3);
+  expect(await cache()).toEqual(Array(2).fill(['HIT', 'HIT']));
+  expect((await it.mds('cache', 'purge', '--path', `${it.edge.url}${paths[0]}`)).code).toBe(0);
+  expect(await cache()).toEqual(Array(2).fill(['MISS', 'HIT']));
+
   await it.edge.end('SIGKILL');
   const missed = await it.mds('cache', 'purge', '--everything', '--wait', '0', '--json');
   expect(missed.code).toBe(1);
   const { complete, receipts } = JSON.parse(missed.stdout) as PurgeResult;
   expect([complete, receipts.find(({ region }) => region === 'fra1')?.state]).toEqual([false, 'purged']);
   expect(receipts.find(({ region }) => region === 'ams1')?.state).not.toBe('purged');
-});
+
+  // Gone for good: once it is silent it can be forgotten, and nothing waits for it any more.
+  const [, node = ''] = purged.stdout.match(/^ams1\t(\S+)/m) ?? [];
+  expect(await it.mds('regions', 'forget', node)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('node_alive'),
+  });
+  await expect
+    .poll(async () => (await it.mds('regions', 'forget', node)).code, { timeout: 30_000, interval: 500 })
+    .toBe(0);
+  expect(await it.mds('cache', 'purge', '--everything')).toMatchObject({ code: 0, stderr: '1 node: 1 purged\n' });
+}, 90_000);

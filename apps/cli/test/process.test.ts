@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { mds, start, temporaryFolder } from './run-cli.ts';
 import { medium, startService, TOKEN } from './scripted-service.ts';
 
-// Each of these starts a process; they wait on one another less than they would one by one.
+// Each of these starts a process; they wait on one another less than they would one by one. Beside each other, those that poll need
+// the `expect` of their own test.
 describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
   it('prints its help without loading the client, zod or ts-rest, so that it is there at once', async () => {
     const coverage = await mkdtemp(join(tmpdir(), 'mds-coverage-'));
@@ -42,10 +43,10 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(stdout).toBe(`${service.media[0]?.id}\tcreated\tqueued\t-\t\t\n`);
   });
 
-  it.each([
+  it.for([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('on %s ends with %i, having said what was done', async (signal, exitCode) => {
+  ] as const)('on %s ends with %i, having said what was done', async ([signal, exitCode], { expect }) => {
     await using service = await startService();
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'a.jpg'), 'a');
@@ -64,7 +65,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(service.media.map(({ filename }) => filename)).toEqual(['a.jpg']);
   });
 
-  it('ends quietly when nobody reads on, as with head', async () => {
+  it('ends quietly when nobody reads on, as with head', async ({ expect }) => {
     await using service = await startService();
     for (let n = 0; n < 2_000; n++) service.media.push(medium(n));
     const running = start(['--url', service.url, 'media', 'list', '--all']);

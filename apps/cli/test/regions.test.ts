@@ -30,11 +30,12 @@ it('alone it lists what is public, with no token, as list does', async () => {
 
 it('what is no command of it is said, and not taken for a list', async () => {
   await using it = await setUp();
-  for (const args of [['delete', 'fra1'], ['lst']]) {
+  for (const args of [['delete', 'fra1'], ['fra1']]) {
     const { code, stderr } = await it.mds(args);
     expect(code).toBe(2);
-    expect(stderr).toContain(`unknown command '${args[0]}'\nThere are list, add, maintain, remove.`);
+    expect(stderr).toContain(`unknown command '${args[0]}'\nThere are list, add, maintain, remove, forget.`);
   }
+  expect((await it.mds(['forgt', 'x'])).stderr).toContain("unknown command 'forgt'\n(Did you mean forget?)");
   expect(it.service.requests).toEqual([]);
 });
 
@@ -85,7 +86,56 @@ it('add takes a city of the catalogue by its code, any other with all that is to
   expect(plain(stderr)).toBe('It is listed publicly once a node serves it; till then: mds regions list --all\n');
   expect((await it.mds([...ulm, '-q'], { terminal: 80 })).stderr).toBe('');
   expect(JSON.parse((await it.mds([...ulm, '--json'])).stdout)).toEqual(it.regions.at(-1));
-  expect((await it.mds(ulm)).stdout).toBe('ulm1\tchanged\t\n');
+  expect((await it.mds(ulm)).stdout).toBe('ulm1\tknown already\t\n');
+  expect((await it.mds(['add', 'ulm1', '--name', 'Ulm an der Donau'])).stdout).toBe('ulm1\tchanged\t\n');
+});
+
+it('add --catalogue takes back what was written of a city, and nothing of one that is in no catalogue', async () => {
+  await using it = await setUp();
+  await it.mds(['add', 'tyo1', '--name', 'Edo']);
+  expect((await it.mds(['add', 'tyo1', '--catalogue'])).stdout).toBe('tyo1\tchanged\t\n');
+  expect(it.regions.at(-1)).toMatchObject({ name: 'Tokyo', zone: 'asia-northeast', country: 'JP' });
+  expect((await it.mds(['add', 'tyo1', '--catalogue'])).stdout).toBe('tyo1\tknown already\t\n');
+  await it.mds(['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE']);
+  expect(await it.mds(['add', 'ulm1', '--catalogue'])).toEqual({
+    ...{ code: 2, stdout: '' },
+    stderr: 'error: The built-in catalogue has no ulm1.\n  It has to be described: --name, --zone and --country.\n',
+  });
+  expect((await it.mds(['add', 'tyo1', '--catalogue', '--name', 'Edo'])).code).toBe(2);
+});
+
+it('forget lets go of a node that is silent, keeps one that lives, and says what is not known', async () => {
+  await using it = await setUp();
+  expect(await it.mds(['forget', 'edge-2:b'])).toEqual({ code: 0, stdout: 'edge-2:b\tforgotten\n', stderr: '' });
+  expect(it.regions[1]?.nodes.map(({ id }) => id)).toEqual(['edge-1:a']);
+  expect(await it.mds(['forget', 'edge-2:b'])).toEqual({
+    ...{ code: 3, stdout: '' },
+    stderr:
+      'error: There is no node edge-2:b. (node_not_found, request req-1)\n  Nodes that are known: mds regions list --all\n',
+  });
+  expect(await it.mds(['forget', 'edge-1:a'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('node_alive'),
+  });
+  it.regions[0]?.nodes.push(node('a/b', 900));
+  const json = await it.mds(['forget', 'a/b', '--json']);
+  expect(JSON.parse(json.stdout)).toEqual({ node: 'a/b', forgotten: true });
+  expect((await it.mds(['forget', ''])).code).toBe(2);
+});
+
+it('a region that is not known is told with the commands that help, and not only with those of the API', async () => {
+  await using it = await setUp();
+  for (const args of [
+    ['maintain', 'nope1'],
+    ['remove', 'nope1', '-y'],
+  ]) {
+    const { code, stderr } = await it.mds(args);
+    expect([code, stderr]).toEqual([
+      3,
+      'error: There is no region nope1. (region_not_found, request req-1)\n' +
+        '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+    ]);
+  }
 });
 
 it('maintain shows at once, --off ends it, and a mistyped code adds no region', async () => {

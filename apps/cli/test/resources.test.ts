@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { mdsHere, plain } from './run-cli.ts';
-import { sendJson, startService, TOKEN } from './scripted-service.ts';
+import { sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 const RESOURCES = {
   '/api/v1/status': {
@@ -91,6 +91,43 @@ it.each([
   const table = plain((await mdsHere(args, { env, terminal: 80 })).stdout);
   expect(table).toMatch(/^([A-Z]+ +)+[A-Z]+$/m);
   for (const line of table.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+});
+
+it.each(['media', 'assets', 'regions', 'renditions'])('%s alone lists, with the options of its list', async (group) => {
+  await using service = await setUp();
+  const env = { MDS_URL: service.url };
+  const listed = await mdsHere([group, 'list'], { env });
+  expect(listed.code).toBe(0);
+  expect(await mdsHere([group], { env })).toEqual(listed);
+  expect((await mdsHere([group, '--json'], { env })).stdout).toContain('"object": "list"');
+});
+
+it('assets list says what its columns are, and how one region is told from another', async () => {
+  await using service = await setUp();
+  const asset = RESOURCES['/api/v1/assets'].data[0];
+  service.on('GET /api/v1/assets', (_, response) =>
+    sendJson(response, 200, { object: 'list', data: [asset, { ...asset, id: 'ast_01k1' }] }),
+  );
+  const list = (...args: string[]) =>
+    mdsHere(['assets', 'list', ...args], { env: { MDS_URL: service.url }, terminal: 100 });
+  const both = await list();
+  expect(plain(both.stdout)).toMatch(/^ID +CACHE +SIZE +FIRST SEEN +PATH$/m);
+  expect(plain(both.stderr)).toBe('A path is listed once for each region. Those of one region: --region CODE\n');
+  for (const args of [['--region', 'fra1'], ['-q']]) expect((await list(...args)).stderr).toBe('');
+  expect((await list('--help')).stdout).toMatch(/FIRST SEEN: since when/);
+});
+
+it('assets list of a region that there is not ends with 3, as everything that is not found, and says what helps', async () => {
+  await using service = await setUp();
+  service.on('GET /api/v1/assets', (_, response) =>
+    sendProblem(response, 400, 'unknown_region', 'There is no region with this code.'),
+  );
+  expect(await mdsHere(['assets', '--region', 'zzz9'], { env: { MDS_URL: service.url } })).toEqual({
+    ...{ code: 3, stdout: '' },
+    stderr:
+      'error: There is no region with this code. (unknown_region, request req-1)\n' +
+      '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+  });
 });
 
 it('assets list passes its options on', async () => {

@@ -70,7 +70,9 @@ export function scriptRegions(service: ScriptedService): ScriptedRegions {
       if (method === 'PUT') {
         const change = (await jsonOf(request)) as RegionChange;
         const known = found ?? { ...CATALOGUE[code], code, status: null, maintenance: false, nodes: [] };
-        const region = { ...known, ...change };
+        const back = Object.entries(change).filter(([, value]) => value === null);
+        const city = { name: undefined, zone: undefined, country: undefined, ...CATALOGUE[code] };
+        const region = { ...known, ...change, ...Object.fromEntries(back.map(([key]) => [key, city[key as 'name']])) };
         if (region.name === undefined || region.zone === undefined || region.country === undefined) {
           const errors = (['name', 'zone', 'country'] as const)
             .filter((path) => region[path] === undefined)
@@ -92,6 +94,15 @@ export function scriptRegions(service: ScriptedService): ScriptedRegions {
       response.writeHead(204).end();
     });
   }
+  service.on('DELETE /control/v1/nodes', (request, response) => {
+    const id = decodeURIComponent(/nodes\/(.+)$/.exec(request.url ?? '')?.[1] ?? '');
+    const region = regions.find(({ nodes }) => nodes.some((one) => one.id === id));
+    const found = region?.nodes.find((one) => one.id === id);
+    if (!region || !found) return sendProblem(response, 404, 'node_not_found', `There is no node ${id}.`);
+    if (found.alive) return sendProblem(response, 409, 'node_alive', `The node ${id} is alive.`);
+    region.nodes.splice(region.nodes.indexOf(found), 1);
+    response.writeHead(204).end();
+  });
   service.on('POST /control/v1/cache/purge', async (request, response) => {
     if (request.headers.authorization !== `Bearer ${TOKEN}`) return sendProblem(response, 401, 'unauthorized', 'No.');
     script.purges.push((await jsonOf(request)) as Purge);

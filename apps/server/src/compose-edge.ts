@@ -13,11 +13,12 @@ import { createEventFollower, EventPosition } from './edge/event-follower.ts';
 import { createOriginConnection } from './edge/origin-connection.ts';
 import { createOriginObjects } from './edge/origin-objects.ts';
 import { createOriginResolver } from './edge/origin-resolver.ts';
+import { createPathJournal } from './edge/path-journal.ts';
 import { createReadThrough, mountReadThrough } from './edge/read-through.ts';
 import { createReporter, UnsentDeliveries } from './edge/reporter.ts';
+import { mountSignpost } from './edge/signpost.ts';
 import { createStateFile } from './edge/state-file.ts';
 import { cacheFolderProbe, originProbe } from './edge/status-probes.ts';
-import { AppError } from './http/app-error.ts';
 import { allowEveryOrigin } from './http/cors.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
@@ -57,17 +58,25 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
     const origin = createOriginConnection({ originUrl, token, userAgent: `mds-edge/1 (${region.code})`, logger });
     undo.push(async () => origin.stop());
 
+    const journal = createPathJournal({ file: join(dataDir.root, 'known-paths.jsonl'), originUrl, logger });
+    undo.push(() => journal.stop());
     const resolver = createOriginResolver({
-      origin,
+      ...{ origin, journal },
       region: region.code,
       publicUrl: () => publicUrl,
       isFollowing: () => follower.isFollowing,
     });
+    let acted: string | null = null;
+    /** A receipt holds for this node's next start as well. */
+    const actedThrough = () => {
+      if (journal.hasForgotten) acted = follower.through;
+      return acted;
+    };
     const reporter = createReporter({
       origin,
       region,
       nodeId: dataDir.nodeId,
-      eventsThrough: () => follower.through,
+      eventsThrough: actedThrough,
       unsent: createStateFile(join(dataDir.root, 'unsent-deliveries.json'), UnsentDeliveries),
       logger,
     });
@@ -83,10 +92,19 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
     });
     undo.push(() => delivery.stop());
     const readThrough = createReadThrough({ origin, region });
+    const position = createStateFile(join(dataDir.root, 'events-through.json'), EventPosition);
+    const actions = createEventActions({ delivery, resolver, readThrough, journal, reporter });
     const follower = createEventFollower({
       ...{ origin, originUrl, logger, region: region.code },
-      actions: createEventActions({ delivery, resolver, readThrough, reporter }),
-      position: createStateFile(join(dataDir.root, 'events-through.json'), EventPosition),
+      actions,
+      position: {
+        ...position,
+        async write(content) {
+          // What events had this node forget is not told again once the position has passed them.
+          await journal.sync();
+          await position.write(content);
+        },
+      },
     });
 
     const status = createStatusBoard({
@@ -97,25 +115,36 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
       probes: [
         apiProbe(),
         deliveryProbe(delivery),
-        cacheFolderProbe(dataDir.cacheDir),
+        cacheFolderProbe(dataDir.cacheDir, () => delivery.stats.diskFailing),
         originProbe({ origin, follower }),
       ],
     });
 
     let stopping = false;
-    const metrics = createMetrics({ deliveries: () => delivery.stats, queue: null, workers: null, ingest: null });
+    /** While the origin is away the node is ready: what is held is served. Not where the origin has never taken it for one of its own. */
+    const neverServed = () => (origin.standing.wasGood ? null : origin.standing.trouble);
+    const metrics = createMetrics({
+      deliveries: () => delivery.stats,
+      ...{ queue: null, workers: null, ingest: null },
+      edge: () => ({
+        originUp: origin.isUp && origin.standing.trouble === null,
+        eventsLagMs: follower.isFollowing ? 0 : performance.now() - follower.upToDateAtMs,
+        unreported: requestLog.stats.pending + reporter.unsent,
+        purges: actions.purges,
+        reads: readThrough.stats,
+      }),
+    });
     const app = createApp({
       logger,
       publicUrl: () => publicUrl,
       metrics,
-      // Also while the origin is away: what is held is served.
-      notReady: async () => (stopping ? 'This process is stopping.' : null),
+      notReady: async () => (stopping ? 'This process is stopping.' : neverServed()),
       read: null,
       control: null,
       instead(app) {
         mountStatus(app, status);
         mountReadThrough(app, readThrough);
-        mountSignpost(app, originUrl);
+        mountSignpost(app, { originUrl, token });
       },
     });
     const server = createHttpServer(createFront({ app, delivery, versions: null, metrics, logger }));
@@ -123,6 +152,8 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
     publicUrl = config.publicUrl ?? url;
 
     // Manifests name this address, which is known from now on.
+    resolver.restore(await journal.read());
+    journal.start(() => resolver.known());
     await follower.start();
     await reporter.start();
     undo.push(() => reporter.stop());
@@ -160,14 +191,4 @@ function mountStatus(app: Express, status: ReturnType<typeof createStatusBoard>)
     res.json(status.document());
   });
   app.all(path, refuseOtherMethods(['GET']));
-}
-
-/** Nothing is changed here, and no token is asked for: it would be sent to the wrong place. */
-function mountSignpost(app: Express, originUrl: string): void {
-  app.use('/control', () => {
-    throw new AppError(
-      'misdirected_request',
-      `This is a point of presence, which only delivers. The control API is at its origin: ${originUrl}/control/v1.`,
-    );
-  });
 }

@@ -1,20 +1,15 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
+import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { createApp } from './app.ts';
 import { composeEdge } from './compose-edge.ts';
-import { type Config, ConfigError, workerEnvironment } from './config.ts';
-import { type DataDir, openDataDir } from './data-dir.ts';
-import type { Repositories } from './db/repositories.ts';
-import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
+import { superviseWorker } from './compose-worker.ts';
+import type { Config } from './config.ts';
 import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
 import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
+import { layFoundation } from './foundation.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
@@ -26,14 +21,11 @@ import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
-import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
-import { createWorker } from './processing/worker.ts';
 import { resolveRegion } from './regions/region-identity.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
-import { createLocalObjectStore } from './storage/local-object-store.ts';
 
 /** Assets kept a region. */
 const KEPT_ASSETS = 10_000;
@@ -49,70 +41,6 @@ export interface Service {
   stop(options?: { graceMs?: number }): Promise<void>;
 }
 
-/** A running worker without a service around it. */
-export interface WorkerService {
-  url: null;
-  /** There is something in the queue. */
-  wake(): void;
-  stop(): Promise<void>;
-}
-
-/** What every role stands on. */
-interface Foundation {
-  dataDir: DataDir;
-  repositories: Repositories;
-  engine: Engine;
-  presets: readonly Preset[];
-}
-
-async function layFoundation(config: Config, logger: Logger): Promise<Foundation> {
-  refuseWhatIsNotThereYet(config);
-  const presets = config.presetsFile === null ? defaultPresets : await readPresets(config.presetsFile);
-  const dataDir = await openDataDir(config.dataDir, { exclusive: config.roles.has('api') });
-  try {
-    const repositories = openSqliteRepositories(dataDir.databaseFile);
-    const engine = createEngine({
-      limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
-      concurrency: config.workerConcurrency,
-      programs: { ffmpeg: config.ffmpegPath ?? undefined, ffprobe: config.ffprobePath ?? undefined },
-      onChildExit: (exit) => {
-        if (exit.reason !== 'recycled' && exit.reason !== 'stopped') {
-          const { pid: childPid, ...how } = exit;
-          logger.warn({ childPid, ...how }, 'an engine child died');
-        }
-      },
-    });
-    return { dataDir, repositories, engine, presets };
-  } catch (error) {
-    await dataDir.release();
-    throw error;
-  }
-}
-
-/** Settings of deployments beyond one machine, which this version cannot serve: better said than ignored. */
-function refuseWhatIsNotThereYet(config: Config): void {
-  const problems: string[] = [];
-  if (config.databaseUrl !== null)
-    problems.push('MDS_DATABASE_URL: this version keeps its database in the data folder only');
-  if (config.storageUrl !== null)
-    problems.push('MDS_STORAGE_URL: this version keeps its objects in the data folder only');
-  if (problems.length > 0) throw new ConfigError(problems);
-}
-
-async function readPresets(file: string): Promise<readonly Preset[]> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readFile(file, 'utf8'));
-  } catch (error) {
-    throw new ConfigError([`MDS_PRESETS: ${file} cannot be read as JSON: ${(error as Error).message}`]);
-  }
-  try {
-    return parsePresets(json);
-  } catch (error) {
-    throw new ConfigError([`MDS_PRESETS: ${file}: ${(error as Error).message}`]);
-  }
-}
-
 /**
  * Builds and starts the parts for the configured roles; the role `worker` runs in a process of its own that is kept alive.
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; nothing is left running
@@ -120,7 +48,7 @@ async function readPresets(file: string): Promise<readonly Preset[]> {
 export async function composeService(config: Config, logger: Logger): Promise<Service> {
   if (!config.roles.has('api')) return composeEdge(config, logger);
   const region = resolveRegion(config.region);
-  const { dataDir, repositories, engine, presets } = await layFoundation(config, logger);
+  const { dataDir, repositories, store, engine, presets } = await layFoundation(config, logger);
   const { media, jobs } = repositories;
   /** Run in reverse order on stop, or when the start fails half-way. */
   const undo: (() => Promise<unknown>)[] = [() => dataDir.release(), () => repositories.close(), () => engine.stop()];
@@ -132,6 +60,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
   try {
     await recoverLeases(jobs);
+    await repositories.pieceDigests.dropUnneeded();
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
     const token = await dataDir.controlToken(config.controlToken);
@@ -142,7 +71,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       scope: 'operate',
     });
 
-    const store = createLocalObjectStore({ root: dataDir.objectsDir });
     const leases = createLeaseMonitor({ jobs, logger });
     leases.start();
     undo.push(() => leases.stop());
@@ -166,13 +94,14 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => requestLog.stop());
 
     let publicUrl = config.publicUrl ?? '';
+    const resolver = createDatabaseResolver({
+      media,
+      pieceDigests: repositories.pieceDigests,
+      region: region.code,
+      publicUrl: () => publicUrl,
+    });
     const delivery = createDelivery({
-      resolver: createDatabaseResolver({
-        media,
-        pieceDigests: repositories.pieceDigests,
-        region: region.code,
-        publicUrl: () => publicUrl,
-      }),
+      resolver,
       origin: createLocalObjectOrigin({ root: dataDir.objectsDir }),
       diskCache: null,
       region: region.code,
@@ -197,6 +126,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
     const verifier = createMediaVerifier({
       media,
+      presets,
       store,
       lock,
       logger,
@@ -287,7 +217,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
           events: repositories.events,
           regionsChanged: () => status.refreshRegions(),
         },
-        cache: { media, events: repositories.events, regionMonitor, delivery },
+        cache: { media, events: repositories.events, regionMonitor, resolver, delivery },
         edges: {
           regions: repositories.regions,
           assets: repositories.assets,
@@ -339,45 +269,4 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await stopAll().catch((cause: unknown) => logger.error({ err: cause }, 'a part did not stop after a failed start'));
     throw error;
   }
-}
-
-/** Builds and starts a worker alone, beside a service on the same data folder. */
-export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
-  const { dataDir, repositories, engine, presets } = await layFoundation(config, logger);
-  const { media, jobs, pieceDigests } = repositories;
-  const worker = createWorker({
-    id: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
-    jobs,
-    media,
-    pieceDigests,
-    store: createLocalObjectStore({ root: dataDir.objectsDir }),
-    engine,
-    presets,
-    scratchDir: dataDir.scratchDir,
-    concurrency: config.workerConcurrency,
-    logger,
-  });
-  worker.start();
-  engine.warmUp('render');
-  return {
-    url: null,
-    wake: () => worker.wake(),
-    async stop() {
-      await worker.stop();
-      await engine.stop();
-      await repositories.close();
-      await dataDir.release();
-    },
-  };
-}
-
-function superviseWorker(config: Config, jobs: Repositories['jobs'], logger: Logger): WorkerSupervisor {
-  const fromSource = import.meta.url.endsWith('.ts');
-  return createWorkerSupervisor({
-    entry: fileURLToPath(new URL(fromSource ? './main.ts' : './main.js', import.meta.url)),
-    execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
-    env: workerEnvironment(config),
-    jobs,
-    logger,
-  });
 }

@@ -1,4 +1,5 @@
-import { composeService, composeWorker } from './compose.ts';
+import { composeService } from './compose.ts';
+import { composeWorker } from './compose-worker.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError } from './db/sqlite/database.ts';

@@ -67,6 +67,8 @@ export async function startApp(
     delivery?: Partial<DeliveryPart>;
     read?: Partial<NonNullable<AppParts['read']>>;
     front?: Partial<FrontParts>;
+    /** How often nodes beat and are looked at, in milliseconds. */
+    beats?: { intervalMs: number; lookMs: number };
     /** Sees what the front lets through to Express. */
     aroundApp?: (app: RequestHandler) => RequestHandler;
   } = {},
@@ -83,7 +85,7 @@ export async function startApp(
   const log: Record<string, unknown>[] = [];
   const logger = pino({ level: 'debug' }, { write: (line: string) => log.push(JSON.parse(line)) });
   const region = resolveRegion('fra1');
-  const regionMonitor = createRegionMonitor({ regions, self: region, nodeId: 'test', logger });
+  const regionMonitor = createRegionMonitor({ regions, self: region, nodeId: 'test', logger, ...overrides.beats });
   await regionMonitor.start();
   const statusBoard = createStatusBoard({ probes: [], regionMonitor, region, logger });
   await statusBoard.tick();
@@ -120,6 +122,9 @@ export async function startApp(
   const eventStream = createEventStream({ events, jobs, logger });
   await eventStream.start();
   const metrics = createMetrics({ deliveries: null, queue: () => jobs.counts(), workers: null, ingest: null });
+  const { pieceDigests } = repositories;
+  const resolverFor = (baseUrl: string) =>
+    createDatabaseResolver({ media, pieceDigests, region: region.code, publicUrl: () => baseUrl });
   const app = createApp({
     logger,
     metrics,
@@ -159,18 +164,15 @@ export async function startApp(
         fixture.woken += 1;
       },
       regions: { regions, regionMonitor, events, regionsChanged: () => statusBoard.refreshRegions() },
-      cache: { media, events, regionMonitor, delivery: { purge: (scope) => void fixture.purged.push(scope) } },
+      cache: {
+        ...{ media, events, regionMonitor, resolver: resolverFor('') },
+        delivery: { purge: (scope) => void fixture.purged.push(scope) },
+      },
       edges: {
         ...{ regions, assets, regionMonitor },
         keptAssets: 100,
         events: eventStream,
-        resolverFor: (baseUrl) =>
-          createDatabaseResolver({
-            media,
-            pieceDigests: repositories.pieceDigests,
-            region: region.code,
-            publicUrl: () => baseUrl,
-          }),
+        resolverFor,
         delivery: { handleObject: async (_req, res, path) => void res.end(`the bytes of ${path}`) },
       },
       ingest: {

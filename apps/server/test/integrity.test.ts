@@ -4,7 +4,10 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { composeService, type Service } from '../src/compose.ts';
+import { createLogger } from '../src/logger.ts';
 import { originalKey } from '../src/storage/object-store.ts';
 import { png } from './pictures.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
@@ -14,11 +17,20 @@ const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 
 describe('fault 18: a flipped or missing byte in the object store', () => {
   let service: ServiceFixture;
+  /** The same with other presets. */
+  let restarted: Service | null = null;
+  /** Where the service is at the moment. */
+  let url: string;
   beforeEach(async () => {
     // No memory tier: every delivery reads the store.
     service = await startService({ MDS_MEMORY_CACHE_BYTES: '0' });
+    url = service.url;
   });
-  afterEach(() => service.stop());
+  afterEach(async () => {
+    await restarted?.stop();
+    restarted = null;
+    await service.stop();
+  });
 
   const ready = async (seed: number) => {
     const body = png(seed, 2600, 1800);
@@ -38,7 +50,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
   /** `mds doctor`, as an operator runs it. */
   const doctor = async (...options: string[]) => {
     const argv = ['--conditions=@mds/source', '--import', import.meta.resolve('tsx'), CLI, 'doctor', ...options];
-    const env = { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token };
+    const env = { PATH: process.env['PATH'] ?? '', MDS_URL: url, MDS_TOKEN: service.token };
     return run(process.execPath, argv, { env }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
       (error: { code: number; stdout: string; stderr: string }) => error,
@@ -88,6 +100,37 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     const again = await service.client.control.media.ingest(hurt.body);
     expect(again).toMatchObject({ created: false, media: { id: hurt.id, status: 'ready' } });
     expect((await readFile(file)).equals(hurt.body)).toBe(true);
+    expect((await doctor()).code).toBe(0);
+  });
+
+  it('in a rendition that no preset makes any more is told beforehand: it cannot be made again, only given up', async () => {
+    const hurt = await ready(4);
+    await service.service.stop();
+    const presetsFile = join(service.dataDir, 'presets.json');
+    await writeFile(presetsFile, JSON.stringify([{ name: 'thumb', container: 'webp', width: 64, height: 64 }]));
+    const again = await composeService({ ...service.config, presetsFile }, createLogger('silent'));
+    restarted = again;
+    url = again.url;
+    const client = createClient({ baseUrl: url, token: service.token });
+    for (const name of ['small.', 'thumb.']) await flip(await objectFile(hurt.sha256, name));
+
+    const found = await doctor();
+    expect(found.code).toBe(1);
+    expect(found.stdout).toContain(
+      `${hurt.id}\tsmall.webp\tdamaged\tcannot be made again, no preset makes it any more`,
+    );
+    // Its preset is another one today, and makes it as it is now.
+    expect(found.stdout).toContain(`${hurt.id}\tthumb.webp\tdamaged\tcan be made again`);
+    expect(await client.control.media.verify(hurt.id)).toMatchObject({ repair: 'needs_preset' });
+
+    const repaired = await doctor('--repair');
+    expect(repaired.code).toBe(1);
+    expect(repaired.stdout).toContain(`${hurt.id}\tsmall.webp\tdamaged\tgiven up, no preset makes it any more`);
+    expect(repaired.stdout).toContain(`${hurt.id}\tthumb.webp\tdamaged\tis being made again`);
+    const thumb = async () => (await fetch(`${url}/media/${hurt.id}/thumb.webp`)).status;
+    await expect.poll(thumb, { timeout: 30_000 }).toBe(200);
+    const gone = await fetch(`${url}/media/${hurt.id}/small.webp`);
+    expect([gone.status, await gone.json()]).toMatchObject([404, { code: 'rendition_not_found' }]);
     expect((await doctor()).code).toBe(0);
   });
 });

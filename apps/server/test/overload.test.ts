@@ -50,6 +50,9 @@ function watch(url: string, everyMs: number) {
   };
 }
 
+/** Each asks again as soon as it is answered. */
+const CONNECTIONS = 800;
+
 describe('fault 20: ten times the load that it can take', () => {
   let dataDir: string;
   beforeEach(async () => {
@@ -70,16 +73,18 @@ describe('fault 20: ten times the load that it can take', () => {
 
       const readers = watch(kept, 5);
       const health = watch(`${service.url}/healthz`, 50);
-      const { statuses, badRefusals, p99Ms } = await flood(cold, 800, 5_000);
+      const { statuses, badRefusals, waiting, perSecond } = await flood(cold, CONNECTIONS, 5_000);
       const [hot, alive] = [await readers.stop(), await health.stop()];
 
       expect(Object.keys(statuses).sort()).toEqual(['200', '503']);
       expect(badRefusals).toBe(0);
-      // A burst may fill the queue for half a second; from then on a turn takes on 50 ms of work. The rest of the bound is for machines
-      // on which the flood, the service and other tests share two cores.
-      expect(p99Ms).toBeLessThan(5_000);
+      // What is taken on is answered soon: 20 to 90 wait at a time, on a quiet machine and beside six busy loops. Where nothing is shed
+      // for lateness, 590 to 850 do.
+      expect(waiting).toBeLessThan(CONNECTIONS / 4);
       expect(hot.statuses).toEqual([200]);
-      expect(hot.p99Ms).toBeLessThan(5_000);
+      // Nor does what is in memory stand behind all of them: in the time of its 99th percentile 25 to 280 pages are made; 440 to 2,250
+      // where nothing is shed.
+      expect((hot.p99Ms / 1_000) * perSecond).toBeLessThan(CONNECTIONS / 2);
       expect(alive.statuses).toEqual([200]);
       expect(service.stderr()).toContain('overloaded: requests were refused');
 
@@ -116,14 +121,12 @@ describe('fault 20: ten times the load that it can take', () => {
     try {
       const hot = watch(`${app.url}/media/kept`, 5);
       const api = watch(`${app.url}/api/v1/status`, 5);
-      const { statuses, p99Ms, badRefusals } = await flood(`${app.url}/media/*`, 200, 2_000);
+      const { statuses, badRefusals } = await flood(`${app.url}/media/*`, 200, 2_000);
       const [{ statuses: hotStatuses }, { statuses: apiStatuses }] = [await hot.stop(), await api.stop()];
       expect(mostReading).toBe(20);
       expect(statuses[200]).toBeGreaterThan(20);
       expect(statuses[503]).toBeGreaterThan(statuses[200] ?? 0);
       expect([statuses[0], badRefusals]).toEqual([undefined, 0]);
-      // 200 ms each, and no queue before it.
-      expect(p99Ms).toBeLessThan(4_000);
       expect([hotStatuses, apiStatuses]).toEqual([[200], [200]]);
       expect(admission.unanswered).toEqual({ read: 0, delivery: 0, control: 0, upload: 0 });
     } finally {

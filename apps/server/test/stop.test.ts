@@ -58,6 +58,7 @@ describe('how the service ends', () => {
 
     const began = performance.now();
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+    // 0.9 s; 18.6 s where silent connections are waited for.
     expect(performance.now() - began).toBeLessThan(10_000);
     for (const socket of silent) socket.destroy();
     expect(existsSync(join(dataDir, 'service.json'))).toBe(false);
@@ -98,7 +99,8 @@ describe('how the service ends', () => {
     expect((await buffer(slow)).equals(whole)).toBe(true);
 
     expect(await ended).toEqual({ code: 0, signal: null });
-    expect(performance.now() - began).toBeLessThan(20_000);
+    // 2.2 s, most of which is the wait above; 7.1 s where connections that carry nothing are waited for.
+    expect(performance.now() - began).toBeLessThan(6_000);
     const { failures, answered } = await load.end();
     expect(failures).toEqual([]);
     expect(answered).toBeGreaterThan(100);

@@ -21,7 +21,8 @@ export interface ControlRegions {
   get(code: string, options?: RequestOptions): Promise<RegionDetail>;
   /**
    * Adds a region, or changes what is known of it; what is left out stays as it is. A city of the built-in catalogue needs
-   * its code alone, any other its name, zone and country. `maintenance` shows in the public list at once, whatever is measured.
+   * its code alone, any other its name, zone and country; `null` takes back what was written of one of them.
+   * `maintenance` shows in the public list at once, whatever is measured.
    * @throws InvalidRequestError where the code is of no city of the catalogue and something of it is missing
    */
   put(code: string, change?: RegionChange, options?: RequestOptions): Promise<WrittenRegion>;
@@ -30,6 +31,12 @@ export interface ControlRegions {
    * @throws ConflictError while a node serves it; NotFoundError where it is not known
    */
   delete(code: string, options?: RequestOptions): Promise<void>;
+  /**
+   * Forgets a node that is silent, so that its region and the receipts of purges do not wait for it any more. It is back with its
+   * next report.
+   * @throws ConflictError while it lives; NotFoundError where it is not known
+   */
+  forgetNode(id: string, options?: RequestOptions): Promise<void>;
 }
 
 /** Makes {@link ControlRegions} over a transport. */
@@ -44,14 +51,23 @@ export function createControlRegions(transport: Transport): ControlRegions {
       const answer = await transport.call(controlRegionsRoutes.put, request, { signal, authorize: true });
       return { region: answer.body, created: answer.status === 201 };
     },
-    async delete(code, { signal } = {}) {
-      try {
+    delete: (code, { signal } = {}) =>
+      unlessGone('region_not_found', async () => {
         await transport.call(controlRegionsRoutes.delete, { params: { code } }, { signal, authorize: true });
-      } catch (error) {
-        // The attempt before this one went through, and only its answer was lost.
-        if (isNotFoundError(error) && error.code === 'region_not_found' && error.attempts > 1) return;
-        throw error;
-      }
-    },
+      }),
+    forgetNode: (node, { signal } = {}) =>
+      unlessGone('node_not_found', async () => {
+        await transport.call(controlRegionsRoutes.forgetNode, { params: { node } }, { signal, authorize: true });
+      }),
   };
+}
+
+/** Passes over a "not found" of a later attempt: the one before went through, and only its answer was lost. */
+async function unlessGone(code: string, remove: () => Promise<void>): Promise<void> {
+  try {
+    await remove();
+  } catch (error) {
+    if (isNotFoundError(error) && error.code === code && error.attempts > 1) return;
+    throw error;
+  }
 }

@@ -34,6 +34,7 @@ export type {
   Rendition,
   RenditionList,
   RenditionState,
+  Repair,
   ServiceStatus,
   Status,
   StatusComponent,

@@ -55,6 +55,7 @@ export const controlRegionsRoutes: RoutesOf<typeof controlRegionsApi> = {
   get: { method: 'GET', path: '/control/v1/regions/:code' },
   put: { method: 'PUT', path: '/control/v1/regions/:code' },
   delete: { method: 'DELETE', path: '/control/v1/regions/:code' },
+  forgetNode: { method: 'DELETE', path: '/control/v1/nodes/:node' },
 };
 
 /** The part of the control API that is about caches. */

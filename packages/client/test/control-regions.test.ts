@@ -73,6 +73,20 @@ it('a region that is gone at the second attempt was forgotten by the first, unle
   expect(await rejection(control.regions.delete('ams1'))).toBeInstanceOf(NotFoundError);
 });
 
+it('forgets a node by its name, whatever that is made of; one that lives is a conflict', async () => {
+  await using server = await startServer((request, response, n) => {
+    if (request.url?.endsWith('alive')) sendProblem(response, 409, 'node_alive');
+    else if (n === 1) request.socket.destroy();
+    else sendProblem(response, 404, 'node_not_found');
+  });
+  const { control } = createClient({ baseUrl: server.url, token: 't' });
+  // Gone at the second attempt: the first one went through.
+  await control.regions.forgetNode('vm/7:4f1c%41');
+  expect(server.requests).toEqual(Array(2).fill('DELETE /control/v1/nodes/vm%2F7%3A4f1c%2541'));
+  expect(await rejection(control.regions.forgetNode('gone'))).toBeInstanceOf(NotFoundError);
+  expect(await rejection(control.regions.forgetNode('alive'))).toBeInstanceOf(ConflictError);
+});
+
 it('what the service does not take is an error that names it; a code that is a path of its own is never sent', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 400, 'invalid_request'));
   const { control } = createClient({ baseUrl: server.url, token: 't' });

@@ -5,7 +5,7 @@ import { Cursor, Media, MediaStatus } from './media.ts';
 import { MediaExplanation } from './media-explanation.ts';
 import { MediaFailure } from './media-failure.ts';
 import { controlProblems, problemResponse } from './problem.ts';
-import { Limit, listOf, MediaId, MediaKind, Revision } from './scalars.ts';
+import { Limit, listOf, MediaId, MediaKind, Revision, Sha256 } from './scalars.ts';
 
 const c = initContract();
 
@@ -41,7 +41,7 @@ export type MediaRendition = z.infer<typeof MediaRendition>;
 /** A medium as its operator sees it: the seven public fields and everything else that is known. */
 export const MediaDetail = Media.extend({
   filename: z.string().nullable(),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: Sha256,
   kind: MediaKind,
   duration: z.number().nullable().meta({ description: 'Seconds; null for still pictures' }),
   codecs: z.array(z.string()),
@@ -60,6 +60,13 @@ export type MediaDetail = z.infer<typeof MediaDetail>;
 export const ObjectHealth = z.enum(['sound', 'damaged', 'missing']);
 export type ObjectHealth = z.infer<typeof ObjectHealth>;
 
+/** What is done about stored bytes that are not sound. */
+export const Repair = z.enum(['none', 'possible', 'queued', 'needs_preset', 'given_up', 'needs_original']).meta({
+  description:
+    '`none`: nothing is wrong. `possible`: it can be made again, as its preset is now. `queued`: it is being made again. `needs_preset`: no preset makes it any more; put its preset back first, or have it given up. `given_up`: it was removed, and has failed for want of a preset. `needs_original`: the original itself is damaged or missing; upload the same file again',
+});
+export type Repair = z.infer<typeof Repair>;
+
 /** The stored bytes of one medium, each read through and compared with the SHA-256 recorded for them. */
 export const MediaVerification = z
   .strictObject({
@@ -68,12 +75,15 @@ export const MediaVerification = z
     checked_bytes: z.int().min(0),
     original: ObjectHealth,
     renditions: z.array(
-      z.strictObject({ name: z.string(), extension: z.string(), revision: Revision, health: ObjectHealth }),
+      z.strictObject({
+        name: z.string(),
+        extension: z.string(),
+        revision: Revision,
+        health: ObjectHealth,
+        repair: Repair,
+      }),
     ),
-    repair: z.enum(['none', 'possible', 'queued', 'needs_original']).meta({
-      description:
-        '`none`: nothing is wrong. `possible`: renditions can be made again. `queued`: they are being made again. `needs_original`: the original itself is damaged or missing; upload the same file again',
-    }),
+    repair: Repair.meta({ description: 'Of what is worst about it' }),
   })
   .meta({ id: 'MediaVerification' });
 export type MediaVerification = z.infer<typeof MediaVerification>;
@@ -165,7 +175,7 @@ export const controlApi = c.router(
       pathParams: mediaPath,
       summary: 'Check the stored bytes of a medium',
       description:
-        'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original.',
+        'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original; those that no preset makes any more are given up.',
       query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
       body: c.noBody(),
       responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },

@@ -1,7 +1,7 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
 import { CONTROL_API_PREFIX } from './control-prefix.ts';
-import { controlProblems } from './problem.ts';
+import { controlProblems, problemResponse } from './problem.ts';
 import { MediaId, RegionCode } from './scalars.ts';
 
 const c = initContract();
@@ -11,11 +11,14 @@ const c = initContract();
  * for again is fetched again.
  */
 export const Purge = z
-  .union([
-    z.strictObject({ media_id: MediaId }),
-    z.strictObject({ path: z.string().regex(/^\/media\//, 'must be a delivery path, beginning with /media/') }),
-    z.strictObject({ everything: z.literal(true) }),
-  ])
+  .union(
+    [
+      z.strictObject({ media_id: MediaId }),
+      z.strictObject({ path: z.string().regex(/^\/media\//, 'must be a delivery path, beginning with /media/') }),
+      z.strictObject({ everything: z.literal(true) }),
+    ],
+    'must be one of {"media_id": "med_…"}, {"path": "/media/…"} and {"everything": true}',
+  )
   .meta({ id: 'Purge' });
 export type Purge = z.infer<typeof Purge>;
 
@@ -38,7 +41,7 @@ export const PurgeResult = z
     object: z.literal('purge'),
     id: z.string().meta({ description: 'The event that told the nodes' }),
     complete: z.boolean().meta({ description: 'Whether every node has dropped it' }),
-    receipts: z.array(PurgeReceipt),
+    receipts: z.array(PurgeReceipt).meta({ description: 'By region, and by node within it' }),
   })
   .meta({ id: 'PurgeResult' });
 export type PurgeResult = z.infer<typeof PurgeResult>;
@@ -51,7 +54,7 @@ export const controlCacheApi = c.router(
       path: '/cache/purge',
       summary: 'Drop something from every cache',
       description:
-        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat.',
+        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat. Of a path, the objects that it stands for are dropped, and nothing else of their medium. 404 for a medium that does not exist, and for a path that stands for nothing.',
       query: z.object({
         wait: z
           .union([z.number(), z.string().regex(/^\d{1,2}$/, 'must be a whole number of seconds')])
@@ -64,7 +67,7 @@ export const controlCacheApi = c.router(
           }),
       }),
       body: Purge,
-      responses: { ...controlProblems, 200: PurgeResult },
+      responses: { ...controlProblems, 200: PurgeResult, 404: problemResponse },
       metadata: { scope: 'operate' },
     },
   },

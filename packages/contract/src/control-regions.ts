@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Region } from './regions.ts';
-import { listOf, RegionCode, Timestamp } from './scalars.ts';
+import { listOf, NodeId, RegionCode, Timestamp } from './scalars.ts';
 import { ServiceStatus } from './status.ts';
 
 const c = initContract();
@@ -33,12 +33,17 @@ export type RegionDetail = z.infer<typeof RegionDetail>;
 export const RegionDetailList = listOf(RegionDetail).meta({ id: 'RegionDetailList' });
 export type RegionDetailList = z.infer<typeof RegionDetailList>;
 
-/** What to write of a region. Name, zone and country can be left out of a city of the built-in catalogue, and where they are known. */
+const FROM_CATALOGUE = { description: 'Null: as the built-in catalogue has it' };
+
+/**
+ * What to write of a region. Name, zone and country can be left out of a city of the built-in catalogue, and where they are known; null
+ * takes back what was written of them.
+ */
 export const RegionChange = z
   .strictObject({
-    name: Region.shape.name.min(1).max(64).optional(),
-    zone: Region.shape.zone.optional(),
-    country: Region.shape.country.optional(),
+    name: Region.shape.name.min(1).max(64).nullable().optional().meta(FROM_CATALOGUE),
+    zone: Region.shape.zone.nullable().optional().meta(FROM_CATALOGUE),
+    country: Region.shape.country.nullable().optional().meta(FROM_CATALOGUE),
     maintenance: z.boolean().optional(),
   })
   .meta({ id: 'RegionChange' });
@@ -82,6 +87,16 @@ export const controlRegionsApi = c.router(
       pathParams: regionPath,
       summary: 'Forget a region',
       description: 'The region, its silent nodes and its asset records. 409 while a node serves it: stop that first.',
+      responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
+      metadata: { scope: 'operate' },
+    },
+    forgetNode: {
+      method: 'DELETE',
+      path: '/nodes/:node',
+      pathParams: z.object({ node: NodeId }),
+      summary: 'Forget a node that is silent',
+      description:
+        'Its region and the receipts of purges do not wait for it any more. It is back with its next report, and drops first what was purged meanwhile. 409 while it lives: one that is stopped leaves by itself.',
       responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
       metadata: { scope: 'operate' },
     },

@@ -5,15 +5,12 @@ import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Event } from './events.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Region } from './regions.ts';
-import { MediaId, RegionCode } from './scalars.ts';
+import { MediaId, NodeId, RegionCode, Sha256 } from './scalars.ts';
 
 const c = initContract();
 
 /** Bytes of the pieces by which large objects are read, verified and cached. */
 export const PIECE_BYTES = 1024 * 1024;
-
-/** Name of a node: stable over its restarts, so that it takes its own place again. */
-const NodeId = z.string().regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters');
 
 const EventId = z.string().regex(/^\d{1,15}$/, 'must be the id of an event');
 
@@ -65,7 +62,7 @@ export const EdgeRepresentation = z
     media_id: MediaId,
     content_type: z.string(),
     bytes: z.int().min(0),
-    sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    sha256: Sha256,
     last_modified_ms: z.int(),
     immutable: z.boolean().meta({ description: 'Whether the path names this revision for ever' }),
     content_location: z.string().nullable().meta({ description: 'Its own path, where Accept chooses among several' }),

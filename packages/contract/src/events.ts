@@ -4,7 +4,7 @@ import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { MediaStatus } from './media.ts';
 import { MediaFailure } from './media-failure.ts';
 import { controlProblems } from './problem.ts';
-import { MediaId, RegionCode, Revision, Timestamp } from './scalars.ts';
+import { MediaId, RegionCode, Revision, Sha256, Timestamp } from './scalars.ts';
 
 const c = initContract();
 
@@ -51,6 +51,10 @@ export const Event = z
       data: z.strictObject({
         media_id: MediaId.nullable(),
         path: z.string().nullable().meta({ description: 'Where medium and path are null, everything was dropped' }),
+        objects: z
+          .array(Sha256)
+          .optional()
+          .meta({ description: 'Of a path: SHA-256 of the objects that it stood for' }),
       }),
     }),
     z.strictObject({

@@ -8,6 +8,7 @@ export {
   MediaVerification,
   ObjectHealth,
   RenditionState,
+  Repair,
   TokenScope,
 } from './control-api.ts';
 export { controlCacheApi, Purge, PurgeReceipt, PurgeResult } from './control-cache.ts';

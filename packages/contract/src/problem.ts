@@ -16,12 +16,14 @@ export const PROBLEMS = {
   not_found: { status: 404, title: 'Not found' },
   media_not_found: { status: 404, title: 'There is no such medium' },
   rendition_not_found: { status: 404, title: 'There is no such rendition' },
+  node_not_found: { status: 404, title: 'There is no such node' },
   region_not_found: { status: 404, title: 'There is no such region' },
   rendition_not_ready: { status: 404, title: 'The rendition is not ready yet' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
   not_acceptable: { status: 406, title: 'No acceptable representation' },
   request_timeout: { status: 408, title: 'The request took too long to arrive' },
   state_conflict: { status: 409, title: 'The state of the medium does not allow this' },
+  node_alive: { status: 409, title: 'The node is alive' },
   region_in_use: { status: 409, title: 'The region is being served' },
   idempotency_conflict: { status: 409, title: 'The Idempotency-Key was used for another request' },
   precondition_failed: { status: 412, title: 'The representation is another one than the request expects' },
@@ -44,6 +46,7 @@ export const PROBLEMS = {
   object_corrupt: { status: 500, title: 'The stored object is damaged' },
   overloaded: { status: 503, title: 'Too busy at the moment' },
   unavailable: { status: 503, title: 'Not available at the moment' },
+  not_held: { status: 504, title: 'Not held by this cache' },
   insufficient_storage: { status: 507, title: 'No room is left on the storage' },
 } as const satisfies Record<string, { status: number; title: string }>;
 

@@ -13,11 +13,11 @@ export const Region = z
     name: z.string().meta({ description: 'City', example: 'Frankfurt' }),
     zone: z
       .string()
-      .regex(/^[a-z]+-[a-z]+$/)
+      .regex(/^[a-z]+-[a-z]+$/, 'must be two words in lower case, such as europe-central')
       .meta({ description: 'Geographic area and direction', example: 'europe-central' }),
     country: z
       .string()
-      .regex(/^[A-Z]{2}$/)
+      .regex(/^[A-Z]{2}$/, 'must be two capital letters, such as DE')
       .meta({ description: 'ISO 3166-1 alpha-2', example: 'DE' }),
     status: ServiceStatus,
   })

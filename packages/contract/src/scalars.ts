@@ -10,7 +10,7 @@ export type Timestamp = z.infer<typeof Timestamp>;
 /** `med_` and a lower-case ULID. Ids sort by creation time. */
 export const MediaId = z
   .string()
-  .regex(/^med_[0-9a-z]{26}$/)
+  .regex(/^med_[0-9a-z]{26}$/, 'must be med_ and 26 lower-case letters and digits')
   .meta({ description: 'Identifier of a medium', example: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6' });
 export type MediaId = z.infer<typeof MediaId>;
 
@@ -24,9 +24,13 @@ export type AssetId = z.infer<typeof AssetId>;
 /** Short region code: lower-case letters, then one digit (`fra1`). */
 export const RegionCode = z
   .string()
-  .regex(/^[a-z]{2,8}[0-9]$/)
+  .regex(/^[a-z]{2,8}[0-9]$/, 'must be 2 to 8 lower-case letters and a digit, such as fra1')
   .meta({ description: 'Region code', example: 'fra1' });
 export type RegionCode = z.infer<typeof RegionCode>;
+
+/** Name of a node: stable over its restarts, so that it takes its own place again. */
+export const NodeId = z.string().regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters');
+export type NodeId = z.infer<typeof NodeId>;
 
 /** Eight hex digits: a hash of every parameter of a preset that changes the bytes it makes. */
 export const Revision = z
@@ -34,6 +38,10 @@ export const Revision = z
   .regex(/^[0-9a-f]{8}$/)
   .meta({ description: 'Hash of every preset parameter that changes the bytes', example: '5c1d9e02' });
 export type Revision = z.infer<typeof Revision>;
+
+/** SHA-256 of some bytes, in lower-case hex. */
+export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+export type Sha256 = z.infer<typeof Sha256>;
 
 /** What a medium, a format or a preset is about. */
 export const MediaKind = z.enum(['image', 'video', 'audio']);

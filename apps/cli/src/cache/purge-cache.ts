@@ -53,7 +53,11 @@ export async function purgeCache(context: Context, options: PurgeArguments): Pro
     .map(({ state, count }) => `${count} ${state}`);
   if (receipts.length > 0) context.note(`${counted(receipts.length, 'node')}: ${counts.join(', ')}`);
   if (receipts.some(({ state }) => state === 'silent')) {
-    context.note(context.errorColours.dim('A silent node drops it as soon as it hears from its origin again.'));
+    context.note(
+      context.errorColours.dim(
+        'A silent node drops it as soon as it hears from its origin again. One that is gone for good: mds regions forget NODE',
+      ),
+    );
   }
   if (!result.complete) throw new ReportedError('Not every node has dropped it yet.');
 }
@@ -63,14 +67,16 @@ function whatToPurge(client: Client, { media, path }: PurgeArguments): Purge {
   return path === undefined ? { everything: true } : { path: deliveryPath(client.baseUrl, path) };
 }
 
-/** The path of delivery that a path or an address, as `mds media url` prints it, stands for. */
+/** The path of delivery that a path or an address stands for: of the service, of a point of presence, or of a proxy before them. */
 function deliveryPath(baseUrl: string, text: string): string {
-  const path = text.startsWith(`${baseUrl}/`) ? text.slice(baseUrl.length) : text;
+  const path = text.startsWith(`${baseUrl}/`) ? text.slice(baseUrl.length) : pathOf(text);
   if (path.startsWith('/media/')) return path;
   throw new CliError(
-    `${JSON.stringify(text)} is neither a path of delivery, which begins with /media/, nor an address of ${baseUrl}.`,
-    {
-      exitCode: EXIT.usage,
-    },
+    `${JSON.stringify(text)} is no path of delivery, which begins with /media/, and no address of one.`,
+    { exitCode: EXIT.usage },
   );
+}
+
+function pathOf(text: string): string {
+  return /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text).pathname : text;
 }

@@ -25,6 +25,17 @@ export function regionCode(text: string): string {
   return matching(text, /^[a-z]{2,8}[0-9]$/, 'It has to be 2 to 8 small letters and a digit, such as fra1.');
 }
 
+/** Reads the name of a node. */
+export function nodeName(text: string): string {
+  return matching(text, /^[\x21-\x7e]{1,128}$/, 'It has to be a name as mds regions list --all prints it.');
+}
+
+/** Reads the id of a medium. */
+export function mediumId(text: string): string {
+  const form = 'It has to be med_ and 26 small letters and digits, as mds media list prints it.';
+  return matching(text, /^med_[0-9a-z]{26}$/, form);
+}
+
 /** Reads the zone of a region. */
 export function zoneName(text: string): string {
   return matching(text, /^[a-z]+-[a-z]+$/, 'It has to be two words in small letters, such as europe-central.');

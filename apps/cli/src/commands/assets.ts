@@ -2,16 +2,19 @@ import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
 import { humanAge, humanBytes } from '../output/quantities.ts';
-import { pageSize } from './arguments.ts';
+import { pageSize, regionCode } from './arguments.ts';
+import { listsAlone } from './lists-alone.ts';
 
 /** `mds assets`: what was requested lately. */
 export function registerAssets(program: Command, context: () => Context): void {
-  const assets = program.command('assets').description('what was requested lately');
+  const assets = program.command('assets').description('what was requested lately; alone it lists them');
+  listsAlone(assets);
   assets
-    .command('list')
-    .description('list the assets that were requested lately, and how the cache answered')
+    .command('list', { isDefault: true })
+    .description('list the paths that were requested lately, and how the cache answered')
     .option('--limit <count>', 'how many, 1 to 100', pageSize, 25)
-    .option('--region <code>', 'only those of one region')
+    .option('--region <code>', 'only those of one region', regionCode)
+    .addHelpText('after', HELP)
     .action((options: AssetOptions) => listAssets(context(), options));
 }
 
@@ -31,7 +34,7 @@ async function listAssets(context: Context, { limit, region }: AssetOptions): Pr
       { title: 'CACHE', text: (asset) => asset.cache_status, colour: (text) => colourState(context.colours, text) },
       { title: 'SIZE', text: ({ bytes }) => humanBytes(bytes), plain: ({ bytes }) => String(bytes), align: 'right' },
       {
-        title: 'AGE',
+        title: 'FIRST SEEN',
         text: (asset) => humanAge(asset.created_at, now),
         plain: (asset) => asset.created_at,
         align: 'right',
@@ -42,4 +45,20 @@ async function listAssets(context: Context, { limit, region }: AssetOptions): Pr
     json: list,
     empty: 'Nothing has been requested yet.',
   });
+  const isRepeated = new Set(list.data.map(({ path }) => path)).size < list.data.length;
+  if (context.interactive && region === undefined && isRepeated) {
+    context.note(context.errorColours.dim('A path is listed once for each region. Those of one region: --region CODE'));
+  }
 }
+
+const HELP = `
+The path that was requested last comes first. A path is listed once for each
+region that was asked for it; which one that was, --region tells. CACHE: how that
+region answered the latest request. SIZE: of the whole. FIRST SEEN: since when
+the path is known in that region. Elsewhere than on a terminal: id, HIT or MISS,
+bytes, first request, path, tab-separated.
+
+Examples:
+  mds assets list --region fra1
+  mds assets list --limit 100 | awk -F'\\t' '$2 == "MISS" { print $5 }'
+`;

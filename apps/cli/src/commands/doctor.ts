@@ -19,7 +19,8 @@ export function registerDoctor(program: Command, context: () => Context): void {
 const HELP = `
 Needs a token of scope operate. Prints what is not sound: id, what, health, what
 is done about it. A damaged original cannot be made again: upload the same file
-once more, and it takes its place.
+once more, and it takes its place. Nor can a rendition that no preset makes any
+more: put its preset back first, or --repair gives it up.
 
 Exit code 1 if something was not sound and is not being repaired.
 `;

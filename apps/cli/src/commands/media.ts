@@ -5,13 +5,17 @@ import type { DownloadArguments } from '../media/download-media.ts';
 import type { ListArguments } from '../media/list-media.ts';
 import type { UrlArguments } from '../media/media-url.ts';
 import { positiveCount } from './arguments.ts';
+import { listsAlone } from './lists-alone.ts';
 
 /** `mds media`: what was ingested. */
 export function registerMedia(program: Command, context: () => Context): void {
-  const media = program.command('media').description('media: list, inspect, explain, download, retry, delete');
+  const media = program
+    .command('media')
+    .description('media: list, inspect, explain, download, retry, delete; alone it lists them');
+  listsAlone(media);
 
   media
-    .command('list')
+    .command('list', { isDefault: true })
     .description('list media, newest first')
     .option('--limit <count>', 'how many', positiveCount, 25)
     .option('--all', 'every one there is')

@@ -1,18 +1,13 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { AddArguments } from '../regions/write-region.ts';
-import { countryCode, regionCode, zoneName } from './arguments.ts';
+import { countryCode, nodeName, regionCode, zoneName } from './arguments.ts';
+import { listsAlone } from './lists-alone.ts';
 
 /** `mds regions`: the points of presence. */
 export function registerRegions(program: Command, context: () => Context): void {
   const regions = program.command('regions').description('points of presence; alone it lists them');
-  // Alone it lists; but what is no command of it is none of `list` either.
-  regions.hook('preSubcommand', ({ args: [first] }) => {
-    if (first === undefined || first.startsWith('-')) return;
-    const names = regions.commands.map((command) => command.name());
-    if (names.includes(first)) return;
-    regions.error(`unknown command '${first}'\nThere are ${names.join(', ')}.`, { code: 'commander.unknownCommand' });
-  });
+  listsAlone(regions);
 
   regions
     .command('list', { isDefault: true })
@@ -31,6 +26,11 @@ export function registerRegions(program: Command, context: () => Context): void 
     .option('--name <name>', 'the city')
     .option('--zone <zone>', 'geographic area and direction: europe-central', zoneName)
     .option('--country <country>', 'two capital letters: DE', countryCode)
+    .addOption(
+      new Option('--catalogue', 'take name, zone and country from the built-in catalogue again').conflicts([
+        ...['name', 'zone', 'country'],
+      ]),
+    )
     .addHelpText('after', ADD_HELP)
     .action(async (code: string, options: AddArguments) => {
       const { addRegion } = await import('../regions/write-region.ts');
@@ -56,6 +56,16 @@ export function registerRegions(program: Command, context: () => Context): void 
       const { removeRegion } = await import('../regions/remove-region.ts');
       return removeRegion(context(), code, yes === true);
     });
+
+  regions
+    .command('forget')
+    .description('forget a node that is gone for good, so that no purge waits for it (needs a token)')
+    .argument('<node>', 'its name, as mds regions list --all has it', nodeName)
+    .addHelpText('after', FORGET_HELP)
+    .action(async (node: string) => {
+      const { forgetNode } = await import('../regions/forget-node.ts');
+      return forgetNode(context(), node);
+    });
 }
 
 const LIST_HELP = `
@@ -71,4 +81,11 @@ A region is listed publicly once a node serves it.
 Examples:
   mds regions add ams1
   mds regions add ulm1 --name Ulm --zone europe-central --country DE
+  mds regions add ams1 --name 'Amsterdam South'
+  mds regions add ams1 --catalogue
+`;
+
+const FORGET_HELP = `
+Only one that is silent can be forgotten. It does no harm to one that was merely
+away: it is back with its next report, and drops first what was purged meanwhile.
 `;

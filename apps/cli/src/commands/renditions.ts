@@ -2,12 +2,14 @@ import type { Rendition } from '@mds/client';
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 import { humanBitrate } from '../output/quantities.ts';
+import { listsAlone } from './lists-alone.ts';
 
 /** `mds renditions`: the presets. */
 export function registerRenditions(program: Command, context: () => Context): void {
-  const renditions = program.command('renditions').description('rendition presets');
+  const renditions = program.command('renditions').description('rendition presets; alone it lists them');
+  listsAlone(renditions);
   renditions
-    .command('list')
+    .command('list', { isDefault: true })
     .description('list the presets: what is made of every medium')
     .action(() => listRenditions(context()));
 }

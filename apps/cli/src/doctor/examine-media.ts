@@ -1,4 +1,4 @@
-import type { MediaVerification } from '@mds/client';
+import type { MediaVerification, Repair } from '@mds/client';
 import type { Context } from '../context.ts';
 import { ReportedError } from '../exit-codes.ts';
 import { jsonText } from '../output/json.ts';
@@ -12,9 +12,12 @@ export interface DoctorArguments {
 }
 
 /** What is done about something that is not sound, for people. */
-const REMEDIES: Record<string, string> = {
+const REMEDIES: Record<Exclude<Repair, 'none'>, string> = {
   possible: 'can be made again: mds doctor --repair',
   queued: 'is being made again',
+  needs_preset:
+    'cannot be made again, no preset makes it any more: put its preset back first, or give it up: mds doctor --repair',
+  given_up: 'given up, no preset makes it any more',
   needs_original: 'upload the same file again',
 };
 
@@ -60,12 +63,17 @@ function report(context: Context, result: MediaVerification): void {
     return;
   }
   const parts = [
-    { what: 'original', health: result.original },
-    ...result.renditions.map(({ name, extension, health }) => ({ what: `${name}.${extension}`, health })),
+    { what: 'original', health: result.original, repair: 'needs_original' as const },
+    ...result.renditions.map(({ name, extension, health, repair }) => ({
+      what: `${name}.${extension}`,
+      health,
+      repair,
+    })),
   ];
-  for (const { what, health } of parts) {
+  for (const { what, health, repair } of parts) {
     if (health === 'sound') continue;
-    const cells = [result.id, what, health, REMEDIES[result.repair] ?? result.repair, result.filename ?? ''];
+    const remedy = repair === 'none' ? '' : (REMEDIES[repair] ?? repair);
+    const cells = [result.id, what, health, remedy, result.filename ?? ''];
     context.print(
       cells
         .map(printable)

@@ -1,4 +1,4 @@
-import type { RegionDetail } from '@mds/client';
+import type { RegionChange, RegionDetail } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
 import { printable } from '../output/printable.ts';
@@ -8,29 +8,53 @@ export interface AddArguments {
   name?: string;
   zone?: string;
   country?: string;
+  catalogue?: boolean;
 }
 
 /** Adds a region, or corrects what is known of it. */
-export async function addRegion(context: Context, code: string, { name, zone, country }: AddArguments): Promise<void> {
-  const client = await context.operator();
+export async function addRegion(context: Context, code: string, options: AddArguments): Promise<void> {
+  const { name, zone, country, catalogue } = options;
+  const change: RegionChange = catalogue ? { name: null, zone: null, country: null } : { name, zone, country };
+  const { regions } = (await context.operator()).control;
   const { signal } = context.io;
-  const written = await client.control.regions.put(code, { name, zone, country }, { signal }).catch(async (error) => {
-    throw (await wrongOptions(code, error)) ?? error;
+  const before = await knownRegion(regions.get(code, { signal }));
+  const { region, created } = await regions.put(code, change, { signal }).catch(async (error) => {
+    throw (await wrongOptions(code, error, catalogue === true)) ?? error;
   });
-  const changes = [name, zone, country].some((given) => given !== undefined);
-  printRegion(context, written.region, written.created ? 'added' : changes ? 'changed' : 'known already');
-  if (written.region.status === null && context.interactive) {
+  printRegion(
+    context,
+    region,
+    created ? 'added' : before !== null && isSamePlace(before, region) ? 'known already' : 'changed',
+  );
+  if (region.status === null && context.interactive) {
     context.note(
       context.errorColours.dim('It is listed publicly once a node serves it; till then: mds regions list --all'),
     );
   }
 }
 
+/** Null where there is no such region. */
+async function knownRegion(asked: Promise<RegionDetail>): Promise<RegionDetail | null> {
+  const { isNotFoundError } = await import('@mds/client');
+  return asked.catch((error: unknown) => {
+    if (isNotFoundError(error)) return null;
+    throw error;
+  });
+}
+
+function isSamePlace(a: RegionDetail, b: RegionDetail): boolean {
+  return a.name === b.name && a.zone === b.zone && a.country === b.country;
+}
+
 /** What the service says of the body that was made of the options, in terms of these; null for any other error. */
-async function wrongOptions(code: string, error: unknown): Promise<CliError | null> {
+async function wrongOptions(code: string, error: unknown, catalogue: boolean): Promise<CliError | null> {
   const { isInvalidRequestError } = await import('@mds/client');
   if (!isInvalidRequestError(error) || error.issues.length === 0) return null;
   if (!error.issues.every(({ in: place, path }) => place === 'body' && OPTIONS.has(path))) return null;
+  if (catalogue) {
+    const hints = ['It has to be described: --name, --zone and --country.'];
+    return new CliError(`The built-in catalogue has no ${code}.`, { exitCode: EXIT.usage, hints, cause: error });
+  }
   return new CliError(`${code} cannot be added so.`, {
     exitCode: EXIT.usage,
     hints: error.issues.map(({ path, message }) => `--${path} ${message}`),

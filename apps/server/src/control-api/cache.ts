@@ -4,6 +4,7 @@ import { initServer } from '@ts-rest/express';
 import type { EventRepository } from '../db/event-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Delivery, PurgeScope } from '../delivery/delivery.ts';
+import type { Resolver } from '../delivery/resolver.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Presented } from '../read-api/presented.ts';
 import type { NodeState, RegionMonitor } from '../regions/region-monitor.ts';
@@ -14,6 +15,8 @@ export interface ControlCacheParts {
   media: Pick<MediaRepository, 'find'>;
   events: Pick<EventRepository, 'append'>;
   regionMonitor: Pick<RegionMonitor, 'nodes' | 'nodeId'>;
+  /** What paths stand for. */
+  resolver: Pick<Resolver, 'resolve'>;
   delivery: Pick<Delivery, 'purge'>;
 }
 
@@ -22,7 +25,8 @@ const LOOK_MS = 25;
 
 /**
  * `POST /control/v1/cache/purge`. The event tells every node, and each says in its reports up to which event it has followed: that is
- * its receipt. This node purges before it waits for the others.
+ * its receipt. This node purges before it waits for the others. Of a path the event names the objects, for a node that does not know the
+ * path at the moment may hold them all the same.
  */
 export function createControlCacheHandlers(parts: ControlCacheParts) {
   const { events, delivery, regionMonitor } = parts;
@@ -34,23 +38,35 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
 
   const receipts = async (seq: number) => (await regionMonitor.nodes()).map((node) => receiptOf(node, seq));
 
+  /** SHA-256 of what is at a path. @throws AppError as delivery would answer, where nothing is */
+  const objectsAt = async (path: string): Promise<string[]> => {
+    try {
+      const { representations } = await parts.resolver.resolve(path);
+      const hashes = representations.flatMap(({ source }) => (source.kind === 'object' ? [source.object.sha256] : []));
+      return [...new Set(hashes)].sort();
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      // Its headers are for those who asked delivery.
+      throw new AppError(error.code, error.message, { cause: error });
+    }
+  };
+
   return initServer().router(controlCacheApi, {
     purge: async ({ body, query: { wait }, req, res }) => {
-      const scope = scopeOf(body);
-      const mediaId = typeof scope === 'string' ? null : 'mediaId' in scope ? scope.mediaId : mediumAt(scope.path);
+      const mediaId = mediumOf(body);
       const medium = mediaId === null ? null : await parts.media.find(mediaId);
       // What belongs to no medium of the caller's project touches the caches of others.
       if (medium === null || medium.projectId !== tokenOf(req).projectId) requireDeploymentOperator(req);
+      if (mediaId !== null && medium === null) throw mediaNotFound(mediaId);
 
+      const path = 'path' in body ? body.path : null;
+      const objects = path === null ? null : await objectsAt(path);
       const seq = await events.append({
         projectId: medium?.projectId ?? null,
         type: 'cache.purged',
-        data: {
-          media_id: typeof scope === 'object' && 'mediaId' in scope ? scope.mediaId : null,
-          path: typeof scope === 'object' && 'path' in scope ? scope.path : null,
-        },
+        data: { media_id: path === null ? mediaId : null, path, ...(objects && { objects }) },
       });
-      delivery.purge(scope);
+      delivery.purge(scopeOf(body, objects));
 
       const deadline = performance.now() + wait * 1000;
       let given = await receipts(seq);
@@ -69,17 +85,26 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
   });
 }
 
-function scopeOf(purge: Purge): PurgeScope {
+function scopeOf(purge: Purge, objects: string[] | null): PurgeScope {
   if ('media_id' in purge) return { mediaId: purge.media_id };
-  return 'path' in purge ? { path: purge.path } : 'everything';
+  return 'path' in purge ? { path: purge.path, ...(objects && { objects }) } : 'everything';
 }
 
-/** @throws AppError where no medium can be at the path */
-function mediumAt(path: string): string {
-  const parsed = parseDeliveryPath(path);
+/** Null: it is about everything. @throws AppError where no medium can be at the path */
+function mediumOf(purge: Purge): string | null {
+  if ('media_id' in purge) return purge.media_id;
+  if (!('path' in purge)) return null;
+  const parsed = parseDeliveryPath(purge.path);
   if (parsed) return parsed.id;
   const message = 'must be a delivery path such as /media/{id}/{name}.{ext}, without percent-encoding or query';
   throw new AppError('invalid_request', `In the body, path ${message}.`, {
     issues: [{ in: 'body', path: 'path', message }],
   });
+}
+
+function mediaNotFound(id: string): AppError {
+  return new AppError(
+    'media_not_found',
+    `There is no medium ${id}: the id is mistyped, or it was deleted, of which every node hears without being told to purge.`,
+  );
 }

@@ -2,6 +2,7 @@ import {
   CONTROL_API_PREFIX,
   controlRegionsApi,
   type ProblemIssue,
+  type RegionChange,
   type RegionDetail,
   type RegionNode,
 } from '@mds/contract';
@@ -11,13 +12,19 @@ import type { EventRepository } from '../db/event-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import { type Presented, timestamp } from '../read-api/presented.ts';
 import { findCity } from '../regions/city-catalogue.ts';
-import type { NodeState, RegionMonitor, RegionOverview } from '../regions/region-monitor.ts';
+import {
+  HEARTBEAT_MS,
+  MISSED_BEATS,
+  type NodeState,
+  type RegionMonitor,
+  type RegionOverview,
+} from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 
 /** What the routes of regions need. */
 export interface ControlRegionsParts {
-  regions: Pick<RegionRepository, 'find' | 'put' | 'delete'>;
-  regionMonitor: Pick<RegionMonitor, 'overview'>;
+  regions: Pick<RegionRepository, 'find' | 'put' | 'delete' | 'removeNode'>;
+  regionMonitor: Pick<RegionMonitor, 'overview' | 'nodes'>;
   events: Pick<EventRepository, 'append'>;
   /** Takes a change over into what the status document says. */
   regionsChanged(): Promise<void>;
@@ -44,7 +51,7 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
     put: async ({ params: { code }, body, req, res }) => {
       requireDeploymentOperator(req);
       const known = await regions.find(code);
-      const region = described({ code, ...(known ?? findCity(code)), ...definedOnly(body) });
+      const region = described({ code, known, change: body });
       await regions.put(region);
       if (region.maintenance !== (known?.maintenance ?? false)) {
         // What is measured changed nothing; whoever keeps answers about regions has to learn of it all the same.
@@ -68,6 +75,16 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
       await parts.regionsChanged();
       return { status: 204, body: undefined };
     },
+
+    forgetNode: async ({ params: { node: id }, req }) => {
+      requireDeploymentOperator(req);
+      const node = (await parts.regionMonitor.nodes()).find((one) => one.id === id);
+      if (!node) throw noSuchNode(id);
+      // It would be back with its next report, and a purge until then would not wait for it.
+      if (node.alive) throw nodeAlive(node);
+      await regions.removeNode(id);
+      return { status: 204, body: undefined };
+    },
   });
 }
 
@@ -88,8 +105,20 @@ function presentNode({ id, alive, seenAtMs }: NodeState): Presented<RegionNode> 
 }
 
 /** @throws AppError that names what is missing of a place that is in no catalogue */
-function described(region: Partial<RegionRecord> & { code: string }): RegionRecord {
-  const { code, name, zone, country, maintenance = false } = region;
+function described({
+  code,
+  known,
+  change,
+}: {
+  code: string;
+  known: RegionRecord | null;
+  change: RegionChange;
+}): RegionRecord {
+  const city = findCity(code);
+  const of = (field: 'name' | 'zone' | 'country') =>
+    change[field] === null ? city?.[field] : (change[field] ?? known?.[field] ?? city?.[field]);
+  const [name, zone, country] = [of('name'), of('zone'), of('country')];
+  const maintenance = change.maintenance ?? known?.maintenance ?? false;
   if (name !== undefined && zone !== undefined && country !== undefined)
     return { code, name, zone, country, maintenance };
   const missing = Object.entries({ name, zone, country }).filter(([, value]) => value === undefined);
@@ -107,13 +136,23 @@ function described(region: Partial<RegionRecord> & { code: string }): RegionReco
   );
 }
 
-function definedOnly<T extends object>(values: T): Partial<{ [K in keyof T]: Exclude<T[K], undefined> }> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
-}
-
 function noSuchRegion(code: string): AppError {
   return new AppError(
     'region_not_found',
     `The region ${code} is not known here. PUT it to add it; GET ${controlRegionsApi.list.path} lists those that are.`,
+  );
+}
+
+function noSuchNode(id: string): AppError {
+  return new AppError(
+    'node_not_found',
+    `There is no node ${id}. GET ${controlRegionsApi.list.path} lists the regions with their nodes.`,
+  );
+}
+
+function nodeAlive({ id, region }: NodeState): AppError {
+  return new AppError(
+    'node_alive',
+    `The node ${id} of ${region} is alive, so it is not forgotten. Stop it, and it leaves by itself; one that was killed can be forgotten ${(HEARTBEAT_MS * MISSED_BEATS) / 1000} seconds after its last report.`,
   );
 }

@@ -184,7 +184,9 @@ export function createDatabaseResolver(deps: {
     },
 
     forget(path) {
+      const forgotten = known.get(path)?.representations ?? [];
       known.delete(path);
+      return forgotten;
     },
 
     forgetMedium(mediaId) {

@@ -2,7 +2,7 @@ import { open, readdir, readFile, readlink, rm, stat, truncate, writeFile } from
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Database } from '../db/sqlite/driver.ts';
-import { type DeliveryFixture, pattern, sha256, startDelivery } from './delivery.fixture.ts';
+import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from './delivery.fixture.ts';
 import type { ObjectOrigin } from './object-origin.ts';
 
 const MIB = 1024 * 1024;
@@ -259,6 +259,15 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
       const sound = await house.get(path, { range: 'bytes=0-9' });
       expect([sound.status, sound.body.equals(large.content.subarray(0, 10))]).toEqual([206, true]);
     });
+  });
+
+  it('what is purged is read and verified anew where it lies, also by an address that nobody asked for before', async () => {
+    const house = await start({ memoryCacheBytes: MIB });
+    const id = await house.addMedium([large]);
+    const cache = async () => (await house.get(`/media/${id}/mp4.mp4`)).headers['x-cache'];
+    expect([await cache(), await cache()]).toEqual(['MISS', 'HIT']);
+    house.delivery.purge({ path: `/media/${id}/mp4.${REVISION}.mp4`, objects: [sha256(large.content)] });
+    expect([await cache(), await cache()]).toEqual(['MISS', 'HIT']);
   });
 
   it('a small object that was delivered goes on being delivered from memory', async () => {

@@ -59,13 +59,20 @@ export interface Delivery {
   readonly stats: DeliveryStats;
 }
 
-/** What to let go of. */
-export type PurgeScope = { mediaId: string } | { path: string } | 'everything';
+/**
+ * What to let go of. `objects`: SHA-256 of what the path stands for, which is kept here perhaps though the path is not known; where they
+ * are not told, all of the medium goes then.
+ */
+export type PurgeScope = { mediaId: string } | { path: string; objects?: readonly string[] } | 'everything';
 
 /** Counters since the start, and the state of the tiers. */
 export interface DeliveryStats {
   hits: number;
   misses: number;
+  /** Those answered with what was out of date, as nobody could say what is true. */
+  stale: number;
+  /** Requests that were refused because what they need does not answer: the database, the storage or the origin. */
+  unavailable: number;
   /** Misses that shared a read with another one. */
   collapsed: number;
   /** Bytes of bodies handed over to clients. */
@@ -85,6 +92,8 @@ export interface DeliveryStats {
   diskEntries: number;
   diskMaxBytes: number;
   diskEvictions: number;
+  /** Whether the cache folder takes no more, so that what is fetched is delivered without being kept. */
+  diskFailing: boolean;
 }
 
 /** What stalled readers may hold of objects in memory; beyond it bodies go out from the disk, piece by piece. */
@@ -119,6 +128,8 @@ export function createDelivery(deps: {
   const objects = createObjectCache({ origin, folder, memory, pinned, logger });
   let hits = 0;
   let misses = 0;
+  let stale = 0;
+  let unavailableCount = 0;
   let bytesSent = 0;
   let latest: { path: string; owned: OwnedObject } | null = null;
 
@@ -127,6 +138,7 @@ export function createDelivery(deps: {
     resource.used = true;
     if (cacheStatus === 'HIT') hits += 1;
     else misses += 1;
+    if (resource.staleS !== undefined) stale += 1;
     requestLog.record({ region, path, bytes, cacheStatus, atMs: Date.now() });
   };
 
@@ -162,8 +174,9 @@ export function createDelivery(deps: {
     return objects.fetch({ mediaId, object: source.object }, spanOf(ranges, bytes));
   };
 
-  const statusOf = (decision: CacheDecision, { headers }: Representation, { staleS }: Resource): readonly string[] => {
-    if (staleS !== undefined) return cacheHeaders(region, decision, staleS);
+  const statusOf = (decision: CacheDecision, { headers }: Representation, resource: Resource): readonly string[] => {
+    const { staleS, ageS } = resource;
+    if (ageS !== undefined) return ['Age', String(ageS), ...cacheHeaders(region, decision, staleS)];
     return decision === HIT || decision.cacheStatus === 'HIT' ? headers.hitStatus : cacheHeaders(region, decision);
   };
 
@@ -268,14 +281,12 @@ export function createDelivery(deps: {
       objects.dropMedium(what.mediaId);
       return;
     }
-    const known = resolver.peek(what.path);
-    resolver.forget(what.path);
-    // Which objects of its medium a path stood for is known as long as the path is; else all of them go.
-    if (known) drop(known.representations);
-    else {
-      const mediaId = parseDeliveryPath(what.path)?.id;
-      if (mediaId !== undefined) purge({ mediaId });
-    }
+    const known = resolver.forget(what.path);
+    drop(known);
+    const mediaId = parseDeliveryPath(what.path)?.id;
+    if (mediaId === undefined) return;
+    if (what.objects) for (const sha256 of what.objects) objects.drop({ mediaId, object: { sha256 } });
+    else if (known.length === 0) purge({ mediaId });
   };
 
   return {
@@ -324,6 +335,9 @@ export function createDelivery(deps: {
           if (owned) latest = { path, owned };
           count(path, resource, representation, decision);
         },
+      }).catch((error: unknown) => {
+        if (error instanceof AppError && error.code === 'unavailable') unavailableCount += 1;
+        throw error;
       });
     },
 
@@ -379,6 +393,8 @@ export function createDelivery(deps: {
       return {
         hits,
         misses,
+        stale,
+        unavailable: unavailableCount,
         collapsed: objects.collapsed,
         bytesSent,
         storeReads: objects.reads,
@@ -392,6 +408,7 @@ export function createDelivery(deps: {
         diskEntries: folder?.entries ?? 0,
         diskMaxBytes: folder?.maxBytes ?? 0,
         diskEvictions: folder?.evictions ?? 0,
+        diskFailing: folder?.failing ?? false,
       };
     },
   };

@@ -36,7 +36,7 @@ export interface PreparedHeaders {
 export const OPEN_TO_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'Accept-Ranges, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, Retry-After, X-Cache, X-Request-Id',
+    'Accept-Ranges, Age, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, Retry-After, X-Cache, X-Request-Id',
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Timing-Allow-Origin': '*',
   'X-Content-Type-Options': 'nosniff',
@@ -49,9 +49,9 @@ export function cacheHeaders(
   region: string,
   found: { cacheStatus: 'HIT' | 'MISS'; stored: boolean; collapsed: boolean },
   /** How long what was found has been out of date, where it is used all the same. */
-  staleS: number | null = null,
+  staleS?: number,
 ): string[] {
-  const freshness = staleS === null ? '' : `; ttl=-${staleS}`;
+  const freshness = staleS === undefined ? '' : `; ttl=-${staleS}`;
   if (found.cacheStatus === 'HIT') return ['Cache-Status', `${region}; hit${freshness}`, 'X-Cache', 'HIT'];
   const parameters = `fwd=uri-miss${found.stored ? '; stored' : ''}${found.collapsed ? '; collapsed' : ''}`;
   return ['Cache-Status', `${region}; ${parameters}`, 'X-Cache', 'MISS'];

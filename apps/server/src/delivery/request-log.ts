@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { AssetRepository, DeliveredAsset } from '../db/delivery-repository.ts';
+import { toldOf } from './object-origin.ts';
 
 /** Successful deliveries on their way into the asset records. */
 export interface RequestLog {
@@ -78,7 +79,7 @@ export function createRequestLog(deps: {
         await assets.record(taken.slice(from, from + BATCH), keep);
       } catch (error) {
         putBack(taken.slice(from));
-        if (!failing) logger.warn({ err: error }, 'The request log could not be written; it is kept and tried again.');
+        if (!failing) logger.warn(toldOf(error), 'The request log could not be written; it is kept and tried again.');
         failing = true;
         return;
       }

@@ -8,6 +8,11 @@ export interface Resource {
   used: boolean;
   /** How long it has been out of date, in seconds, where it is used because nobody can say what is true now (RFC 9211, 2.5). */
   staleS?: number;
+  /**
+   * How long ago it was known to be true, in seconds, where it is used without being so now (RFC 9111, 5.1). Never where the database
+   * beside it has just said so.
+   */
+  ageS?: number;
 }
 
 /** Turns paths into what they stand for right now. */
@@ -21,8 +26,8 @@ export interface Resolver {
   refresh(): Promise<void> | false;
   /** What `resolve` would give at once, else null; begins nothing. */
   peek(path: string): Resource | null;
-  /** Forgets one path. */
-  forget(path: string): void;
+  /** Forgets one path. @returns what was known of it, however long ago */
+  forget(path: string): readonly Representation[];
   /** Forgets a medium. @returns what was known of it */
   forgetMedium(mediaId: string): Representation[];
   /** Forgets everything. */

@@ -2,6 +2,7 @@ import type { EdgeEvent } from '@mds/contract';
 import type { Delivery, PurgeScope } from '../delivery/delivery.ts';
 import type { EventActions } from './event-follower.ts';
 import type { OriginResolver } from './origin-resolver.ts';
+import type { PathJournal } from './path-journal.ts';
 import type { ReadThrough } from './read-through.ts';
 import type { Reporter } from './reporter.ts';
 
@@ -10,23 +11,26 @@ export function createEventActions(caches: {
   delivery: Pick<Delivery, 'purge'>;
   resolver: Pick<OriginResolver, 'outdateAll' | 'outdateMedium'>;
   readThrough: Pick<ReadThrough, 'outdate'>;
+  journal: Pick<PathJournal, 'forgotten'>;
   reporter: Pick<Reporter, 'acknowledge'>;
-}): EventActions {
-  const { delivery, resolver, readThrough, reporter } = caches;
+}): EventActions & { readonly purges: number } {
+  const { delivery, resolver, readThrough, journal, reporter } = caches;
 
+  let purges = 0;
   const purge = (scope: PurgeScope) => {
+    purges += 1;
     delivery.purge(scope);
-    // Whoever purged waits for the receipt.
-    reporter.acknowledge();
+    // Whoever purged waits for the receipt, which is to hold for a node that is killed as well.
+    void journal.forgotten().then(() => reporter.acknowledge());
   };
 
   return {
     onEvent(event: EdgeEvent) {
       switch (event.type) {
         case 'cache.purged': {
-          const { media_id: mediaId, path } = event.data;
+          const { media_id: mediaId, path, objects } = event.data;
           if (mediaId !== null) purge({ mediaId });
-          else if (path !== null) purge({ path });
+          else if (path !== null) purge({ path, ...(objects && { objects }) });
           else {
             purge('everything');
             readThrough.outdate('/api');
@@ -66,5 +70,10 @@ export function createEventActions(caches: {
     },
 
     onUpToDate: () => reporter.acknowledge(),
+
+    /** Carried out since the start, deletions of media included. */
+    get purges() {
+      return purges;
+    },
   };
 }

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { CONTROL_API_PREFIX, EdgeEvent } from '@mds/contract';
 import { z } from 'zod';
+import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
 import type { Logger } from '../logger.ts';
 import { readEventBlocks } from './event-blocks.ts';
 import type { OriginConnection } from './origin-connection.ts';
-import { errorFromOrigin } from './origin-problem.ts';
+import { OriginRefusesError } from './origin-standing.ts';
 import type { StateFile } from './state-file.ts';
 
 /** How far a node has followed the events of which origin. */
@@ -26,6 +27,10 @@ export interface EventFollower {
   stop(): Promise<void>;
   /** Whether every event up to now was heard: the connection stands, and nothing that it had to tell is left. */
   readonly isFollowing: boolean;
+  /** Resolves when the first attempt has come to an end: the events are followed, or it is known that they are not. */
+  readonly concluded: Promise<void>;
+  /** Of the monotonic clock: when it was last known that every event was heard. Never yet: when this process began to follow. */
+  readonly upToDateAtMs: number;
   /** The last event that was acted upon; null while none is known. */
   readonly through: string | null;
 }
@@ -34,6 +39,8 @@ export interface EventFollower {
 const SILENCE_MS = 20_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
+/** Of an answer that is no stream of events, so many pieces are read. */
+const MAX_REFUSAL_PIECES = 16;
 /** The position is written at most this often; events that are acted upon again do no harm. */
 const SAVE_MS = 500;
 
@@ -50,10 +57,15 @@ export function createEventFollower(deps: {
   let through: string | null = null;
   let saved: string | null = null;
   let isFollowing = false;
+  let upToDateAtMs = performance.now();
   let running: Promise<void> = Promise.resolve();
   let saving: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;
   let told: string | null = null;
+  let conclude: () => void = () => undefined;
+  const concluded = new Promise<void>((resolve) => {
+    conclude = resolve;
+  });
 
   const save = async () => {
     saving = undefined;
@@ -100,24 +112,32 @@ export function createEventFollower(deps: {
       if (data !== null || isFollowing) continue;
       isFollowing = true;
       told = null;
+      origin.standing.good();
+      conclude();
       logger.info({ through: id }, 'the events of the origin are followed');
       actions.onUpToDate();
     }
   };
 
   const connect = async () => {
+    const target = `${CONTROL_API_PREFIX}/edges/${region}/events`;
     const answer = await origin.send({
-      target: `${CONTROL_API_PREFIX}/edges/${region}/events`,
+      target,
       headers: { accept: 'text/event-stream', ...(through === null ? {} : { 'last-event-id': through }) },
       signal: stopping.signal,
       silenceMs: SILENCE_MS,
     });
-    if (answer.statusCode !== 200) {
-      const body = Buffer.concat(await answer.toArray());
-      const error = errorFromOrigin({ status: answer.statusCode ?? 0, body });
-      throw error.cause ?? error;
+    const { statusCode: status = 0, headers } = answer;
+    if (status !== 200 || !headers['content-type']?.startsWith('text/event-stream')) {
+      const body = Buffer.concat(await answer.take(MAX_REFUSAL_PIECES).toArray());
+      throw origin.standing.judge({ status, headers, body, target });
     }
-    await follow(answer);
+    try {
+      await follow(answer);
+    } catch (error) {
+      if (error !== answer.errored) throw error;
+      throw new OriginUnavailableError('The stream of events broke off.', { cause: error });
+    }
   };
 
   const run = async () => {
@@ -128,12 +148,17 @@ export function createEventFollower(deps: {
         pauseMs = FIRST_PAUSE_MS;
       } catch (error) {
         const said = error instanceof Error ? error.message : String(error);
-        if (!stopping.signal.aborted && said !== told) {
-          logger.warn({ err: error }, 'the events of the origin cannot be followed; that is tried again');
+        const isTold = said === told || error instanceof OriginRefusesError;
+        if (!stopping.signal.aborted && !isTold) {
+          logger.warn(toldOf(error), 'the events of the origin cannot be followed; that is tried again');
         }
         told = said;
       }
-      if (isFollowing) pauseMs = FIRST_PAUSE_MS;
+      conclude();
+      if (isFollowing) {
+        pauseMs = FIRST_PAUSE_MS;
+        upToDateAtMs = performance.now();
+      }
       isFollowing = false;
       if (stopping.signal.aborted) return;
       await new Promise<void>((resolve) => {
@@ -164,6 +189,10 @@ export function createEventFollower(deps: {
       await save();
     },
 
+    concluded,
+    get upToDateAtMs() {
+      return isFollowing ? performance.now() : upToDateAtMs;
+    },
     get isFollowing() {
       return isFollowing;
     },

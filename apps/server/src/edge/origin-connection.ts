@@ -2,8 +2,9 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage, type 
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { PROBLEM_CONTENT_TYPE } from '@mds/contract';
-import { OriginUnavailableError } from '../delivery/object-origin.ts';
+import { OriginUnavailableError, reasonOf } from '../delivery/object-origin.ts';
 import type { Logger } from '../logger.ts';
+import { createOriginStanding, type OriginStanding } from './origin-standing.ts';
 
 /** A request to the origin. */
 export interface OriginRequest {
@@ -33,6 +34,8 @@ export interface OriginConnection {
   send(request: OriginRequest): Promise<IncomingMessage>;
   /** The same, read to its end. */
   fetch(request: OriginRequest): Promise<{ status: number; headers: IncomingMessage['headers']; body: Buffer }>;
+  /** What its answers say of this node: told by those who read them. */
+  readonly standing: OriginStanding;
   /** False from the first request that finds nobody until somebody answers again. */
   readonly isUp: boolean;
   /** Calls back when the origin is back. */
@@ -54,7 +57,7 @@ export function createOriginConnection(deps: {
   originUrl: string;
   token: string;
   userAgent: string;
-  logger: Pick<Logger, 'info' | 'warn'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
   lookMs?: number;
 }): OriginConnection {
   const { originUrl, token, userAgent, logger, lookMs = LOOK_MS } = deps;
@@ -66,6 +69,7 @@ export function createOriginConnection(deps: {
   const open = isTls ? httpsRequest : httpRequest;
   const whenUp = new Set<() => void>();
   const whenDown = new Set<() => void>();
+  const standing = createOriginStanding({ originUrl, logger });
   let isUp = true;
   let stopped = false;
   let looking: NodeJS.Timeout | undefined;
@@ -73,7 +77,8 @@ export function createOriginConnection(deps: {
   const markDown = (error: unknown) => {
     if (!isUp || stopped) return;
     isUp = false;
-    logger.warn({ err: error, origin: originUrl }, 'the origin does not answer; what is held is served meanwhile');
+    const reason = reasonOf(error);
+    logger.warn({ reason, origin: originUrl }, 'the origin does not answer; what is held is served meanwhile');
     looking = setInterval(look, lookMs);
     looking.unref();
     for (const listener of whenDown) listener();
@@ -157,6 +162,7 @@ export function createOriginConnection(deps: {
 
   return {
     send,
+    standing,
 
     async fetch(outgoing) {
       const answer = await send(outgoing);

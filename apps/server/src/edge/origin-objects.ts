@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { CONTROL_API_PREFIX } from '@mds/contract';
 import { type ObjectOrigin, OriginUnavailableError } from '../delivery/object-origin.ts';
 import type { OriginConnection } from './origin-connection.ts';
-import { errorFromOrigin } from './origin-problem.ts';
+import { problemIn } from './origin-problem.ts';
 
 /** {@link ObjectOrigin} over HTTP: an object's key is its delivery path, and its SHA-256 the entity tag that is asked for. */
 export function createOriginObjects(deps: { origin: OriginConnection; region: string }): ObjectOrigin {
@@ -12,8 +12,9 @@ export function createOriginObjects(deps: { origin: OriginConnection; region: st
 
     async read({ key, sha256, bytes }, { start, end }, signal) {
       const isWhole = start === 0 && end === bytes - 1;
+      const target = `${CONTROL_API_PREFIX}/edges/${region}/object?path=${encodeURIComponent(key)}`;
       const answer = await origin.send({
-        target: `${CONTROL_API_PREFIX}/edges/${region}/object?path=${encodeURIComponent(key)}`,
+        target,
         headers: { 'if-match': `"${sha256}"`, ...(isWhole ? {} : { range: `bytes=${start}-${end}` }) },
         signal,
         bulk: true,
@@ -22,17 +23,16 @@ export function createOriginObjects(deps: { origin: OriginConnection; region: st
       const length = end - start + 1;
       const isRange = statusCode === 206 && headers['content-range'] === `bytes ${start}-${end}/${bytes}`;
       if ((isRange || (statusCode === 200 && isWhole)) && headers['content-length'] === String(length)) return answer;
-      // Gone, or another one by now: what was looked up is out of date.
-      if ([404, 412, 416].includes(statusCode)) {
-        answer.resume();
-        return null;
-      }
-      if (statusCode < 400) {
+      if (statusCode < 300) {
         answer.destroy();
         throw new OriginUnavailableError(`The origin answers ${statusCode} with other bytes than were asked for.`);
       }
-      const error = errorFromOrigin({ status: statusCode, body: await buffer(answer) });
-      throw new OriginUnavailableError(`The origin does not give the object: ${error.message}`, { cause: error });
+      const body = await buffer(answer);
+      const problem = problemIn({ status: statusCode, body }, target);
+      // Gone, or another one by now: what was looked up is out of date.
+      if (problem !== null && problem.code !== 'not_found' && [404, 412, 416].includes(statusCode)) return null;
+      const error = origin.standing.judge({ status: statusCode, headers, body, target });
+      throw new OriginUnavailableError('The origin does not give the object.', { cause: error });
     },
   };
 }

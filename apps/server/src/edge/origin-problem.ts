@@ -1,41 +1,42 @@
 import { DELIVERY_CACHE_CONTROL, Problem } from '@mds/contract';
 import { OPEN_TO_ALL } from '../delivery/representation.ts';
 import { AppError } from '../http/app-error.ts';
+import { pathOf } from '../http/request-path.ts';
 
-/** What a node says of what only its origin could answer, while that is away. */
+/** What a node says of what only its origin could answer, while that does not; why not is in the log. */
 export function originAway(cause: unknown): AppError {
   return new AppError(
     'unavailable',
-    'This point of presence does not hold what was asked for, and its origin does not answer. Ask again in a few seconds.',
+    'This point of presence does not hold what was asked for, and its origin does not serve it at the moment. Ask again in a few seconds.',
     { cause, headers: { ...OPEN_TO_ALL, 'Retry-After': '5' } },
   );
 }
 
-/**
- * The error that an answer of the origin stands for. What the origin says of the path is passed on; what it says of this node (its token,
- * its way of asking) is not the caller's business, and in the log.
- */
-export function errorFromOrigin(answer: { status: number; body: Buffer }): AppError {
-  const problem = readProblem(answer.body);
-  if (problem === null || [400, 401, 403].includes(answer.status)) {
-    const said = problem ? `${problem.code}: ${problem.detail}` : answer.body.toString('utf8', 0, 200);
-    return originAway(new Error(`the origin refuses this node with ${answer.status}: ${said}`));
-  }
-  const isAbsent = problem.status === 404;
+/** What a media delivery service says of paths at which it has nothing. `not_found` alone could be said of the way of asking. */
+const ABSENT = ['media_not_found', 'rendition_not_found', 'rendition_not_ready'];
+
+/** What the origin says of a delivery path at which there is nothing; null: the answer does not say that. */
+export function absenceIn(answer: { status: number; body: Buffer }, target: string): AppError | null {
+  const problem = problemIn(answer, target);
+  if (problem === null || problem.status !== 404 || !ABSENT.includes(problem.code)) return null;
   return new AppError(problem.code, problem.detail, {
-    headers: {
-      ...OPEN_TO_ALL,
-      ...(isAbsent ? { 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound } : {}),
-      ...(problem.status === 503 ? { 'Retry-After': '5' } : {}),
-    },
+    headers: { ...OPEN_TO_ALL, 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound },
   });
 }
 
-function readProblem(body: Buffer): Problem | null {
+/**
+ * The problem document that an answer consists of; null where it is none that a media delivery service gives to what was asked: one
+ * that is reached under another path than it knows of says that there is nothing, and what it was asked for.
+ */
+export function problemIn(answer: { status: number; body: Buffer }, target: string): Problem | null {
+  let problem: Problem;
   try {
-    return Problem.parse(JSON.parse(body.toString()));
+    problem = Problem.parse(JSON.parse(answer.body.toString()));
   } catch {
-    // Not a problem document of this version: the status alone speaks.
+    // Another service's, or of another version: the status alone speaks.
     return null;
   }
+  if (problem.status !== answer.status) return null;
+  const isOfTarget = pathOf(target).slice(0, 1024) === problem.instance;
+  return problem.code === 'not_found' && !isOfTarget ? null : problem;
 }

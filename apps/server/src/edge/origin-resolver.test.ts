@@ -1,7 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Resource } from '../delivery/resolver.ts';
 import { createOriginResolver, type OriginResolver } from './origin-resolver.ts';
+import { createPathJournal, type PathJournal } from './path-journal.ts';
 import { resourceOf, type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixture.ts';
 
 const MEDIUM = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
@@ -9,22 +14,44 @@ const PATH = `/media/${MEDIUM}/manifest.json`;
 
 let origin: ScriptedOrigin;
 let resolver: OriginResolver;
+let folder: string;
+let journal: PathJournal;
 let now: number;
+let wallNow: number;
 let following: boolean;
+
+/** A node's resolver as after a start, over what the one before left in the folder. */
+const start = async (publicUrl = 'https://sin.test') => {
+  journal = createPathJournal({
+    file: join(folder, 'known-paths.jsonl'),
+    originUrl: 'http://origin.test',
+    logger: pino({ level: 'silent' }),
+  });
+  const started = createOriginResolver({
+    ...{ origin: origin.connection, journal, region: 'sin1' },
+    publicUrl: () => publicUrl,
+    isFollowing: () => following,
+    monotonicNow: () => now,
+    now: () => wallNow,
+  });
+  started.restore(await journal.read());
+  journal.start(() => started.known());
+  return started;
+};
 
 beforeEach(async () => {
   origin = await startScriptedOrigin();
+  folder = await mkdtemp(join(tmpdir(), 'mds-resolver-'));
   now = 1_000;
+  wallNow = Date.UTC(2026, 0, 31);
   following = true;
-  resolver = createOriginResolver({
-    origin: origin.connection,
-    region: 'sin1',
-    publicUrl: () => 'https://sin.test',
-    isFollowing: () => following,
-    monotonicNow: () => now,
-  });
+  resolver = await start();
 });
-afterEach(() => origin.stop());
+afterEach(async () => {
+  await journal.stop();
+  await origin.stop();
+  await rm(folder, { recursive: true });
+});
 
 const json = (res: ServerResponse, body: unknown, status = 200) =>
   void res
@@ -139,6 +166,63 @@ describe('what a point of presence knows of a path', () => {
     expect(origin.asked).toEqual([]);
   });
 
+  it.each<[string, (res: ServerResponse) => void]>([
+    ['another program', (res) => void res.writeHead(404, { 'content-type': 'text/html' }).end('<h1>Not found</h1>')],
+    ['a page for every path', (res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<html>')],
+    ['a path too many', (res) => json(res, { ...problem(404, 'not_found'), instance: '/api/v1/control/v1/x' }, 404)],
+    [
+      'a service that has no points of presence',
+      (res) => json(res, { ...problem(404, 'not_found'), instance: '/control/v1/edges/sin1/resource' }, 404),
+    ],
+    ['another point of presence', (res) => json(res, problem(421, 'misdirected_request'), 421)],
+  ])('is never “nothing” because the address of the origin is wrong: %s', async (_what, answer) => {
+    says('a');
+    await resolver.resolve(PATH);
+    const other = PATH.replace('manifest.json', 'thumb.webp');
+    origin.answer = (_req, res) => answer(res);
+    await expect(Promise.resolve(resolver.resolve(other))).rejects.toMatchObject({
+      code: 'unavailable',
+      headers: { 'Retry-After': '5' },
+    });
+    expect(origin.connection.standing.trouble).toContain('MDS_ORIGIN_URL');
+    // What is known from before stands in as in any outage.
+    following = false;
+    now += 60_000;
+    expect(await content(resolver.resolve(PATH))).toBe('a');
+    says('b');
+    expect(await content(resolver.resolve(PATH))).toBe('b');
+    expect(origin.connection.standing.trouble).toBeNull();
+  });
+
+  it('tells its age from the moment in which events are no longer heard, and none while they are', async () => {
+    says('a');
+    const first = await resolver.resolve(PATH);
+    now += 20_000;
+    expect(resolver.peek(PATH)).toBe(first);
+    following = false;
+    expect(resolver.peek(PATH)).toMatchObject({ ageS: 20 });
+    const aged = await resolver.resolve(PATH);
+    expect(aged).toMatchObject({ ageS: 20 });
+    expect(aged).not.toHaveProperty('staleS');
+    // Used is what it stands for, whichever way it was answered.
+    aged.used = true;
+    expect(first.used).toBe(true);
+    await origin.go();
+    now += 40_500;
+    expect(await resolver.resolve(PATH)).toMatchObject({ ageS: 60, staleS: 31, used: true });
+    await origin.come();
+    await expect.poll(() => origin.connection.isUp).toBe(true);
+    expect(await resolver.resolve(PATH)).not.toHaveProperty('ageS');
+  });
+
+  it('is told when it is forgotten, also where it was confirmed long ago: a purge lets go of its objects alone', async () => {
+    says('a');
+    const { representations } = await resolver.resolve(PATH);
+    now += 31_000;
+    expect(resolver.forget(PATH)).toBe(representations);
+    expect(resolver.forget(PATH)).toEqual([]);
+  });
+
   it('never tells a caller what the origin thinks of this node', async () => {
     origin.answer = (_req, res) => json(res, problem(401, 'unauthorized'), 401);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
@@ -147,6 +231,67 @@ describe('what a point of presence knows of a path', () => {
         ...resourceOf(PATH, 'a'),
         representations: [{ ...resourceOf(PATH, 'b').representations[0], sha256: 'a'.repeat(64) }],
       });
+    await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
+  });
+});
+
+describe('what a point of presence knew before it was started again', () => {
+  /** The clocks of a process that starts two minutes later. */
+  const startAgain = async (publicUrl?: string) => {
+    await journal.stop();
+    wallNow += 120_000;
+    now = 5;
+    following = false;
+    resolver = await start(publicUrl);
+  };
+
+  it('stands in while its origin is away, for as long as that had allowed', async () => {
+    says('a');
+    await resolver.resolve(PATH);
+    await startAgain();
+    await origin.go();
+    const resource = await resolver.resolve(PATH);
+    expect([await content(resource), resource.staleS]).toEqual(['a', 90]);
+    now += 3_600_000;
+    await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it('is confirmed before it is used where its origin is there', async () => {
+    says('a');
+    await resolver.resolve(PATH);
+    await startAgain();
+    says('b');
+    expect(resolver.peek(PATH)).toBeNull();
+    expect(await content(resolver.resolve(PATH))).toBe('b');
+  });
+
+  it.each([
+    ['the path', () => resolver.forget(PATH)],
+    ['its medium', () => void resolver.forgetMedium(MEDIUM)],
+    ['everything', () => resolver.forgetAll()],
+  ])('does not come back where %s was purged', async (_what, purge) => {
+    says('a');
+    await resolver.resolve(PATH);
+    purge();
+    await startAgain();
+    await origin.go();
+    await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
+  it('does not come back where the origin said that it is gone, nor where it names an address that this node has no more', async () => {
+    says('a');
+    await resolver.resolve(PATH);
+    await startAgain('https://elsewhere.test');
+    await origin.go();
+    await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
+    await origin.come();
+    await expect.poll(() => origin.connection.isUp).toBe(true);
+    await resolver.resolve(PATH);
+    resolver.outdateAll();
+    origin.answer = (_req, res) => json(res, problem(404, 'media_not_found'), 404);
+    await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'media_not_found' });
+    await startAgain('https://elsewhere.test');
+    await origin.go();
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 });

@@ -37,27 +37,56 @@ afterEach(async () => {
   await origin.stop();
 });
 
-const says = (body: string, headers: Record<string, string> = {}) => {
+const KEPT_JSON = { 'content-type': 'application/json', 'cache-control': 'public, max-age=60' };
+const documentOf = (said: string) => JSON.stringify({ said });
+const says = (said: string, headers: Record<string, string> = {}) => {
+  const body = documentOf(said);
   origin.answer = (req, res) => {
     const all = {
       'content-type': 'application/json',
       'cache-control': 'public, max-age=60',
-      etag: `"${body}"`,
+      etag: `"${said}"`,
       ...headers,
     };
     if (req.headers['if-none-match'] === all.etag) res.writeHead(304, all).end();
     else res.writeHead(200, all).end(body);
   };
 };
+/** What an answer of {@link says} says; of others all of it. */
+const saidIn = (body: string): string => {
+  try {
+    return (JSON.parse(body) as { said?: string }).said ?? body;
+  } catch {
+    return body;
+  }
+};
 const get = async (path: string, init: RequestInit = {}) => {
   const answer = await fetch(url + path, init);
   const header = (name: string) => answer.headers.get(name);
-  return { status: answer.status, body: await answer.text(), course: header('cache-status'), age: header('age') };
+  const body = saidIn(await answer.text());
+  return { status: answer.status, body, course: header('cache-status'), age: header('age') };
+};
+
+const answers = (status: number, type: string, body: string) => {
+  origin.answer = (_req, res) => void res.writeHead(status, { 'content-type': type }).end(body);
+};
+const refuses = (status: number, code: string, instance?: string) => {
+  origin.answer = (req, res) => {
+    const problem = { type: `/problems/${code}`, title: 'x', detail: 'because', request_id: 'r', status, code };
+    const at = instance ?? req.url?.replace(/\?.*/, '');
+    res
+      .writeHead(status, { 'content-type': 'application/problem+json', 'cache-control': 'no-store' })
+      .end(JSON.stringify({ ...problem, instance: at }));
+  };
 };
 
 const getAt = async (host: string, path: string) => {
   const { port } = server.address() as AddressInfo;
-  return parseRaw(await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).body;
+  return saidIn(
+    parseRaw(
+      await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`),
+    ).body.toString(),
+  );
 };
 
 describe('read-API answers at a point of presence', () => {
@@ -84,7 +113,7 @@ describe('read-API answers at a point of presence', () => {
 
   it('are those of the host that was asked, and of the query', async () => {
     origin.answer = (req, res) => {
-      res.writeHead(200, { 'cache-control': 'public, max-age=60' }).end(`${req.headers.host} ${req.url}`);
+      res.writeHead(200, KEPT_JSON).end(documentOf(`${req.headers.host} ${req.url}`));
     };
     for (let n = 0; n < 2; n++) {
       expect(await getAt('a.test', '/api/v1/media')).toBe('a.test /api/v1/media');
@@ -128,7 +157,7 @@ describe('read-API answers at a point of presence', () => {
     expect((await get('/api/v1/formats')).body).toBe('1');
     let end: (() => void) | undefined;
     origin.answer = (_req, res) => {
-      end = () => void res.writeHead(200, { 'cache-control': 'public, max-age=60' }).end('old');
+      end = () => void res.writeHead(200, KEPT_JSON).end(documentOf('old'));
     };
     const early = get('/api/v1/media');
     await expect.poll(() => end).toBeDefined();
@@ -140,9 +169,74 @@ describe('read-API answers at a point of presence', () => {
   });
 
   it('pass on what the origin refuses, and nothing but reads', async () => {
-    origin.answer = (_req, res) => void res.writeHead(400, { 'cache-control': 'no-store' }).end('why');
-    expect(await get('/api/v1/media?limit=x')).toMatchObject({ status: 400, body: 'why' });
+    refuses(400, 'invalid_request');
+    const refused = await get('/api/v1/media?limit=x');
+    expect([refused.status, JSON.parse(refused.body)]).toMatchObject([400, { code: 'invalid_request' }]);
     expect((await get('/api/v1/media', { method: 'POST' })).status).toBe(405);
     expect(origin.asked).toHaveLength(1);
+  });
+
+  it('are the same whatever stands in the query that no resource knows: the origin is not asked again for it', async () => {
+    says('1');
+    for (let n = 0; n < 20; n += 1) {
+      expect((await get(`/api/v1/media?n=${n}&limit=5`)).body).toBe('1');
+      expect((await get(`/api/v1/renditions?limit=${n}`)).body).toBe('1');
+    }
+    await get('/api/v1/media?cursor=a%20b%26&limit=5');
+    await get('/api/v1/media?limit=5&cursor=a+b%26');
+    // Which of the two is meant, only the origin says, by refusing it.
+    await get('/api/v1/media?limit=5&limit=6');
+    expect(origin.asked).toEqual([
+      '/api/v1/media?limit=5',
+      '/api/v1/renditions',
+      '/api/v1/media?limit=5&cursor=a+b%26',
+      '/api/v1/media?limit=5&limit=6',
+    ]);
+  });
+
+  it('that the contract does not have cost the origin nothing', async () => {
+    for (const path of ['/api/v1/nope', '/api/v1/media/med_1', '/api/v2/media', '/api']) {
+      expect([path, (await get(path)).status]).toEqual([path, 404]);
+    }
+    expect(origin.asked).toEqual([]);
+  });
+
+  it('are refused with 504 where only what is held was wanted, and it is not', async () => {
+    says('1');
+    const onlyHeld = { headers: { 'cache-control': 'max-stale=5, only-if-cached' } };
+    expect((await get('/api/v1/media', onlyHeld)).status).toBe(504);
+    await get('/api/v1/media');
+    expect(await get('/api/v1/media', onlyHeld)).toMatchObject({ status: 200, course: 'sin1; hit; ttl=60' });
+    now += 60_000;
+    expect((await get('/api/v1/media', onlyHeld)).status).toBe(504);
+    expect(origin.asked).toHaveLength(1);
+  });
+
+  it.each<[string, () => void]>([
+    ['a page of another program', () => answers(404, 'text/html', '<h1>Not found</h1>')],
+    ['a page for every path', () => answers(200, 'text/html', '<!doctype html>')],
+    ['something that is no document', () => answers(200, 'application/json', '{"data":[')],
+    ['a redirection', () => answers(301, 'text/html', '')],
+    ['a 304 to what was no question', () => answers(304, 'text/html', '')],
+    ['a service at another path', () => refuses(404, 'not_found', '/api/v1/api/v1/media')],
+  ])('are never those of a stranger in the place of the origin: %s', async (_what, stranger) => {
+    says('1', { etag: '' });
+    await get('/api/v1/media?limit=1');
+    stranger();
+    expect((await get('/api/v1/media')).status).toBe(503);
+    now += 61_000;
+    expect(await get('/api/v1/media?limit=1')).toMatchObject({ status: 200, body: '1', course: 'sin1; hit; ttl=-1' });
+    expect(readThrough.stats).toEqual({ hits: 0, misses: 1, stale: 1, unavailable: 1 });
+  });
+
+  it('stand in for an origin that has more to do than it can', async () => {
+    says('1');
+    await get('/api/v1/media');
+    refuses(503, 'overloaded');
+    now += 61_000;
+    for (let n = 0; n < 2; n += 1) {
+      expect(await get('/api/v1/media')).toMatchObject({ status: 200, body: '1', course: 'sin1; hit; ttl=-1' });
+    }
+    expect(JSON.parse((await get('/api/v1/formats')).body)).toMatchObject({ status: 503, code: 'overloaded' });
   });
 });

@@ -1,24 +1,45 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { READ_API_PREFIX } from '@mds/contract';
+import { READ_API_PREFIX, readApi } from '@mds/contract';
 import type { Express, Request } from 'express';
-import { LRUCache } from 'lru-cache';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
-import { type Answer, makeAnswer, sendAnswer } from '../http/answer.ts';
+import { type Answer, JSON_CONTENT_TYPE, makeAnswer, sendAnswer } from '../http/answer.ts';
+import { AppError } from '../http/app-error.ts';
+import { metadataOf, routesOf } from '../http/contract-routes.ts';
 import { allowEveryOrigin } from '../http/cors.ts';
+import { hostName } from '../http/current-project.ts';
 import { methodNotAllowed } from '../http/methods.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { OriginConnection } from './origin-connection.ts';
-import { originAway } from './origin-problem.ts';
+import { originAway, problemIn } from './origin-problem.ts';
+import { createReadCache } from './read-cache.ts';
 
 /** Read-API answers of the origin, kept as their Cache-Control allows (RFC 9111). */
 export interface ReadThrough {
-  handle(req: Request, res: ServerResponse): Promise<void>;
+  /** Answers a request for a resource of the contract. */
+  handle(req: Request, res: ServerResponse, resource: ReadResource): Promise<void>;
   /** Has answers whose path begins like this asked for anew before they are used again. */
   outdate(pathPrefix: string): void;
+  readonly stats: ReadThroughStats;
 }
 
-const MAX_BYTES = 16 * 1024 * 1024;
+/** What decides an answer besides Host: everything else in a query is ignored, here as at the origin. */
+export interface ReadResource {
+  path: string;
+  /** Names of the query parameters that it knows. */
+  query: readonly string[];
+}
+
+/** Counters since the start. */
+export interface ReadThroughStats {
+  hits: number;
+  misses: number;
+  /** Answered with what was out of date, as the origin did not answer. */
+  stale: number;
+  /** Refused because the origin did not answer. */
+  unavailable: number;
+}
+
 /** Estimate of what an entry takes beside body and key. */
 const ENTRY_BYTES = 1024;
 /** How long beyond its lifetime an answer stands in for an origin that is away (RFC 9111, 4.2.4). */
@@ -52,39 +73,46 @@ export function createReadThrough(deps: {
   monotonicNow?: () => number;
 }): ReadThrough {
   const { origin, region, monotonicNow = () => performance.now() } = deps;
-  const kept = new LRUCache<string, Kept>({
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ answer }, key) => answer.body.length + 2 * key.length + ENTRY_BYTES,
-  });
+  const kept = createReadCache<Kept>(({ answer }, key) => answer.body.length + 2 * key.length + ENTRY_BYTES);
   const asking = new Map<string, Promise<Kept | Passed>>();
+  const stats: ReadThroughStats = { hits: 0, misses: 0, stale: 0, unavailable: 0 };
 
-  const ask = async (key: string, req: IncomingMessage, before: Kept | undefined): Promise<Kept | Passed> => {
+  const ask = async (
+    key: string,
+    target: string,
+    req: IncomingMessage,
+    before: Kept | undefined,
+  ): Promise<Kept | Passed> => {
     const askedAtMs = monotonicNow();
     const { status, headers, body } = await origin.fetch({
-      target: req.url ?? '/',
+      target,
       authorize: false,
       headers: {
         accept: 'application/json',
         // The project hangs on it.
         ...(req.headers.host === undefined ? {} : { host: req.headers.host }),
         [REQUEST_ID_HEADER]: requestIdOf(req),
-        ...(before?.originEtag === undefined ? {} : { 'if-none-match': before.originEtag }),
+        ...(before?.originEtag ? { 'if-none-match': before.originEtag } : {}),
       },
     });
     const caching = readCacheControl(headers['cache-control']);
     // Asked before the answer was made, so that it is taken for rather too old (4.2.3).
     const bornAtMs = askedAtMs - Number(headers.age ?? 0) * 1000;
-    if (status === 304 && before) {
+    if (status === 304 && before?.originEtag) {
       const renewed = { ...before, bornAtMs, lifetimeMs: caching.lifetimeMs ?? before.lifetimeMs, outdated: false };
       kept.set(key, renewed);
       return renewed;
     }
+    if (!isFromService({ status, headers, body }, target)) {
+      throw new OriginUnavailableError(`What answers as the origin is no media delivery service: it says ${status}.`);
+    }
+    if (status >= 500) return { status, headers, body };
     if (status !== 200 || caching.lifetimeMs === null) {
       kept.delete(key);
       return { status, headers, body };
     }
     const fresh: Kept = {
-      answer: localise(req, {
+      answer: localise(target, {
         status,
         contentType: headers['content-type'] ?? 'application/json',
         cacheControl: headers['cache-control'] ?? '',
@@ -103,16 +131,21 @@ export function createReadThrough(deps: {
   };
 
   /** The index tells which region answered; that is this one. */
-  const localise = (req: IncomingMessage, answer: Answer): Answer => {
-    if (pathOf(req) !== READ_API_PREFIX) return answer;
+  const localise = (target: string, answer: Answer): Answer => {
+    if (target !== READ_API_PREFIX) return answer;
     const index = JSON.parse(answer.body.toString()) as Record<string, unknown>;
     return makeAnswer({ body: JSON.stringify({ ...index, region: region.name }), cacheControl: answer.cacheControl });
   };
 
-  const askOnce = (key: string, req: IncomingMessage, before: Kept | undefined): Promise<Kept | Passed> => {
+  const askOnce = (
+    key: string,
+    target: string,
+    req: IncomingMessage,
+    before: Kept | undefined,
+  ): Promise<Kept | Passed> => {
     const begun = asking.get(key);
     if (begun !== undefined) return begun;
-    const mine = ask(key, req, before).finally(() => asking.delete(key));
+    const mine = ask(key, target, req, before).finally(() => asking.delete(key));
     asking.set(key, mine);
     return mine;
   };
@@ -129,25 +162,42 @@ export function createReadThrough(deps: {
   };
 
   return {
-    async handle(req, res) {
+    async handle(req, res, resource) {
       if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(req, 'GET, HEAD');
-      const key = `${req.headers.host ?? ''} ${req.url}`;
+      const target = targetOf(req, resource);
+      const key = `${hostName(req.headers.host ?? '')} ${target}`;
       const before = kept.get(key);
       if (before && !before.outdated && ageMs(before) < before.lifetimeMs) {
+        stats.hits += 1;
         send(req, res, before, null);
         return;
       }
+      if (wantsWhatIsHeld(req)) throw notHeld();
+      const standIn = before?.mayBeStale && ageMs(before) <= before.lifetimeMs + DISCONNECTED_MS ? before : null;
+      const sendStale = (entry: Kept) => {
+        stats.stale += 1;
+        send(req, res, entry, null);
+      };
       let found: Kept | Passed;
       try {
-        found = await askOnce(key, req, before);
+        found = await askOnce(key, target, req, before);
       } catch (error) {
         if (!(error instanceof OriginUnavailableError)) throw error;
-        if (!before?.mayBeStale || ageMs(before) > before.lifetimeMs + DISCONNECTED_MS) throw originAway(error);
-        send(req, res, before, null);
-        return;
+        if (standIn !== null) {
+          sendStale(standIn);
+          return;
+        }
+        stats.unavailable += 1;
+        throw originAway(error);
       }
-      if ('answer' in found) send(req, res, found, before ? 'stale' : 'uri-miss');
-      else pass(res, found, region.code);
+      if ('answer' in found) {
+        stats.misses += 1;
+        send(req, res, found, before ? 'stale' : 'uri-miss');
+      } else if (found.status >= 500 && standIn !== null) sendStale(standIn);
+      else {
+        stats.misses += 1;
+        pass(res, found, region.code);
+      }
     },
 
     outdate(pathPrefix) {
@@ -162,18 +212,57 @@ export function createReadThrough(deps: {
         if (key.slice(key.indexOf(' ') + 1).startsWith(pathPrefix)) answer.then(outdateIt, () => undefined);
       }
     },
+
+    get stats() {
+      return { ...stats };
+    },
   };
 }
 
-/** Mounts {@link ReadThrough} for what no route before it has answered under `/api`. */
+/**
+ * Mounts {@link ReadThrough} for every resource of the contract that no route before it answers. What the contract does not have, the
+ * origin does not have either: it is not asked.
+ */
 export function mountReadThrough(app: Express, readThrough: ReadThrough): void {
-  app.use((req, res, next) => {
-    if (req.path !== '/api' && !req.path.startsWith('/api/')) {
-      next();
-      return;
-    }
-    allowEveryOrigin(req, res, () => void readThrough.handle(req, res).catch(next));
-  });
+  app.use('/api', allowEveryOrigin);
+  for (const route of routesOf(readApi)) {
+    const resource = { path: route.path, query: metadataOf(route).query ?? [] };
+    app.all(route.path, (req, res, next) => void readThrough.handle(req, res, resource).catch(next));
+  }
+}
+
+/** What the origin is asked for: the path, and the parameters that it knows, in one order. One that is repeated stays so, to be refused. */
+function targetOf({ url = '' }: IncomingMessage, { path, query }: ReadResource): string {
+  const at = url.indexOf('?');
+  if (at < 0 || query.length === 0) return path;
+  const given = new URLSearchParams(url.slice(at + 1));
+  const known = new URLSearchParams();
+  for (const name of query) for (const value of given.getAll(name)) known.append(name, value);
+  return known.size === 0 ? path : `${path}?${known}`;
+}
+
+/** Whether the caller would rather have nothing than have the origin asked (RFC 9111, 5.2.1.7). */
+function wantsWhatIsHeld({ headers }: IncomingMessage): boolean {
+  return /(?:^|,)\s*only-if-cached\s*(?:,|$)/i.test(headers['cache-control'] ?? '');
+}
+
+function notHeld(): AppError {
+  return new AppError(
+    'not_held',
+    'This point of presence holds no valid answer, and only-if-cached forbids asking its origin. Ask without it.',
+  );
+}
+
+/** Whether an answer to a read is one that a media delivery service gives; 304 is one only where there was an entity tag to compare. */
+function isFromService({ status, headers, body }: Passed, target: string): boolean {
+  if (status !== 200) return problemIn({ status, body }, target) !== null;
+  if (!headers['content-type']?.startsWith(JSON_CONTENT_TYPE)) return false;
+  try {
+    const document: unknown = JSON.parse(body.toString());
+    return typeof document === 'object' && document !== null;
+  } catch {
+    return false;
+  }
 }
 
 /** An answer that is nobody's but this caller's: as the origin gave it. */
@@ -186,10 +275,6 @@ function pass(res: ServerResponse, { status, headers, body }: Passed, region: st
   res.statusCode = status;
   res.setHeader('Content-Length', body.length);
   res.end(body);
-}
-
-function pathOf(req: IncomingMessage): string {
-  return (req.url ?? '/').replace(/\?.*$/s, '').replace(/(?<=.)\/$/, '');
 }
 
 /** What a shared cache may do by a Cache-Control field (RFC 9111, 5.2.2). `lifetimeMs` null: not keep it. */

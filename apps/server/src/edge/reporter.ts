@@ -1,11 +1,16 @@
-import { CONTROL_API_PREFIX, type EdgeReport, MAX_REPORTED_DELIVERIES, ReportedDelivery } from '@mds/contract';
+import {
+  CONTROL_API_PREFIX,
+  type EdgeReport,
+  EdgeReportReceipt,
+  MAX_REPORTED_DELIVERIES,
+  ReportedDelivery,
+} from '@mds/contract';
 import { z } from 'zod';
 import type { AssetRepository } from '../db/delivery-repository.ts';
-import { OriginUnavailableError } from '../delivery/object-origin.ts';
+import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
 import type { Logger } from '../logger.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { OriginConnection } from './origin-connection.ts';
-import { errorFromOrigin } from './origin-problem.ts';
 import type { StateFile } from './state-file.ts';
 
 /** Deliveries that a node could not report before it stopped. */
@@ -23,6 +28,8 @@ export interface Reporter {
   keepUnsent(): void;
   /** Says goodbye. */
   stop(): Promise<void>;
+  /** Paths that were handed over, or were left by the process before, and that the origin has not been told of. */
+  readonly unsent: number;
 }
 
 /** Between two reports of a node that has nothing else to say; the origin says how long it waits for them. */
@@ -46,10 +53,10 @@ export function createReporter(deps: {
   let waiting = false;
   let stopped = false;
   let keeping = false;
-  let refusal: string | null = null;
   /** From before the last stop, oldest first: reported before anything newer, as the latest of a path decides. */
   let earlier: ReportedDelivery[] = [];
   const kept: ReportedDelivery[] = [];
+  let handedOver = 0;
 
   const send = async (deliveries: ReportedDelivery[], leaving: boolean) => {
     const report: EdgeReport = {
@@ -63,17 +70,12 @@ export function createReporter(deps: {
     };
     const target = `${CONTROL_API_PREFIX}/edges/${code}/report`;
     const answer = await origin.fetch({ method: 'POST', target, json: report });
-    if (answer.status === 200) {
-      if (refusal !== null) logger.info('the origin takes the reports of this node again');
-      refusal = null;
+    if (answer.status === 200 && isReceipt(answer.body)) {
+      origin.standing.good();
       return;
     }
-    const error = errorFromOrigin(answer);
-    const said = String((error.cause as Error | undefined)?.message ?? error.message);
-    // Once, not every few seconds: it lasts until an operator sees to it.
-    if (said !== refusal)
-      logger.error({ err: error, status: answer.status }, `the origin does not take reports: ${said}`);
-    refusal = said;
+    // What an operator has to see to is told there.
+    const error = origin.standing.judge({ ...answer, target });
     throw new OriginUnavailableError('The origin does not take reports.', { cause: error });
   };
 
@@ -118,6 +120,7 @@ export function createReporter(deps: {
           at_ms: Math.trunc(atMs),
         }),
       );
+      handedOver += reported.length;
       try {
         for (let from = 0; from < reported.length; from += MAX_REPORTED_DELIVERIES) {
           await report(reported.slice(from, from + MAX_REPORTED_DELIVERIES));
@@ -127,6 +130,8 @@ export function createReporter(deps: {
         if (!keeping) throw error;
         // Reporting one twice is safe, as the latest of a path decides.
         kept.push(...reported);
+      } finally {
+        handedOver -= reported.length;
       }
     },
 
@@ -162,10 +167,23 @@ export function createReporter(deps: {
       stopped = true;
       clearTimeout(timer);
       await report([], true).catch((error: unknown) => {
-        logger.warn({ err: error }, 'the origin could not be told that this node leaves');
+        logger.warn(toldOf(error), 'the origin could not be told that this node leaves');
       });
       const left = [...earlier, ...kept];
       if (left.length > 0) await unsent.write({ region: code, deliveries: left });
     },
+
+    get unsent() {
+      return earlier.length + kept.length + handedOver;
+    },
   };
+}
+
+/** Whether the deliveries of a report are in good hands: anybody can say 200. */
+function isReceipt(body: Buffer): boolean {
+  try {
+    return EdgeReportReceipt.loose().safeParse(JSON.parse(body.toString())).success;
+  } catch {
+    return false;
+  }
 }

@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { workingProbe } from '../status/probes.ts';
 import type { Probe } from '../status/status-board.ts';
+import { systemCode } from '../storage/storage-error.ts';
 import type { EventFollower } from './event-follower.ts';
 import type { OriginConnection } from './origin-connection.ts';
 
-/** {@link workingProbe} of the folder of the disk cache: it keeps a few bytes and gives them back. */
-export function cacheFolderProbe(folder: string): Probe {
+/**
+ * {@link workingProbe} of the folder of the disk cache: it keeps a few bytes and gives them back. Degraded while what is fetched finds no
+ * room in it.
+ * @param takesNoMore whether it did not the last time
+ */
+export function cacheFolderProbe(folder: string, takesNoMore: () => boolean): Probe {
   const file = join(folder, `.probe-${process.pid}`);
-  return workingProbe('Cache', async () => {
+  const working = workingProbe('Cache', async () => {
     const written = randomBytes(16);
     try {
       const handle = await open(file, 'w+', 0o600);
@@ -24,18 +30,44 @@ export function cacheFolderProbe(folder: string): Probe {
       await rm(file, { force: true });
     }
   });
+  return {
+    name: working.name,
+    async check(signal) {
+      try {
+        const state = await working.check(signal);
+        return takesNoMore() ? 'degraded_performance' : state;
+      } catch (error) {
+        const code = systemCode(error);
+        // A full volume costs keeping, not delivering.
+        if (code === 'ENOSPC' || code === 'EDQUOT') return 'degraded_performance';
+        throw error;
+      }
+    },
+  };
 }
 
-/** The service that this node belongs to: `major_outage` while it does not answer, degraded while its events are not heard. */
+/** How long the first look waits to hear whether the events are followed: it counts at once, and the next ones are seconds away. */
+const FIRST_LOOK_MS = 1_000;
+
+/**
+ * The service that this node belongs to: `major_outage` while it does not answer, or not as the origin of this node; degraded while its
+ * events are not heard.
+ */
 export function originProbe(parts: {
-  origin: Pick<OriginConnection, 'isUp'>;
-  follower: Pick<EventFollower, 'isFollowing'>;
+  origin: { readonly isUp: boolean; readonly standing: Pick<OriginConnection['standing'], 'trouble'> };
+  follower: Pick<EventFollower, 'isFollowing' | 'concluded'>;
 }): Probe {
+  const { origin, follower } = parts;
   return {
     name: 'Origin',
-    async check() {
-      if (!parts.origin.isUp) return 'major_outage';
-      return parts.follower.isFollowing ? 'operational' : 'degraded_performance';
+    async check(signal) {
+      const waiting = new AbortController();
+      const patience = delay(FIRST_LOOK_MS, undefined, { signal: AbortSignal.any([signal, waiting.signal]) });
+      await Promise.race([follower.concluded, patience]);
+      waiting.abort();
+      await patience.catch(() => undefined);
+      if (!origin.isUp || origin.standing.trouble !== null) return 'major_outage';
+      return follower.isFollowing ? 'operational' : 'degraded_performance';
     },
   };
 }

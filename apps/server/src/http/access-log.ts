@@ -1,9 +1,14 @@
-import { DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
+import { CONTROL_API_PREFIX, DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
 import type { Logger } from 'pino';
+import { reasonOf } from '../delivery/object-origin.ts';
 import type { HotRequest } from './hot-connection.ts';
+import { outageOf } from './problem.ts';
+import { createSummaryLine } from './summary-line.ts';
 
 /** Asked every few seconds by machines: a line for each would bury the rest. */
 const QUIET = new Set(['/healthz', '/readyz', '/metrics']);
+/** Heartbeats and reads of points of presence, several a second. */
+const EDGES_PREFIX = `${CONTROL_API_PREFIX}/edges/`;
 /** pino's number of the level `debug`. */
 const DEBUG = 20;
 
@@ -26,13 +31,20 @@ export interface AccessLog {
 
 /**
  * {@link AccessLog}: method, URL, status, time and request id. Neither bodies nor headers are logged, so that no credential reaches
- * the log. Deliveries, and reads that succeed, are what there is most of: they are `debug`. Failures of the service are `warn`.
+ * the log. Deliveries, reads that succeed, and what points of presence ask for all day are what there is most of: they are `debug`.
+ * Failures of the service are `warn`; refusals because something does not answer are summed up, a line a second.
  */
 export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'info' | 'warn'>): AccessLog {
+  const outages = createSummaryLine<{ url: string; reason: string }>((refused, { url, reason }) => {
+    logger.warn({ refused, latest: url, reason }, 'unavailable: requests were refused');
+  });
   const note: AccessLog['note'] = (req, { requestId, status, complete, ms }) => {
     const url = req.originalUrl ?? req.url ?? '';
     if (QUIET.has(url)) return;
-    const level = levelOf(url, status);
+    const outage = status === 503 ? outageOf(req) : undefined;
+    // In an outage there may be thousands each second, and they all say the same.
+    if (outage) outages.note({ url: url.slice(0, 1024), reason: reasonOf(outage.cause ?? outage) });
+    const level = outage ? 'debug' : levelOf(url, status);
     if (level === 'debug' && logger.levelVal > DEBUG) return;
     const line = {
       req: { method: req.method, url: url.slice(0, 1024), remoteAddress: req.socket.remoteAddress },
@@ -53,5 +65,8 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
 function levelOf(url: string, status: number | null): 'debug' | 'info' | 'warn' {
   if (status !== null && status >= 500) return 'warn';
   if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'debug';
-  return url.startsWith(READ_API_PREFIX) && status !== null && status < 400 ? 'debug' : 'info';
+  // A point of presence asks for whatever its readers do, also for what is not there, or not any more.
+  if (url.startsWith(EDGES_PREFIX) && (status === 404 || status === 412)) return 'debug';
+  const isRoutine = url.startsWith(READ_API_PREFIX) || url.startsWith(EDGES_PREFIX);
+  return isRoutine && status !== null && status < 400 ? 'debug' : 'info';
 }

@@ -14,6 +14,21 @@ export interface MetricSources {
   ingest:
     | (() => { created: number; existing: number; receivedBytes: number; refused: Partial<Record<string, number>> })
     | null;
+  /** Of a point of presence without an api alone. */
+  edge?: () => EdgeFigures;
+}
+
+/** What a point of presence elsewhere has to tell of itself and of its origin. */
+export interface EdgeFigures {
+  /** Whether the origin answers, and as the origin of this node. */
+  originUp: boolean;
+  /** Since when it was last known that every event was heard; 0: it is. */
+  eventsLagMs: number;
+  /** Delivered paths that the origin has not been told of. */
+  unreported: number;
+  purges: number;
+  /** Answers of the read API by how the cache came to them. */
+  reads: { hits: number; misses: number; stale: number; unavailable: number };
 }
 
 /** The service's figures in Prometheus's text format, in a registry of this app's own. */
@@ -59,9 +74,14 @@ export function createMetrics(sources: MetricSources): Metrics {
     uptime.set(process.uptime());
   });
 
-  const { deliveries, queue, workers, ingest } = sources;
+  const { deliveries, queue, workers, ingest, edge } = sources;
   if (deliveries) {
     const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
+    const stale = total('mds_deliveries_stale_total', 'Deliveries out of date, as the origin did not answer.');
+    const unavailable = total(
+      'mds_deliveries_unavailable_total',
+      'Requests refused because what they need did not answer.',
+    );
     const collapsed = total('mds_deliveries_collapsed_total', 'Misses that shared a read with another one.');
     const sent = total('mds_delivered_bytes_total', 'Bytes of bodies handed over to clients.');
     const originReads = total('mds_origin_reads_total', 'Reads of the object store, or of the origin of an edge.');
@@ -75,6 +95,8 @@ export function createMetrics(sources: MetricSources): Metrics {
         [{ cache: 'hit' }, figures.hits],
         [{ cache: 'miss' }, figures.misses],
       ]);
+      stale([[{}, figures.stale]]);
+      unavailable([[{}, figures.unavailable]]);
       collapsed([[{}, figures.collapsed]]);
       sent([[{}, figures.bytesSent]]);
       originReads([[{}, figures.storeReads]]);
@@ -112,6 +134,27 @@ export function createMetrics(sources: MetricSources): Metrics {
       const all = Object.entries({ created, existing, ...refused });
       results(all.map(([result, count]) => [{ result }, count ?? 0]));
       received([[{}, receivedBytes]]);
+    });
+  }
+
+  if (edge) {
+    const up = gauge('mds_edge_origin_up', 'Whether the origin answers, and serves this node: 1 or 0.');
+    const lag = gauge('mds_edge_events_lag_seconds', 'How long ago every event of the origin was heard; 0: they are.');
+    const unreported = gauge('mds_edge_unreported_paths', 'Delivered paths that the origin has not been told of.');
+    const purges = total('mds_edge_purges_total', 'Purges and deletions of the origin that were carried out.');
+    const reads = total('mds_edge_reads_total', 'Answers of the read API by how the cache came to them.', ['cache']);
+    read.push(async () => {
+      const figures = edge();
+      up.set(Number(figures.originUp));
+      lag.set(figures.eventsLagMs / 1000);
+      unreported.set(figures.unreported);
+      purges([[{}, figures.purges]]);
+      reads([
+        [{ cache: 'hit' }, figures.reads.hits],
+        [{ cache: 'miss' }, figures.reads.misses],
+        [{ cache: 'stale' }, figures.reads.stale],
+        [{ cache: 'unavailable' }, figures.reads.unavailable],
+      ]);
     });
   }
 

@@ -4,9 +4,7 @@ import { type Admission, createAdmission, kindOfWork, RETRY_AFTER_S, type TakeOp
 import { AppError } from './app-error.ts';
 import { openToAll } from './cors.ts';
 import { sendProblem } from './problem.ts';
-
-/** Between two lines of the log about requests that were refused: thousands may be, each second. */
-const TELL_EVERY_MS = 1_000;
+import { createSummaryLine } from './summary-line.ts';
 
 /** Lets work in as far as there is room for it. */
 export interface OverloadGuard {
@@ -18,16 +16,9 @@ export interface OverloadGuard {
 
 /** {@link OverloadGuard}: the excess gets `overloaded` and when to come back, at once. */
 export function createOverloadGuard(logger: Logger, admission: Admission = createAdmission()): OverloadGuard {
-  let refused = 0;
-  let telling = false;
-
-  const tell = () => {
-    telling = refused > 0;
-    if (!telling) return;
+  const refusals = createSummaryLine<true>((refused) => {
     logger.warn({ refused, unanswered: { ...admission.unanswered } }, 'overloaded: requests were refused');
-    refused = 0;
-    setTimeout(tell, TELL_EVERY_MS).unref();
-  };
+  });
 
   return {
     arrived: admission.arrived,
@@ -40,9 +31,7 @@ export function createOverloadGuard(logger: Logger, admission: Admission = creat
         whenAnswered(res, slot.done);
         return true;
       }
-      refused += 1;
-      if (!telling) setTimeout(tell, 0).unref();
-      telling = true;
+      refusals.note(true);
       if (kind === 'read' || kind === 'delivery') openToAll(res);
       sendProblem(req, res, OVERLOADED, logger);
       return false;

@@ -47,6 +47,13 @@ export function problemOf(error: unknown, request: { instance: string; requestId
   return known?.issues ? { ...problem, errors: known.issues } : problem;
 }
 
+const outages = new WeakMap<object, AppError>();
+
+/** The error by which a request was refused as something that the service needs does not answer; undefined: it was not. */
+export function outageOf(req: object): AppError | undefined {
+  return outages.get(req);
+}
+
 /**
  * Answers a request with the problem document of an error; the one place that does. Plain `node:http`, so that answers
  * that do not pass through Express can use it. What nobody foresaw is logged with the request's id.
@@ -60,6 +67,7 @@ export function sendProblem(
   const requestId = requestIdOf(req);
   const known = knownError(error);
   if (!known) logger.error({ err: error, requestId }, 'an error that nobody foresaw');
+  if (known?.code === 'unavailable') outages.set(req, known);
   if (res.headersSent) {
     // Half an answer is out: cutting the connection is the only way left to say that the rest is missing.
     if (!res.writableEnded) res.destroy();

@@ -54,7 +54,9 @@ function codeOf(issues: ProblemIssue[]): ProblemCode {
 }
 
 function refusal(code: ProblemCode, issues: ProblemIssue[], cause?: unknown): AppError {
-  const sentence = issues.map(({ in: where, path, message }) => `${PLACES[where]} ${path} ${message}`).join('; ');
+  const sentence = issues
+    .map(({ in: where, path, message }) => `${path === '' ? `The ${where}` : `${PLACES[where]} ${path}`} ${message}`)
+    .join('; ');
   return new AppError(code, sentence === '' ? 'The request is not valid.' : `${sentence}.`, { cause, issues });
 }
 

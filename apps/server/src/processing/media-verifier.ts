@@ -1,5 +1,6 @@
-import type { MediaVerification, ObjectHealth } from '@mds/contract';
-import type { MediaRecord, MediaRepository } from '../db/media-repository.ts';
+import type { MediaVerification, ObjectHealth, Repair } from '@mds/contract';
+import { type Preset, presetRevision } from '@mds/transcode';
+import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
 import type { KeyedLock } from '../ingest/keyed-lock.ts';
 import type { Logger } from '../logger.ts';
 import { hashStream } from '../storage/hash-stream.ts';
@@ -8,6 +9,8 @@ import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 export interface MediaVerifierParts {
   media: Pick<MediaRepository, 'renditions' | 'files' | 'rederive'>;
   store: Pick<ObjectStore, 'read' | 'delete'>;
+  /** Of today: what they do not make, cannot be made again. */
+  presets: readonly Preset[];
   /** The one that ingest and removal hold, by SHA-256. */
   lock: KeyedLock;
   /** Called with media whose renditions are to be made again: caches let go of them, workers wake. */
@@ -19,7 +22,7 @@ export interface MediaVerifierParts {
 export interface MediaVerifier {
   /**
    * Reads every stored byte of a medium. With `repair`: broken renditions are removed and made again from a sound
-   * original.
+   * original; those that no preset makes any more have failed then.
    */
   verify(medium: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
 }
@@ -27,6 +30,15 @@ export interface MediaVerifier {
 /** {@link MediaVerifier} over the object store. */
 export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
   const { media, store, lock, logger } = parts;
+  const revisions = new Map(
+    parts.presets.map((preset) => [`${preset.name}.${preset.extension}`, presetRevision(preset)]),
+  );
+
+  /** A superseded revision is made by none but the very preset that it was made by. */
+  const isMadeToday = ({ name, extension, revision, current }: RenditionRecord): boolean => {
+    const today = revisions.get(`${name}.${extension}`);
+    return today !== undefined && (current || today === revision);
+  };
 
   async function healthOf(key: string | null, sha256: string | null): Promise<{ health: ObjectHealth; bytes: number }> {
     const object = key === null ? null : await store.read(key);
@@ -60,20 +72,19 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
             worst = worst === 'missing' ? worst : health;
             if (objectKey !== null) broken.push(objectKey);
           }
-          renditions.push({ name, extension, revision, health: worst });
+          const remedy: Repair = worst === 'sound' ? 'none' : remedyOf(isMadeToday(row), original.health, repair);
+          renditions.push({ name, extension, revision, health: worst, repair: remedy });
         }
 
-        const outcome = async (): Promise<MediaVerification['repair']> => {
-          // Nothing derives an original; an upload of the same bytes takes its place.
-          if (original.health !== 'sound') return 'needs_original';
-          if (broken.length === 0) return 'none';
-          if (!repair) return 'possible';
+        // Nothing derives an original; an upload of the same bytes takes its place.
+        if (repair && broken.length > 0 && original.health === 'sound') {
           const ids = await media.rederive(broken);
           for (const brokenKey of broken) await store.delete(brokenKey);
           parts.onRederive(ids);
-          return 'queued';
-        };
-        const result = await outcome();
+        }
+        const remedies = renditions.map((rendition) => rendition.repair);
+        if (original.health !== 'sound') remedies.push('needs_original');
+        const result = WORST_FIRST.find((one) => remedies.includes(one)) ?? 'none';
         if (result !== 'none') {
           logger.warn(
             { mediaId: medium.id, original: original.health, broken, repair: result },
@@ -84,4 +95,13 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
         return { id, filename, checked_bytes: checkedBytes, original: original.health, renditions, repair: result };
       }),
   };
+}
+
+const WORST_FIRST: readonly Repair[] = ['needs_original', 'needs_preset', 'given_up', 'possible', 'queued'];
+
+/** What is done about a rendition that is not sound. */
+function remedyOf(isMadeToday: boolean, original: ObjectHealth, repair: boolean): Repair {
+  if (original !== 'sound') return isMadeToday ? 'needs_original' : 'needs_preset';
+  if (!isMadeToday) return repair ? 'given_up' : 'needs_preset';
+  return repair ? 'queued' : 'possible';
 }

@@ -164,6 +164,32 @@ describe('nodes that come and go', () => {
     expect(await seen(here)).toEqual({ fra1: 'operational' });
   });
 
+  it('are waited for ten minutes, however often the service is restarted meanwhile', async () => {
+    await dead('lost');
+    const nodesKnown = async () => (await repositories.regions.nodes()).map(({ id }) => id).sort();
+    for (let minute = 0; minute < 9; minute += 3) {
+      const here = await node('a');
+      await after(3 * 60_000, here);
+      expect(await nodesKnown()).toEqual(['a', 'lost']);
+      await here.stop();
+      running.length = 0;
+    }
+    const here = await node('a');
+    await after(70_000, here);
+    expect(await nodesKnown()).toEqual(['a']);
+  });
+
+  it('that live are not taken for lost by a service that was away for long', async () => {
+    const edge = await node('b', 'fra1');
+    await edge.tick();
+    wall += 5 * HOUR;
+    monotonic += 5 * HOUR;
+    const here = await node('a');
+    await after(10_000, here, edge);
+    await after(30_000, here);
+    expect((await repositories.regions.nodes()).map(({ id }) => id).sort()).toEqual(['a', 'b']);
+  });
+
   it('are remembered for a day where nobody took over, so that an outage is not hidden by time', async () => {
     await dead('lost', 'sin1');
     const here = await node('a');

@@ -52,7 +52,7 @@ export interface RegionMonitor {
   states(): Promise<RegionState[]>;
   /** Every region that is known, by code, with its nodes. */
   overview(): Promise<RegionOverview[]>;
-  /** Every node that is known. */
+  /** Every node that is known, by region and name. */
   nodes(): Promise<NodeState[]>;
   /** Calls back when the measured state of a region has changed. */
   onChanged(listener: () => void): void;
@@ -73,6 +73,8 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   const lookMs = parts.lookMs ?? LOOK_MS;
   const watch = createBeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * lookMs });
   const listeners = new Set<() => void>();
+  /** How long nodes had been silent by the wall clock when this process began to watch, and the beat at which they were. */
+  const silentBefore = new Map<string, { beat: number; silentMs: number }>();
   const measured = new Map<string, { settled: Settled<Measured>; state: Measured }>();
   let timers: NodeJS.Timeout[] = [];
   let running: Promise<void> | null = null;
@@ -87,11 +89,17 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     return living > 0 ? 'partial_outage' : 'major_outage';
   };
 
+  /** What passed before this process was there counts as well: a restart does not begin the wait anew. */
+  const goneMs = ({ id, beat }: RegionNodeRecord) => {
+    const earlier = silentBefore.get(id);
+    return (watch.goneMs(id) ?? 0) + (earlier?.beat === beat ? earlier.silentMs : 0);
+  };
+
   const forgetLongGone = async (nodes: RegionNodeRecord[]) => {
     for (const node of nodes.filter((one) => !lives(one))) {
       const replaced = nodes.some((other) => other.region === node.region && lives(other));
       const patience = replaced ? FORGET_REPLACED_MS : FORGET_OUTAGE_MS;
-      if ((watch.goneMs(node.id) ?? 0) >= patience) {
+      if (goneMs(node) >= patience) {
         logger.info({ node: node.id, region: node.region }, 'a node that is long gone is forgotten');
         await regions.removeNode(node.id);
       }
@@ -148,6 +156,9 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     await regions.put({ ...self, maintenance: known?.maintenance ?? false });
     // A wall clock that was far ahead may take living nodes with it: they are back with their next beat.
     await regions.removeNodesSeenBefore(now() - FORGET_OUTAGE_MS);
+    for (const { id, beat, seenAtMs } of await regions.nodes()) {
+      silentBefore.set(id, { beat, silentMs: Math.max(0, now() - seenAtMs) });
+    }
   };
 
   const inBackground = (work: () => Promise<void>) => () => {
@@ -160,7 +171,9 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     maintenance ? 'under_maintenance' : (measured.get(code)?.state ?? null);
 
   const nodes = async (): Promise<NodeState[]> =>
-    (await regions.nodes()).map((node) => ({ ...node, alive: lives(node) }));
+    (await regions.nodes())
+      .map((node) => ({ ...node, alive: lives(node) }))
+      .sort((a, b) => compare(a.region, b.region) || compare(a.id, b.id));
 
   return {
     async start() {
@@ -206,4 +219,9 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     nodeId,
     tick,
   };
+}
+
+/** Codes and names are ASCII. */
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }

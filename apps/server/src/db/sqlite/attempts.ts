@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, lt } from 'drizzle-orm';
+import { and, asc, desc, eq } from 'drizzle-orm';
 import {
   type AttemptOutcome,
   type AttemptRecord,
@@ -7,6 +7,7 @@ import {
   type Lease,
 } from '../../jobs/job-queue.ts';
 import type { SqliteDatabase } from './database.ts';
+import { keepLatest } from './keep-latest.ts';
 import { processingAttempts } from './schema.ts';
 
 type Reader = Pick<SqliteDatabase, 'select'>;
@@ -29,18 +30,8 @@ export function beginAttempt(tx: Writer, lease: Lease & { worker: string }, nowM
   tx.insert(processingAttempts)
     .values({ mediaId, leaseToken: token, attempt, worker, startedAtMs: nowMs, outcome: 'running' })
     .run();
-  const oldestKept = tx
-    .select({ id: processingAttempts.id })
-    .from(processingAttempts)
-    .where(eq(processingAttempts.mediaId, mediaId))
-    .orderBy(desc(processingAttempts.id))
-    .limit(1)
-    .offset(KEPT_ATTEMPTS - 1)
-    .get();
-  if (!oldestKept) return;
-  tx.delete(processingAttempts)
-    .where(and(eq(processingAttempts.mediaId, mediaId), lt(processingAttempts.id, oldestKept.id)))
-    .run();
+  const group = eq(processingAttempts.mediaId, mediaId);
+  keepLatest(tx, { table: processingAttempts, group, column: processingAttempts.id, keep: KEPT_ATTEMPTS });
 }
 
 /** Notes how the run under a lease ended; inside the transaction that ends the lease. */

@@ -1,7 +1,8 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { desc, eq, lt, sql } from 'drizzle-orm';
 import { monotonicFactory } from 'ulid';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from '../delivery-repository.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
+import { keepLatest } from './keep-latest.ts';
 import { assets, formatProofs, regionNodes, regions } from './schema.ts';
 
 const WRITE = { behavior: 'immediate' } as const;
@@ -44,19 +45,7 @@ export function createAssetRepository(db: SqliteDatabase): AssetRepository {
           insert.run({ id, region, path, bytes, cacheStatus, createdAtMs: atMs, requestSeq: seq });
         }
         for (const region of new Set(deliveries.map((delivery) => delivery.region))) {
-          const oldestKept = tx
-            .select({ seq: assets.requestSeq })
-            .from(assets)
-            .where(eq(assets.region, region))
-            .orderBy(desc(assets.requestSeq))
-            .limit(1)
-            .offset(keep - 1)
-            .get();
-          if (oldestKept) {
-            tx.delete(assets)
-              .where(and(eq(assets.region, region), lt(assets.requestSeq, oldestKept.seq)))
-              .run();
-          }
+          keepLatest(tx, { table: assets, group: eq(assets.region, region), column: assets.requestSeq, keep });
         }
         bumpVersion(tx, 'assets');
       }, WRITE);

@@ -3,11 +3,11 @@ import { ulid } from 'ulid';
 import { type JobQueue, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
+import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
-import { DEFAULT_PRIORITY, failMedium, LOST_LEASES_FAILURE } from './media-repository.ts';
+import { failMedium, LOST_LEASES_FAILURE } from './fail-medium.ts';
 import { jobs, media, projects, workers } from './schema.ts';
-
-const WRITE = { behavior: 'immediate' } as const;
+import { WRITE } from './transaction.ts';
 
 /** A job is never kept waiting longer than this by a wall clock that was set back. */
 const LONGEST_DELAY_MS = 10 * 60_000;
@@ -198,7 +198,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
             )
             .all();
           for (const { id } of stranded) {
-            tx.insert(jobs).values({ mediaId: id, priority: DEFAULT_PRIORITY, dueAtMs: now() }).run();
+            enqueue(tx, { mediaId: id, nowMs: now() });
             backToQueued(tx, id);
           }
           adopted += stranded.length;

@@ -3,9 +3,13 @@ import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
 import { createJobQueue } from './job-queue.ts';
+import { createLockQueue } from './lock-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { createProjectRepository } from './project-repository.ts';
+
+/** Readiness and status want to know soon whether the database can be written; in milliseconds. */
+const PROBE_PATIENCE_MS = 1_000;
 
 /**
  * Opens the embedded database and every repository over it.
@@ -18,21 +22,33 @@ export function openSqliteRepositories(file: string): Repositories {
     'INSERT INTO versions (name, value) VALUES (?, 1) ON CONFLICT DO UPDATE SET value = value + 1',
   );
   const eventWriter = createEventWriter();
-  return {
-    media: createMediaRepository(db, { events: eventWriter }),
-    projects: createProjectRepository(db),
-    assets: createAssetRepository(db),
-    regions: createRegionRepository(db),
-    pieceDigests: createPieceDigestRepository(db),
-    formatProofs: createFormatProofRepository(db),
-    jobs: createJobQueue(db, { events: eventWriter }),
-    events: createEventRepository(db, eventWriter),
-    versions: createVersions(db),
-    async probe() {
-      probe.run(PROBE_VERSION);
+  const locks = createLockQueue();
+  const { patient } = locks;
+  const probing = patient(
+    {
+      async probe() {
+        probe.run(PROBE_VERSION);
+      },
     },
+    PROBE_PATIENCE_MS,
+  );
+  const repositories: Repositories = {
+    media: patient(createMediaRepository(db, { events: eventWriter })),
+    projects: patient(createProjectRepository(db)),
+    assets: patient(createAssetRepository(db)),
+    regions: patient(createRegionRepository(db)),
+    pieceDigests: patient(createPieceDigestRepository(db)),
+    formatProofs: patient(createFormatProofRepository(db)),
+    jobs: patient(createJobQueue(db, { events: eventWriter })),
+    events: patient(createEventRepository(db, eventWriter)),
+    versions: patient(createVersions(db)),
+    probe: probing.probe,
     async close() {
+      await locks.drained();
       db.$client.close();
     },
   };
+  // Whoever opens the file waits for the lock as SQLite does; from now on nobody's event loop does.
+  db.$client.pragma('busy_timeout = 0');
+  return repositories;
 }

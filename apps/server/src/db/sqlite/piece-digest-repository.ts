@@ -1,7 +1,8 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, notExists, sql } from 'drizzle-orm';
 import type { PieceDigestRepository } from '../piece-digest-repository.ts';
 import type { SqliteDatabase } from './database.ts';
-import { pieceDigests } from './schema.ts';
+import { LARGE } from './piece-digest-cleanup.ts';
+import { jobs, mediaRenditions, pieceDigests, renditionFiles } from './schema.ts';
 
 /** {@link PieceDigestRepository} over SQLite. Rows go with the last rendition of their content, in the media repository. */
 export function createPieceDigestRepository(db: SqliteDatabase): PieceDigestRepository {
@@ -10,6 +11,13 @@ export function createPieceDigestRepository(db: SqliteDatabase): PieceDigestRepo
     .from(pieceDigests)
     .where(eq(pieceDigests.sha256, sql.placeholder('sha256')))
     .prepare();
+  /** Of another table: rows that have the content of this one. */
+  const sameContent = (table: typeof mediaRenditions | typeof renditionFiles) =>
+    db
+      .select({ one: sql`1` })
+      .from(table)
+      .where(and(eq(table.sha256, pieceDigests.sha256), LARGE));
+  const leases = db.select({ one: sql`1` }).from(jobs).where(isNotNull(jobs.leaseToken));
   return {
     async put(sha256, digests) {
       db.insert(pieceDigests).values({ sha256, digests }).onConflictDoNothing().run();
@@ -17,6 +25,13 @@ export function createPieceDigestRepository(db: SqliteDatabase): PieceDigestRepo
 
     async find(sha256) {
       return find.get({ sha256 })?.digests ?? null;
+    },
+
+    async dropUnneeded() {
+      return db
+        .delete(pieceDigests)
+        .where(and(notExists(sameContent(mediaRenditions)), notExists(sameContent(renditionFiles)), notExists(leases)))
+        .run().changes;
     },
   };
 }

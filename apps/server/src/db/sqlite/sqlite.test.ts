@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { repositoriesConformance } from '../repositories.conformance.ts';
+import { repositoriesConformance } from '../conformance/repositories.conformance.ts';
 import { DatabaseRefusedError, openDatabase } from './database.ts';
 import { Database } from './driver.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';

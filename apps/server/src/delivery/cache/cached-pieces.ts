@@ -5,6 +5,7 @@ import {
   hasPieceDigests,
   ObjectDamagedError,
   pieceCount,
+  pieceLength,
   type VerifiedBuffer,
   verifyPiece,
 } from '../verified-body.ts';
@@ -23,6 +24,8 @@ export interface KeptFile {
   use(): boolean;
   /** Makes room for so many bytes more. False: there is none. */
   reserve(bytes: number): boolean;
+  /** Whether so many bytes more are likely to be kept: nothing has failed lately, and the volume has room for them. */
+  hasRoomFor(bytes: number): Promise<boolean>;
   /** Notes that it could be written. */
   wrote(): void;
   /** Says that the file cannot be written; it loses its place in the folder. */
@@ -262,8 +265,13 @@ export function createCachedPieces(parts: {
 
   return {
     object,
-    get kept() {
-      return writable;
+    async keeps(first, last) {
+      if (kept === null || !writable) return false;
+      let missing = 0;
+      for (let index = first; index <= last; index += 1)
+        if (!verified.has(index)) missing += pieceLength(object, index);
+      // What was written meanwhile has become less room and is no longer missing: where both hardly fit, rather no promise.
+      return (await kept.hasRoomFor(missing)) && writable;
     },
     use() {
       if (kept?.use()) change(kept.file, () => kept.file.touch()).catch(() => undefined);

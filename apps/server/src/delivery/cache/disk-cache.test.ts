@@ -2,9 +2,9 @@ import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readdir, readFile, readlink, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DeliveryFixture, pattern, startDelivery } from '../delivery.fixture.ts';
+import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from '../delivery.fixture.ts';
 import { openFile } from './open-file.ts';
 
 const MIB = 1024 * 1024;
@@ -185,6 +185,31 @@ describe('the cache folder', () => {
       await expect.poll(() => cacheFiles(house)).toEqual([]);
     }
     await expect.poll(async () => (await openFiles()).filter((target) => target.includes('/cache/med_'))).toEqual([]);
+  });
+
+  it('a purge of a path drops what is there and nothing else of the medium, also from a node that does not know the path any more', async () => {
+    const house = await start();
+    const large = film(3);
+    const id = await house.addMedium([large, thumb]);
+    const path = `/media/${id}/mp4.mp4`;
+    const purgeTold = async () => {
+      for (const wanted of [path, `/media/${id}/thumb.webp`]) await house.get(wanted);
+      await house.restart();
+      house.delivery.purge({ path, objects: [sha256(large.content)] });
+      await expect
+        .poll(async () => (await cacheFiles(house)).map((file) => basename(file)))
+        .toEqual([sha256(thumb.content)]);
+    };
+    await purgeTold();
+    // Known by another name, as the rendition's address for ever: its open file is let go of as well.
+    await house.get(`/media/${id}/mp4.${REVISION}.mp4`);
+    house.delivery.purge({ path, objects: [sha256(large.content)] });
+    expect((await house.get(path)).headers['x-cache']).toBe('MISS');
+    expect((await house.get(`/media/${id}/thumb.webp`)).headers['x-cache']).toBe('HIT');
+    // Of a purge that does not tell what was at the path, all of the medium may be meant.
+    await house.restart();
+    house.delivery.purge({ path });
+    await expect.poll(() => cacheFiles(house)).toEqual([]);
   });
 
   it('a file that others removed from the folder does no harm', async () => {

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, opendir, rm, rmdir, stat, utimes } from 'node:fs/promises';
+import { mkdir, opendir, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { ExpectedObject } from '../verified-body.ts';
@@ -35,6 +35,8 @@ export interface DiskFolder {
   readonly entries: number;
   readonly evictions: number;
   readonly maxBytes: number;
+  /** Whether what was written last found no room, or could not be written for another reason. */
+  readonly failing: boolean;
 }
 
 interface Entry {
@@ -164,6 +166,12 @@ export function createDiskFolder(options: {
     logger.info('The cache folder takes what is fetched again.');
   };
 
+  /** Whether so many bytes more find room on the volume, with what is let go of for them. */
+  const hasRoomFor = async (more: number): Promise<boolean> => {
+    const { bavail, bsize } = await statfs(folder);
+    return more <= bavail * bsize + Math.max(0, bytes + more - maxBytes);
+  };
+
   const openEntry = async (mediaId: string, object: ExpectedObject): Promise<KeptFile> => {
     const key = keyOf(mediaId, object.sha256);
     await ready;
@@ -197,6 +205,7 @@ export function createDiskFolder(options: {
         return true;
       },
       wrote,
+      hasRoomFor: async (more) => !failing && hasRoomFor(more),
       giveUp(error) {
         failed(error);
         remove(key, entry);
@@ -251,5 +260,8 @@ export function createDiskFolder(options: {
       return evictions;
     },
     maxBytes,
+    get failing() {
+      return failing;
+    },
   };
 }

@@ -22,9 +22,16 @@ it.skipIf(!volume.available)(
         content: randomBytes(5 * MIB),
       }));
       const id = await house.addMedium(films);
+      const told: unknown[] = [];
       for (const { name, content } of [...films, ...films]) {
-        expect((await house.get(`/media/${id}/${name}.mp4`)).body.equals(content)).toBe(true);
+        const { body, headers } = await house.get(`/media/${id}/${name}.mp4`);
+        expect(body.equals(content)).toBe(true);
+        told.push(headers['cache-status']);
       }
+      // Only what is kept is said to be: of the second film there is room for one piece of five.
+      const passed = 'fra1; fwd=uri-miss';
+      expect(told).toEqual([`${passed}; stored`, passed, passed, 'fra1; hit', passed, passed]);
+      expect(house.delivery.stats.diskFailing).toBe(true);
       const warnings = house.logged.filter(({ level }) => level >= 40);
       expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringContaining('takes no more')]);
       // What fitted before is kept.

@@ -39,7 +39,7 @@ export function createLocalPieces(parts: {
 
   return {
     object,
-    kept: true,
+    keeps: async () => true,
     use: () => undefined,
     holds: verified.hasAll,
     isUnderWay: (index) => verifying.has(byPiece ? index : 0),

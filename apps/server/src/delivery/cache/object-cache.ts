@@ -59,7 +59,8 @@ export interface ObjectCache {
   open(owned: OwnedObject, wanted: ByteRange): Promise<FoundObject & { body: ObjectReader }>;
   /** Takes an open file away from those who come, as it has lost its place. */
   closeFile(mediaId: string, sha256: string): void;
-  drop(owned: OwnedObject): void;
+  /** Under whichever keys it is held. */
+  drop(owned: { mediaId: string; object: Pick<ExpectedObject, 'sha256'> }): void;
   dropMedium(mediaId: string): void;
   clear(): void;
   /** Ends the fills that are under way and closes every file. */
@@ -186,6 +187,7 @@ export function createObjectCache(deps: {
       const collapsed = file.isUnderWay(first);
       if (!held) await file.ensure(first, last);
       if (collapsed) collapsedCount += 1;
+      const stored = held || (await file.keeps(first, last));
       const body = createObjectReader(file, {
         last,
         report,
@@ -196,7 +198,7 @@ export function createObjectCache(deps: {
           return hold(owned);
         },
       });
-      return { body, cacheStatus: held ? 'HIT' : 'MISS', stored: file.kept, collapsed };
+      return { body, cacheStatus: held ? 'HIT' : 'MISS', stored, collapsed };
     } catch (error) {
       pieces.release(file);
       throw error;
@@ -311,11 +313,12 @@ export function createObjectCache(deps: {
 
     closeFile: (mediaId, sha256) => pieces.discardWhere((key) => key.startsWith(`${mediaId} ${sha256} `)),
 
-    drop(owned) {
-      memory.drop(owned.object.sha256);
-      pieces.discard(keyOf(owned));
-      verdicts.delete(keyOf(owned));
-      folder?.drop(owned.mediaId, owned.object.sha256);
+    drop({ mediaId, object: { sha256 } }) {
+      const isOfIt = (key: string) => key.startsWith(`${mediaId} ${sha256} `);
+      memory.drop(sha256);
+      pieces.discardWhere(isOfIt);
+      for (const key of verdicts.keys()) if (isOfIt(key)) verdicts.delete(key);
+      folder?.drop(mediaId, sha256);
     },
 
     dropMedium(mediaId) {

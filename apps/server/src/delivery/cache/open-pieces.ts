@@ -7,10 +7,9 @@ export interface OpenPieces {
   release(file: PieceFile): void;
   /** The file, if it is open; not held. */
   peek(key: string): PieceFile | undefined;
-  /** Takes a file away from those who come: whoever holds it reads it to its end. */
-  discard(key: string): void;
+  /** Takes files away from those who come: whoever holds one reads it to its end. */
   discardWhere(applies: (key: string) => boolean): void;
-  /** As `discard`, if it is still this one. */
+  /** Takes one away, if it is still this one. */
   discardFile(file: PieceFile): void;
   closeAll(): Promise<void>;
   readonly size: number;
@@ -91,11 +90,6 @@ export function createOpenPieces(maxIdle: number, onCloseFailed: (error: unknown
     },
 
     peek: (key) => byKey.get(key)?.file ?? undefined,
-
-    discard(key) {
-      const held = byKey.get(key);
-      if (held) discardHeld(held);
-    },
 
     discardWhere(applies) {
       for (const held of [...byKey.values()]) if (applies(held.key)) discardHeld(held);

@@ -11,8 +11,8 @@ export type FileFinding = 'same' | 'unlinked' | 'changed';
 /** An object's pieces in a file of this machine: the object's own, or one of the cache folder that fills as they are asked for. */
 export interface PieceFile {
   readonly object: ExpectedObject;
-  /** Whether what is obtained is there for the next reader, too. */
-  readonly kept: boolean;
+  /** Whether the pieces from `first` to `last` are there for the next reader, too, as far as can be told before they are obtained. */
+  keeps(first: number, last: number): Promise<boolean>;
   /** Notes that it is wanted. */
   use(): void;
   /** Whether all pieces from `first` to `last` are in the file and verified. */

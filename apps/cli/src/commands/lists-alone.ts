@@ -1,0 +1,17 @@
+import type { Command } from 'commander';
+import { nearOf } from '../near.ts';
+
+/**
+ * For a group of commands whose `list` is its default: alone it lists, with the options of `list`. What is no command of it is none of
+ * its list either, and is said to be unknown.
+ */
+export function listsAlone(group: Command): void {
+  group.hook('preSubcommand', ({ args: [first] }) => {
+    if (first === undefined || first.startsWith('-')) return;
+    const names = group.commands.map((command) => command.name());
+    if (names.includes(first)) return;
+    const [meant] = nearOf(first, names);
+    const advice = meant === undefined ? `There are ${names.join(', ')}.` : `(Did you mean ${meant}?)`;
+    group.error(`unknown command '${first}'\n${advice}`, { code: 'commander.unknownCommand' });
+  });
+}

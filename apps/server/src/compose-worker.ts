@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { type Config, workerEnvironment } from './config.ts';
+import type { Repositories } from './db/repositories.ts';
+import { layFoundation } from './foundation.ts';
+import type { Logger } from './logger.ts';
+import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
+import { createWorker } from './processing/worker.ts';
+
+/** A running worker without a service around it. */
+export interface WorkerService {
+  url: null;
+  /** There is something in the queue. */
+  wake(): void;
+  stop(): Promise<void>;
+}
+
+/** Builds and starts a worker alone, beside a service on the same data folder. */
+export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
+  const { dataDir, repositories, store, engine, presets } = await layFoundation(config, logger);
+  const { media, jobs, pieceDigests } = repositories;
+  const worker = createWorker({
+    id: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+    jobs,
+    media,
+    pieceDigests,
+    store,
+    engine,
+    presets,
+    scratchDir: dataDir.scratchDir,
+    concurrency: config.workerConcurrency,
+    logger,
+  });
+  worker.start();
+  engine.warmUp('render');
+  return {
+    url: null,
+    wake: () => worker.wake(),
+    async stop() {
+      await worker.stop();
+      await engine.stop();
+      await repositories.close();
+      await dataDir.release();
+    },
+  };
+}
+
+/** A worker in a process of its own, which is started and kept alive. */
+export function superviseWorker(config: Config, jobs: Repositories['jobs'], logger: Logger): WorkerSupervisor {
+  const fromSource = import.meta.url.endsWith('.ts');
+  return createWorkerSupervisor({
+    entry: fileURLToPath(new URL(fromSource ? './main.ts' : './main.js', import.meta.url)),
+    execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
+    env: workerEnvironment(config),
+    jobs,
+    logger,
+  });
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { KEPT_ATTEMPTS } from '../../jobs/job-queue.ts';
+import { crash, failure, type RepositoriesFixture, ready, result } from './repositories.fixture.ts';
+
+/** What is remembered of the runs of a job. */
+export function attemptsConformance({ repositories, accept, claim }: RepositoriesFixture): void {
+  describe('attempts', () => {
+    const report = {
+      notes: ['The stream was copied.'],
+      timings: { total: 12 },
+      runs: [
+        {
+          step: 'ladder',
+          argv: ['ffmpeg', '-i', 'SOURCE'],
+          ms: 10,
+          cpuMs: 9,
+          maxMemoryBytes: null,
+          outcome: 'ok',
+          stderrTail: ['frame=1'],
+        },
+      ],
+    };
+
+    it('are remembered with how they ended, also where their worker vanished, and numbered as they came', async () => {
+      const { id } = await accept('a');
+      const { jobs, media } = repositories;
+      const lost = await claim();
+      expect(await jobs.attempts(id)).toMatchObject([{ attempt: 1, worker: 'worker-1', outcome: 'running' }]);
+      await jobs.reclaim(lost.token, { counted: true });
+      await jobs.giveBack(await claim(), { kind: 'released' }, report);
+      await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 0, failure: crash }, report);
+      await media.fail(await claim(), failure, report);
+      await media.retry(id);
+      await media.publish(await claim(), result(ready()), report);
+      const attempts = await jobs.attempts(id);
+      expect(attempts.map(({ outcome, attempt }) => `${attempt} ${outcome}`)).toEqual([
+        '1 lost',
+        '2 released',
+        '3 retried',
+        '4 failed',
+        '5 ready',
+      ]);
+      expect(attempts[0]).toMatchObject({ endedAtMs: null, report: null, failure: null });
+      expect(attempts[2]).toMatchObject({ failure: crash, report });
+      expect(attempts[3]).toMatchObject({ failure });
+      expect(attempts[4]).toMatchObject({ failure: null, report });
+      for (const { startedAtMs, endedAtMs, outcome } of attempts) {
+        if (outcome !== 'lost') expect(endedAtMs).toBeGreaterThanOrEqual(startedAtMs);
+      }
+    });
+
+    it('are kept up to ten a medium, and go with it', async () => {
+      const { id } = await accept('a');
+      for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {
+        await repositories.jobs.giveBack(await claim(), { kind: 'released' });
+      }
+      const numbers = (await repositories.jobs.attempts(id)).map(({ attempt }) => attempt);
+      expect(numbers).toEqual(Array.from({ length: KEPT_ATTEMPTS }, (_, index) => index + 4));
+      await repositories.media.delete(id);
+      expect(await repositories.jobs.attempts(id)).toEqual([]);
+    });
+  });
+}

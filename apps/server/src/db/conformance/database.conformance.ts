@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
+
+/** The database as a whole: whether it changed, and whether it answers. */
+export function databaseConformance({ repositories, accept, claim }: RepositoriesFixture): void {
+  it('the version changes with every write that a reader of media could see, and with no other', async () => {
+    const { media, jobs } = repositories;
+    let last = await media.version();
+    const expectChange = async (changes: boolean, what: string) => {
+      const now = await media.version();
+      expect(now !== last, what).toBe(changes);
+      last = now;
+    };
+    const { id } = await accept('a');
+    await expectChange(true, 'accept');
+    await accept('a');
+    await expectChange(false, 'accept of known bytes');
+    let lease = await claim();
+    await jobs.renew(lease);
+    await expectChange(false, 'claim and renew');
+    await media.start(lease, [row()]);
+    await expectChange(true, 'start');
+    await jobs.giveBack(lease, { kind: 'released' });
+    await expectChange(true, 'giving back');
+    lease = await claim();
+    await media.start(lease, [row()]);
+    await expectChange(true, 'start');
+    await jobs.reclaim(lease.token, { counted: true });
+    await expectChange(true, 'reclaim');
+    await media.publish(lease, result(ready()));
+    await expectChange(false, 'publish without a lease');
+    await media.fail(await claim(), failure);
+    await expectChange(true, 'fail');
+    await media.retry(id);
+    await expectChange(true, 'retry');
+    await media.publish(await claim(), result(ready()));
+    await expectChange(true, 'publish');
+    await media.delete(id);
+    await expectChange(true, 'delete');
+  });
+
+  it('a probe of a healthy database passes', async () => {
+    await repositories.probe();
+    await repositories.probe();
+  });
+}

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { crash, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
+
+/** The queue, its leases, and what is told of them. */
+export function jobsConformance({ repositories, newMedium, accept, claim }: RepositoriesFixture): void {
+  describe('jobs', () => {
+    it('are handed out once each: the most urgent first, then the oldest', async () => {
+      const low = await repositories.media.accept(newMedium('low'), { ...EXISTING, priority: 200 });
+      const first = await accept('first');
+      const second = await accept('second');
+      const high = await repositories.media.accept(newMedium('high'), { ...EXISTING, priority: 1 });
+      const order = [await claim(), await claim(), await claim(), await claim()];
+      expect(order.map(({ mediaId }) => mediaId)).toEqual([high.media.id, first.id, second.id, low.media.id]);
+      expect(new Set(order.map(({ token }) => token)).size).toBe(4);
+      expect(order.map(({ attempt }) => attempt)).toEqual([1, 1, 1, 1]);
+      expect(await repositories.jobs.claim('worker-2')).toBeNull();
+      expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 4, oldestDueMs: 0 });
+    });
+
+    it('are handed out in the order of acceptance, also those of one millisecond', async () => {
+      const ids: string[] = [];
+      for (let i = 0; i < 30; i++) ids.push((await accept(`${i}`)).id);
+      const order: string[] = [];
+      for (const _ of ids) order.push((await claim()).mediaId);
+      expect(order).toEqual(ids);
+    });
+
+    it('a lease that is renewed shows it by its beat, without any clock', async () => {
+      await accept('a');
+      const lease = await claim();
+      const [before] = await repositories.jobs.held();
+      expect(await repositories.jobs.renew(lease)).toBe(true);
+      const [after] = await repositories.jobs.held();
+      expect(before).toMatchObject({ token: lease.token, worker: 'worker-1', mediaId: lease.mediaId });
+      expect(after?.beat).toBeGreaterThan(before?.beat ?? Number.POSITIVE_INFINITY);
+    });
+
+    it('a lease that was taken away writes nothing: its worker may be alive, and late', async () => {
+      const { id } = await accept('a');
+      const late = await claim();
+      expect(await repositories.jobs.reclaim(late.token, { counted: true })).toBe(true);
+      expect(await repositories.jobs.reclaim(late.token, { counted: true })).toBe(false);
+      const lease = await claim();
+      expect(lease).toMatchObject({ mediaId: id, attempt: 1 });
+
+      expect(await repositories.jobs.renew(late)).toBe(false);
+      expect(await repositories.media.start(late, [row()])).toBe(false);
+      expect(await repositories.media.publish(late, result(ready()))).toBe(false);
+      expect(await repositories.media.fail(late, failure)).toBe(false);
+      await repositories.jobs.giveBack(late, { kind: 'released' });
+      expect(await repositories.media.renditions(id)).toEqual([]);
+      expect((await repositories.media.find(id))?.status).toBe('queued');
+
+      expect(await repositories.jobs.renew(lease)).toBe(true);
+      expect(await repositories.media.publish(lease, result(ready()))).toBe(true);
+      expect(await repositories.media.publish(lease, result(ready()))).toBe(false);
+    });
+
+    it('a job given back on shutdown is due at once and counts for nothing', async () => {
+      const { id } = await accept('a');
+      for (let n = 0; n < 5; n++) {
+        const lease = await claim();
+        expect(lease.attempt).toBe(1);
+        await repositories.media.start(lease, [row()]);
+        await repositories.jobs.giveBack(lease, { kind: 'released' });
+        expect((await repositories.media.find(id))?.status).toBe('queued');
+      }
+    });
+
+    it('a job to be retried counts, and waits', async () => {
+      const { id } = await accept('a');
+      const lease = await claim();
+      await repositories.media.start(lease, [row()]);
+      await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 1_000, failure: crash });
+      expect(await repositories.media.find(id)).toMatchObject({ status: 'queued', attempts: 1 });
+      expect(await repositories.jobs.claim('worker-1')).toBeNull();
+      const due = expect.poll(() => repositories.jobs.claim('worker-1'), { interval: 10, timeout: 10_000 });
+      await due.toMatchObject({ attempt: 2 });
+    });
+
+    it('a medium whose workers keep vanishing fails in the end, and never for a restart of the service', async () => {
+      const { id } = await accept('a');
+      for (let n = 0; n < MAX_LOST_LEASES + 2; n++) {
+        await repositories.jobs.reclaim((await claim()).token, { counted: false });
+      }
+      for (let n = 1; n <= MAX_LOST_LEASES; n++) {
+        expect((await repositories.media.find(id))?.status, `lost ${n - 1}`).toBe('queued');
+        await repositories.jobs.reclaim((await claim()).token, { counted: true });
+      }
+      expect(await repositories.media.find(id)).toMatchObject({
+        status: 'failed',
+        failure: { code: 'worker_lost', retryable: true },
+      });
+      expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
+    });
+
+    it('tell how long the oldest has been waiting', async () => {
+      expect((await repositories.jobs.counts()).oldestDueMs).toBe(0);
+      await accept('a');
+      await expect.poll(async () => (await repositories.jobs.counts()).oldestDueMs).toBeGreaterThan(0);
+    });
+
+    it('workers announce themselves, beat, and sign off', async () => {
+      const worker = { id: 'worker-1', pid: 4711, concurrency: 2 };
+      await repositories.jobs.workerBeat(worker);
+      const [first] = await repositories.jobs.workers();
+      expect(first).toMatchObject(worker);
+      await repositories.jobs.workerBeat(worker);
+      const [second] = await repositories.jobs.workers();
+      expect(second?.beat).toBeGreaterThan(first?.beat ?? Number.POSITIVE_INFINITY);
+      await repositories.jobs.workerGone(worker.id);
+      await repositories.jobs.workerGone(worker.id);
+      expect(await repositories.jobs.workers()).toEqual([]);
+    });
+  });
+
+  describe('where a job stands', () => {
+    const standing = async (id: string) => (await repositories.jobs.standings([id]))[0] ?? null;
+
+    it('in the queue, under way and how far, to be tried again and why, or nowhere', async () => {
+      const { jobs, media } = repositories;
+      const first = await accept('a');
+      const second = await accept('b');
+      expect(await standing(first.id)).toMatchObject({ worker: null, attempt: 1, progress: null, dueInMs: 0 });
+      expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([0, 1]);
+
+      const lease = await claim();
+      expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([null, 0]);
+      expect(await jobs.underWay()).toEqual([]);
+      expect(await jobs.progress(lease, 0.25)).toBe(true);
+      expect(await standing(first.id)).toMatchObject({ worker: 'worker-1', progress: 0.25 });
+      expect(await jobs.underWay()).toEqual([{ mediaId: first.id, projectId: 'default', progress: 0.25 }]);
+
+      await jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
+      const waiting = await standing(first.id);
+      expect(waiting).toMatchObject({ worker: null, attempt: 2, progress: null, lastReason: 'It crashed.' });
+      expect(waiting?.dueInMs).toBeGreaterThan(50_000);
+      expect(await jobs.ahead(second.id)).toBe(0);
+      await media.fail(await claim(), failure);
+      expect(await standing(second.id)).toBeNull();
+      expect(await jobs.ahead(second.id)).toBeNull();
+    });
+
+    it('a lease tells whether it stands, and notes no progress once it does not', async () => {
+      const { id } = await accept('a');
+      const lease = await claim();
+      expect(await repositories.jobs.stands(lease)).toBe(true);
+      await repositories.media.delete(id);
+      expect(await repositories.jobs.stands(lease)).toBe(false);
+      expect(await repositories.jobs.progress(lease, 0.5)).toBe(false);
+    });
+
+    it('no unfinished medium has a job less: there is none to adopt, whatever came before', async () => {
+      await accept('a');
+      await repositories.media.start(await claim(), [row()]);
+      await accept('b');
+      await accept('c');
+      await repositories.media.fail(await claim(), failure);
+      expect(await repositories.jobs.adoptStranded()).toBe(0);
+    });
+  });
+}

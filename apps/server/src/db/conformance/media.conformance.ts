@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { originalKey } from '../../storage/object-store.ts';
+import { ALLOW, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
+
+/** Media as they are accepted, listed and deleted. */
+export function mediaConformance({
+  repositories,
+  newMedium,
+  accept,
+  claim,
+  claimFor,
+  thumbOf,
+}: RepositoriesFixture): void {
+  describe('accepting', () => {
+    it('keeps every field of a medium and puts it in the queue', async () => {
+      const medium = newMedium('a', { durationMs: 1234, codecs: ['h264', 'aac'], kind: 'video' });
+      const accepted = await repositories.media.accept(medium, { ...EXISTING, idempotencyKey: 'key' });
+      const expected = { ...medium, status: 'queued', failure: null, attempts: 0, thumbhash: null };
+      expect(accepted.created).toBe(true);
+      expect(accepted.media).toMatchObject(expected);
+      expect(await repositories.media.find(medium.id)).toMatchObject(expected);
+      expect(await repositories.media.findBySha256('default', medium.sha256)).toMatchObject(expected);
+      expect(await repositories.media.findByIdempotencyKey('default', 'key')).toMatchObject(expected);
+      expect(await repositories.jobs.counts()).toMatchObject({ queued: 1, running: 0 });
+    });
+
+    it('has null for what is not there', async () => {
+      expect(await repositories.media.find('med_none')).toBeNull();
+      expect(await repositories.media.findBySha256('default', 'none')).toBeNull();
+      expect(await repositories.media.findByIdempotencyKey('default', 'none')).toBeNull();
+      expect(await thumbOf('med_none')).toBeNull();
+      expect(await repositories.media.delete('med_none')).toBeNull();
+      expect(await repositories.media.retry('med_none')).toBe(false);
+      expect(await repositories.jobs.claim('worker-1')).toBeNull();
+    });
+
+    it('the same bytes twice are one medium and one job, unless the caller wants another', async () => {
+      const first = await accept('a');
+      const again = await repositories.media.accept(newMedium('a'), EXISTING);
+      expect(again).toMatchObject({ created: false, media: { id: first.id } });
+      expect((await repositories.jobs.counts()).queued).toBe(1);
+      const another = await repositories.media.accept(newMedium('a'), ALLOW);
+      expect(another.created).toBe(true);
+      expect((await repositories.media.findBySha256('default', first.sha256))?.id).toBe(first.id);
+    });
+
+    it('two uploads of the same bytes at once are one medium', async () => {
+      const outcomes = await Promise.all(
+        Array.from({ length: 8 }, () => repositories.media.accept(newMedium('a'), EXISTING)),
+      );
+      expect(new Set(outcomes.map(({ media }) => media.id)).size).toBe(1);
+      expect(outcomes.filter(({ created }) => created).length).toBe(1);
+    });
+
+    it("another project's medium of the same bytes is its own", async () => {
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      await accept('a');
+      const theirs = await repositories.media.accept(newMedium('a', { projectId: 'other' }), EXISTING);
+      expect(theirs.created).toBe(true);
+    });
+
+    it('an idempotency key that is taken gives back the medium it made, whatever comes with it', async () => {
+      const keyed = { ...EXISTING, idempotencyKey: 'key' };
+      const { media } = await repositories.media.accept(newMedium('a'), keyed);
+      for (const duplicate of ['existing', 'allow'] as const) {
+        const again = await repositories.media.accept(newMedium('b'), { ...keyed, duplicate });
+        expect(again).toMatchObject({ created: false, media: { id: media.id } });
+      }
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      const theirs = await repositories.media.accept(newMedium('c', { projectId: 'other' }), keyed);
+      expect(theirs.created).toBe(true);
+    });
+  });
+
+  describe('pages', () => {
+    const walk = async (limit: number, onPage?: (ids: string[]) => Promise<unknown>) => {
+      const seen: string[] = [];
+      for (let before: string | null = null; ; ) {
+        const page = await repositories.media.page({ projectId: 'default', limit, before });
+        const publicPage = await repositories.media.publicPage({ projectId: 'default', limit, before });
+        expect(page).toMatchObject(publicPage);
+        expect(publicPage).toHaveLength(page.length);
+        if (page.length === 0) return seen;
+        const ids = page.map(({ id }) => id);
+        seen.push(...ids);
+        before = ids.at(-1) ?? null;
+        await onPage?.(ids);
+      }
+    };
+
+    it('walk through all media once, newest first', async () => {
+      const ids: string[] = [];
+      for (let n = 0; n < 7; n++) ids.unshift((await accept(`m${n}`)).id);
+      expect(await walk(3)).toEqual(ids);
+      expect(await walk(7)).toEqual(ids);
+    });
+
+    it('go on after the medium that the cursor names was deleted, and after new ones came', async () => {
+      const ids: string[] = [];
+      for (let n = 0; n < 6; n++) ids.unshift((await accept(`m${n}`)).id);
+      const seen = await walk(2, async (page) => {
+        await repositories.media.delete(page.at(-1) ?? '');
+        await accept(`new-${page[0]}`);
+      });
+      expect(seen).toEqual(ids);
+    });
+
+    it("show no other project's media, and one status alone where asked", async () => {
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      await accept('theirs', { projectId: 'other' });
+      const failed = await accept('a');
+      const queued = await accept('b');
+      await repositories.media.fail(await claimFor(failed.id), failure);
+      const page = (status?: 'failed' | 'queued') =>
+        repositories.media.page({ projectId: 'default', limit: 10, before: null, ...(status && { status }) });
+      expect((await page()).map(({ id }) => id)).toEqual([queued.id, failed.id]);
+      expect((await page('failed')).map(({ id }) => id)).toEqual([failed.id]);
+      expect((await page('queued')).map(({ id }) => id)).toEqual([queued.id]);
+    });
+  });
+
+  describe('deleting', () => {
+    it('takes rows and job away at once, and names the objects that nothing needs any more', async () => {
+      const { id, sha256 } = await accept('a');
+      const lease = await claim();
+      // Pending, too: a worker may have stored the object already.
+      await repositories.media.start(lease, [row(), row({ name: 'large', state: 'skipped', objectKey: null })]);
+      const deleted = await repositories.media.delete(id);
+      expect(deleted?.media.id).toBe(id);
+      expect(deleted?.orphans.sort()).toEqual([originalKey(sha256), 'renditions/thumb.0000000a.webp'].sort());
+      expect(await repositories.media.find(id)).toBeNull();
+      expect(await repositories.media.renditions(id)).toEqual([]);
+      expect(await repositories.jobs.held()).toEqual([]);
+      expect(await repositories.jobs.renew(lease)).toBe(false);
+      expect(await repositories.media.publish(lease, result(ready()))).toBe(false);
+      expect(await repositories.media.find(id)).toBeNull();
+    });
+
+    it('an object that another medium of the same bytes uses stays', async () => {
+      const first = await accept('a');
+      await repositories.media.publish(await claim(), result(ready()));
+      const second = await repositories.media.accept(newMedium('a'), ALLOW);
+      await repositories.media.publish(await claim(), result(ready()));
+      const keys = [originalKey(first.sha256), 'renditions/thumb.0000000a.webp'];
+
+      expect((await repositories.media.delete(first.id))?.orphans).toEqual([]);
+      for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(true);
+      expect((await repositories.media.delete(second.media.id))?.orphans.sort()).toEqual(keys.sort());
+      for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,35 @@
+import { describe } from 'vitest';
+import type { Repositories } from '../repositories.ts';
+import { attemptsConformance } from './attempts.conformance.ts';
+import { databaseConformance } from './database.conformance.ts';
+import { deliveryConformance } from './delivery.conformance.ts';
+import { eventsConformance } from './events.conformance.ts';
+import { formatProofsConformance } from './format-proofs.conformance.ts';
+import { jobsConformance } from './jobs.conformance.ts';
+import { mediaConformance } from './media.conformance.ts';
+import { projectsConformance } from './projects.conformance.ts';
+import { regionsConformance } from './regions.conformance.ts';
+import { renditionFilesConformance } from './rendition-files.conformance.ts';
+import { renditionsConformance } from './renditions.conformance.ts';
+import { repositoriesFixture } from './repositories.fixture.ts';
+
+/**
+ * What the repositories must do, whatever database they keep things in.
+ * @param open repositories over an empty database; the suite closes them
+ */
+export function repositoriesConformance(adapter: string, open: () => Promise<Repositories>): void {
+  describe(`${adapter}: repositories conformance`, () => {
+    const fixture = repositoriesFixture(open);
+    mediaConformance(fixture);
+    jobsConformance(fixture);
+    attemptsConformance(fixture);
+    renditionsConformance(fixture);
+    renditionFilesConformance(fixture);
+    eventsConformance(fixture);
+    deliveryConformance(fixture);
+    regionsConformance(fixture);
+    projectsConformance(fixture);
+    formatProofsConformance(fixture);
+    databaseConformance(fixture);
+  });
+}

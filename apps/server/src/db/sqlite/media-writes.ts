@@ -1,0 +1,152 @@
+import { and, eq, inArray } from 'drizzle-orm';
+import { originalKey } from '../../storage/object-store.ts';
+import type { Acceptance, MediaRecord, MediaRepository } from '../media-repository.ts';
+import { bumpVersion, type SqliteDatabase } from './database.ts';
+import { enqueue } from './enqueue.ts';
+import type { EventWriter } from './event-repository.ts';
+import { tellOfMedium } from './media-events.ts';
+import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
+import { isReferenced, renditionOfFile } from './rendition-queries.ts';
+import { failRenditions } from './rendition-rows.ts';
+import { media, mediaRenditions, renditionFiles } from './schema.ts';
+import { type Transaction, WRITE } from './transaction.ts';
+
+export type MediaWrites = Pick<MediaRepository, 'accept' | 'retry' | 'rederive' | 'delete'>;
+
+/** What becomes of media on somebody's word: they are taken in, made again and deleted, each in one transaction. */
+export function createMediaWrites(
+  db: SqliteDatabase,
+  { events, now }: { events: EventWriter; now: () => number },
+): MediaWrites {
+  return {
+    async accept(record, options): Promise<Acceptance> {
+      return db.transaction((tx) => {
+        const existing = findExisting(tx, record.projectId, record.sha256, options);
+        if (existing) return { media: existing, created: false };
+        const row = tx
+          .insert(media)
+          .values({ ...record, status: 'queued', attempts: 0, idempotencyKey: options.idempotencyKey })
+          .returning()
+          .get();
+        tellOfMedium(tx, events, row, 'media.created');
+        enqueue(tx, { mediaId: record.id, priority: options.priority, nowMs: now() });
+        bumpVersion(tx, 'media');
+        return { media: row, created: true };
+      }, WRITE);
+    },
+
+    async retry(id) {
+      return db.transaction((tx) => {
+        const { changes } = tx
+          .update(media)
+          .set({ status: 'queued', failure: null, attempts: 0 })
+          .where(and(eq(media.id, id), eq(media.status, 'failed')))
+          .run();
+        if (changes === 0 && !isReadyInPart(tx, id)) return false;
+        // Nobody looks at what a ready medium failed of last time while that is made again.
+        tx.update(media).set({ failure: null }).where(eq(media.id, id)).run();
+        tx.update(mediaRenditions)
+          .set({ state: 'pending', reason: null, updatedAtMs: now() })
+          .where(and(eq(mediaRenditions.mediaId, id), eq(mediaRenditions.state, 'failed')))
+          .run();
+        enqueue(tx, { mediaId: id, nowMs: now() });
+        bumpVersion(tx, 'media');
+        return true;
+      }, WRITE);
+    },
+
+    async rederive(objectKeys) {
+      return db.transaction((tx) => {
+        const ofFiles = tx
+          .select({ key: mediaRenditions.objectKey })
+          .from(renditionFiles)
+          .innerJoin(mediaRenditions, renditionOfFile)
+          .where(inArray(renditionFiles.objectKey, objectKeys))
+          .all()
+          .flatMap(({ key }) => (key === null ? [] : [key]));
+        const keys = [...new Set([...objectKeys, ...ofFiles])];
+        const lost = and(inArray(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
+        const rows = tx.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(lost).all();
+        const ids = [...new Set(rows.map(({ id }) => id))];
+        const unmade = { sha256: null, bytes: null, files: null, width: null, height: null, updatedAtMs: now() };
+        // Today's presets do not make a superseded revision again.
+        failRenditions(tx, events, and(lost, eq(mediaRenditions.current, false)), {
+          ...unmade,
+          reason: 'The stored rendition was damaged, and its preset has changed since.',
+        });
+        tx.update(mediaRenditions)
+          .set({ ...unmade, state: 'pending', reason: null })
+          .where(lost)
+          .run();
+        for (const id of ids) enqueue(tx, { mediaId: id, nowMs: now() });
+        if (ids.length > 0) bumpVersion(tx, 'media');
+        return ids;
+      }, WRITE);
+    },
+
+    async delete(id) {
+      return db.transaction((tx) => {
+        const row = tx.select().from(media).where(eq(media.id, id)).get();
+        if (!row) return null;
+        const keys = tx
+          .select({ key: mediaRenditions.objectKey })
+          .from(mediaRenditions)
+          .where(eq(mediaRenditions.mediaId, id))
+          .all()
+          .flatMap(({ key }) => (key === null ? [] : [key]));
+        const fileKeys = tx
+          .select({ key: renditionFiles.objectKey })
+          .from(renditionFiles)
+          .where(eq(renditionFiles.mediaId, id))
+          .all()
+          .map(({ key }) => key);
+        const large = largeContents(tx, id);
+        tx.delete(media).where(eq(media.id, id)).run();
+        dropPieceDigests(tx, large);
+        tellOfMedium(tx, events, row, 'media.deleted');
+        bumpVersion(tx, 'media');
+        const orphans = [...new Set([originalKey(row.sha256), ...keys, ...fileKeys])].filter(
+          (key) => !isReferenced(tx, key),
+        );
+        return { media: row, orphans };
+      }, WRITE);
+    },
+  };
+}
+
+/** The medium that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. */
+function findExisting(
+  tx: Transaction,
+  projectId: string,
+  sha256: string,
+  options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null },
+): MediaRecord | undefined {
+  if (options.idempotencyKey !== null) {
+    const made = tx
+      .select()
+      .from(media)
+      .where(and(eq(media.projectId, projectId), eq(media.idempotencyKey, options.idempotencyKey)))
+      .get();
+    if (made) return made;
+  }
+  if (options.duplicate === 'allow') return undefined;
+  return tx
+    .select()
+    .from(media)
+    .where(and(eq(media.sha256, sha256), eq(media.projectId, projectId)))
+    .orderBy(media.id)
+    .limit(1)
+    .get();
+}
+
+/** Whether a medium is ready while some of its renditions are not, for they failed. */
+function isReadyInPart(tx: Transaction, id: string): boolean {
+  const failed = tx
+    .select({ id: media.id })
+    .from(media)
+    .innerJoin(mediaRenditions, eq(mediaRenditions.mediaId, media.id))
+    .where(and(eq(media.id, id), eq(media.status, 'ready'), eq(mediaRenditions.state, 'failed')))
+    .limit(1)
+    .get();
+  return failed !== undefined;
+}

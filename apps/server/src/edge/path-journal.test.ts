@@ -1,0 +1,137 @@
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createPathJournal, type KnownPath, type PathJournal } from './path-journal.ts';
+import { resourceOf } from './scripted-origin.fixture.ts';
+
+const ORIGIN = 'http://origin.test';
+const MEDIUM = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
+
+let folder: string;
+let file: string;
+let started: PathJournal[];
+beforeEach(async () => {
+  started = [];
+  folder = await mkdtemp(join(tmpdir(), 'mds-journal-'));
+  file = join(folder, 'known-paths.jsonl');
+});
+afterEach(async () => {
+  for (const journal of started) await journal.stop();
+  await rm(folder, { recursive: true });
+});
+
+const journalOf = (originUrl = ORIGIN, maxExcessBytes = 1_000_000, logger = pino({ level: 'silent' })) => {
+  const journal = createPathJournal({ file, originUrl, maxExcessBytes, logger });
+  started.push(journal);
+  return journal;
+};
+const knownOf = (name: string, content = name): KnownPath => ({
+  at_ms: 1_800_000_000_000,
+  base_url: 'http://edge.test',
+  resource: resourceOf(`/media/${MEDIUM}/${name}.json`, content),
+});
+const names = (found: KnownPath[]) => found.map(({ resource }) => resource.path.slice(38, -5));
+/** Each is told in the order given, and nobody says goodbye. */
+async function crashAfter(tell: (journal: ReturnType<typeof journalOf>) => void, journal = journalOf()) {
+  journal.start(() => []);
+  tell(journal);
+  journal.forget('/media/none');
+  await journal.forgotten();
+}
+
+describe('what is known of paths', () => {
+  it('is there after a crash, the latest of each, in order; what was forgotten is not', async () => {
+    await crashAfter((journal) => {
+      for (const name of ['a', 'b', 'c', 'd']) journal.keep(knownOf(name));
+      journal.keep(knownOf('a', 'newer'));
+      journal.forget(knownOf('c').resource.path);
+    });
+    const found = await journalOf().read();
+    expect(names(found)).toEqual(['b', 'd', 'a']);
+    expect(found[2]).toEqual(knownOf('a', 'newer'));
+  });
+
+  it('is known to be forgotten when it is, and not before', async () => {
+    const journal = journalOf();
+    journal.start(() => []);
+    journal.keep(knownOf('a'));
+    await expect.poll(async () => names(await journalOf().read())).toEqual(['a']);
+    expect(journal.hasForgotten).toBe(true);
+    journal.forgetAll();
+    expect(journal.hasForgotten).toBe(false);
+    await journal.forgotten();
+    expect([journal.hasForgotten, await journalOf().read()]).toEqual([true, []]);
+    await journal.stop();
+  });
+
+  it('is used up to a last line that was cut off, and the file goes on after it', async () => {
+    await crashAfter((journal) => journal.keep(knownOf('a')));
+    const whole = await readFile(file, 'utf8');
+    await appendFile(file, whole.split('\n')[1]?.slice(0, 80) ?? '');
+    const next = journalOf();
+    const found = await next.read();
+    expect(names(found)).toEqual(['a']);
+    await crashAfter((journal) => {
+      for (const known of found) journal.keep(known);
+      journal.keep(knownOf('b'));
+    }, next);
+    expect(names(await journalOf().read())).toEqual(['a', 'b']);
+  });
+
+  it('is not believed where a line in the middle is damaged: it may have said that something was purged', async () => {
+    await crashAfter((journal) => {
+      journal.keep(knownOf('a'));
+      journal.forget(knownOf('a').resource.path);
+      journal.keep(knownOf('b'));
+    });
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, text.replace('"forget":"/media/med', '"forget":"/media/mad'));
+    expect(await journalOf().read()).toEqual([]);
+  });
+
+  it('means nothing to a node of another origin, and nothing is known where there is no file', async () => {
+    expect(await journalOf().read()).toEqual([]);
+    await crashAfter((journal) => journal.keep(knownOf('a')));
+    expect(await journalOf('http://another.test').read()).toEqual([]);
+  });
+
+  it('does not fill the disk: the file is written anew, with all that is known and what is told meanwhile', async () => {
+    const all = new Map<string, KnownPath>();
+    const journal = journalOf(ORIGIN, 50_000);
+    journal.start(() => all.values());
+    let largest = 0;
+    for (let n = 0; n < 300; n += 1) {
+      for (const name of ['a', 'b', `c${n % 10}`]) {
+        const known = knownOf(name, `${n}`.repeat(100));
+        all.set(name, known);
+        journal.keep(known);
+      }
+      journal.forget('/media/none');
+      await journal.forgotten();
+      largest = Math.max(largest, (await stat(file)).size);
+    }
+    await journal.stop();
+    // 12 paths of some 800 bytes; all lines together are some 700,000.
+    expect(largest).toBeLessThan(100_000);
+    const found = await journalOf().read();
+    expect(new Map(found.map((known) => [known.resource.path, known]))).toEqual(
+      new Map([...all.values()].map((known) => [known.resource.path, known])),
+    );
+  });
+
+  it('is removed where it cannot be written, so that nothing that was purged comes back', async () => {
+    const lines: string[] = [];
+    const journal = journalOf(ORIGIN, 1, pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) }));
+    await crashAfter((told) => told.keep(knownOf('a')), journal);
+    expect(names(await journalOf().read())).toEqual(['a']);
+    // The file is larger than it may be, so that the next line has it written anew; and that cannot be done.
+    await mkdir(`${file}.tmp`);
+    journal.forget(knownOf('a').resource.path);
+    await journal.forgotten();
+    expect(await journalOf().read()).toEqual([]);
+    await expect(stat(file)).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(lines.join('')).toContain('cannot be kept for the next start');
+  });
+});

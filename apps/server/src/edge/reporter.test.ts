@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, it, onTestFinished } from 'vitest';
+import { resolveRegion } from '../regions/region-identity.ts';
+import { createReporter, UnsentDeliveries } from './reporter.ts';
+import { startScriptedOrigin } from './scripted-origin.fixture.ts';
+import { createStateFile } from './state-file.ts';
+
+it('a program that says 200 to everything in the place of the origin costs no record of a delivery', async () => {
+  const origin = await startScriptedOrigin();
+  const folder = await mkdtemp(join(tmpdir(), 'mds-reporter-'));
+  onTestFinished(async () => {
+    await origin.stop();
+    await rm(folder, { recursive: true });
+  });
+  const reporter = createReporter({
+    origin: origin.connection,
+    region: resolveRegion('sin1'),
+    nodeId: 'node',
+    eventsThrough: () => null,
+    unsent: createStateFile(join(folder, 'unsent.json'), UnsentDeliveries),
+    logger: pino({ level: 'silent' }),
+    heartbeatMs: 60_000,
+  });
+  const delivery = { region: 'sin1', path: '/media/x', bytes: 1, cacheStatus: 'HIT' as const, atMs: 1 };
+  origin.answer = (_req, res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>');
+  const refused = reporter.record([delivery], 1);
+  expect(reporter.unsent).toBe(1);
+  await expect(refused).rejects.toThrow('does not take reports');
+  // They are with the request log again, which tries again.
+  expect(reporter.unsent).toBe(0);
+  expect(origin.connection.standing.trouble).toContain('MDS_ORIGIN_URL');
+  origin.answer = (_req, res) =>
+    void res.writeHead(200, { 'content-type': 'application/json' }).end('{"heartbeat_ms":5000}');
+  await reporter.record([delivery], 1);
+  expect(origin.connection.standing.trouble).toBeNull();
+  await reporter.stop();
+});

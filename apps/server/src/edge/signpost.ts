@@ -1,0 +1,22 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { CONTROL_API_PREFIX } from '@mds/contract';
+import type { Express } from 'express';
+import { AppError } from '../http/app-error.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest();
+
+/**
+ * Answers for the control API, of which a point of presence has nothing. Where it is, is told to holders of this node's own token alone:
+ * the address of an origin behind it is nobody else's to know.
+ */
+export function mountSignpost(app: Express, { originUrl, token }: { originUrl: string; token: string }): void {
+  const own = sha256(token);
+  app.use('/control', (req) => {
+    const given = /^bearer +(\S+)\s*$/i.exec(req.headers.authorization ?? '')?.[1];
+    const isOwn = given !== undefined && timingSafeEqual(sha256(given), own);
+    throw new AppError(
+      'misdirected_request',
+      `This is a point of presence, which only delivers. The control API is at its origin${isOwn ? `: ${originUrl}${CONTROL_API_PREFIX}` : ''}.`,
+    );
+  });
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { createEngine, type Engine } from '@mds/transcode';
+import { afterAll, afterEach, beforeEach, expect } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { createLogger } from '../logger.ts';
+import { createLocalObjectStore } from '../storage/local-object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { createIngest, type Ingest, type IngestInput, type IngestParts } from './ingest.ts';
+import { createKeyedLock } from './keyed-lock.ts';
+import { createMediaRemoval, type MediaRemoval, type MediaRemovalParts } from './media-removal.ts';
+
+const logger = createLogger('silent');
+
+/** An ingest over a real engine, a real store and a real database, fresh for each test. */
+export interface IngestFixture {
+  /** The same for all tests of a file. */
+  readonly engine: Engine;
+  /** Holds the folders `staging` and `objects`, and is removed after the test. */
+  readonly root: string;
+  readonly repositories: Repositories;
+  readonly store: ObjectStore;
+  /** Ids of the media that workers were told of. */
+  readonly accepted: string[];
+  /** Takes up to 2,000,000 bytes. */
+  makeIngest(overrides?: Partial<IngestParts>): Ingest;
+  makeRemoval(overrides?: Partial<MediaRemovalParts>): MediaRemoval;
+  /** Keys of the objects in the store. */
+  objects(): Promise<string[]>;
+  /** Neither a file, nor an object, nor a row, nor a job. */
+  expectNothingKept(): Promise<void>;
+}
+
+/** Makes ready for each test of the file that it is called in, and clears up after it. */
+export function ingestFixture(): IngestFixture {
+  const engine = createEngine();
+  afterAll(() => engine.stop());
+  let root: string;
+  let repositories: Repositories;
+  let store: ObjectStore;
+  let accepted: string[];
+  let lock: ReturnType<typeof createKeyedLock>;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'mds-ingest-'));
+    await mkdir(join(root, 'staging'));
+    repositories = openSqliteRepositories(':memory:');
+    store = createLocalObjectStore({ root: join(root, 'objects') });
+    accepted = [];
+    lock = createKeyedLock();
+  });
+  afterEach(async () => {
+    await repositories.close();
+    await rm(root, { recursive: true });
+  });
+
+  const objects = async () => {
+    const keys: string[] = [];
+    for await (const { key } of store.list('')) keys.push(key);
+    return keys;
+  };
+
+  return {
+    engine,
+    get root() {
+      return root;
+    },
+    get repositories() {
+      return repositories;
+    },
+    get store() {
+      return store;
+    },
+    get accepted() {
+      return accepted;
+    },
+
+    makeIngest: (overrides = {}) =>
+      createIngest({
+        media: repositories.media,
+        store,
+        engine,
+        lock,
+        stagingDir: join(root, 'staging'),
+        maxUploadBytes: 2_000_000,
+        minFreeBytes: 0,
+        logger,
+        onAccepted: ({ id }) => accepted.push(id),
+        ...overrides,
+      }),
+    makeRemoval: (overrides = {}) =>
+      createMediaRemoval({
+        media: repositories.media,
+        store,
+        lock,
+        onRemoved: () => undefined,
+        logger,
+        ...overrides,
+      }),
+    objects,
+
+    async expectNothingKept() {
+      expect(await readdir(join(root, 'staging')), 'staging').toEqual([]);
+      expect(await objects(), 'objects').toEqual([]);
+      expect(await repositories.media.page({ projectId: 'default', limit: 10, before: null }), 'media').toEqual([]);
+      expect(await repositories.jobs.counts(), 'jobs').toMatchObject({ queued: 0 });
+    },
+  };
+}
+
+/** An upload as a route hands it over. */
+export const input = (body: Buffer | Readable, overrides: Partial<IngestInput> = {}): IngestInput => ({
+  projectId: 'default',
+  body: Buffer.isBuffer(body) ? Readable.from([body]) : body,
+  filename: 'picture.png',
+  idempotencyKey: null,
+  duplicate: 'existing',
+  declaredBytes: null,
+  ...overrides,
+});
+
+export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');

@@ -1,0 +1,246 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Engine, findPrograms, parsePresets, type RenderJob } from '@mds/transcode';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { smallVolume } from '../../test/small-volume.ts';
+import type { MediaRecord } from '../db/media-repository.ts';
+import { createLocalObjectStore } from '../storage/local-object-store.ts';
+import { originalKey } from '../storage/object-store.ts';
+import { type Rendering, workerFixture } from './worker.fixture.ts';
+
+const fixture = workerFixture();
+const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
+
+describe('worker: what fails', () => {
+  it('fault 14: a medium that kills every process that decodes it fails after 3 attempts, and the next one is made', async () => {
+    const killer = await add(noisePng('killer', 99, 99));
+    const next = await add(noisePng('next'));
+    let deaths = 0;
+    const deadly = around((job, go) => {
+      if (job.source.width !== 99) return go();
+      return dyingDecoder(go).finally(() => deaths++);
+    });
+    startWorker({ engine: deadly });
+    await ended(killer.id).toBe('failed');
+    await ended(next.id).toBe('ready');
+    expect(deaths).toBe(3);
+    expect(await fixture.repositories.media.find(killer.id)).toMatchObject({
+      attempts: 3,
+      failure: { code: 'engine_crashed', retryable: true, message: expect.stringMatching(/SIGKILL/) },
+    });
+    expect((await fixture.repositories.media.renditions(killer.id)).map(({ state }) => state)).toEqual([
+      'failed',
+      'failed',
+    ]);
+    expect(await keys(`renditions/${killer.sha256.slice(0, 2)}/${killer.sha256}`)).toEqual([]);
+    expect(await fixture.repositories.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
+  });
+
+  it('fault 14: explain shows which programs a process had run when it died, and which one it was running', async () => {
+    const film = join(fixture.root, 'film.mp4');
+    const source = 'testsrc2=s=640x360:r=25:d=40';
+    const x264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
+    const { ffmpeg } = await findPrograms({});
+    await promisify(execFile)(ffmpeg.path, ['-v', 'error', '-f', 'lavfi', '-i', source, ...x264, film]);
+    const { id } = await add(await readFile(film));
+    let killed = false;
+    const deadly: Pick<Engine, 'identify' | 'render'> = {
+      identify: engine.identify,
+      render: (job, options) =>
+        engine.render(job, {
+          ...options,
+          onProgress: (progress) => {
+            options?.onProgress?.(progress);
+            if (killed || progress.fraction < 0.1) return;
+            killed = true;
+            for (const pid of engine.stats.render.pids) process.kill(pid, 'SIGKILL');
+          },
+        }),
+    };
+    const slow = parsePresets([
+      { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 320 },
+      { type: 'hls', speed: 'slower' },
+    ]);
+    startWorker({ engine: deadly, presets: slow });
+    await expect
+      .poll(async () => (await fixture.repositories.jobs.attempts(id))[0]?.outcome, { timeout: 30_000 })
+      .toBe('retried');
+    await fixture.worker?.stop({ graceMs: 0 });
+    const runs = (await fixture.repositories.jobs.attempts(id))[0]?.report?.runs ?? [];
+    expect(runs).toContainEqual(expect.objectContaining({ step: 'poster', outcome: 'ok' }));
+    expect(runs.at(-1)).toMatchObject({ step: 'ladder', outcome: expect.stringContaining('cut off') });
+  }, 60_000);
+
+  it('fault 14: one crash by chance costs nothing: the medium is ready after the second attempt', async () => {
+    const { id } = await add(noisePng('a'));
+    let first = true;
+    const once = around((_, go) => {
+      if (!first) return go();
+      first = false;
+      return dyingDecoder(go);
+    });
+    startWorker({ engine: once });
+    await ended(id).toBe('ready');
+    expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 2, failure: null });
+  });
+
+  it('fault 18: a flipped byte in the original is told as such, at once, and no rendition is made of it', async () => {
+    const picture = noisePng('a', 200, 200);
+    const { id, sha256 } = await add(picture);
+    const path = (await fixture.store.localFile(originalKey(sha256)))?.path ?? '';
+    const bytes = await readFile(path);
+    bytes[60_000] = (bytes[60_000] ?? 0) ^ 1;
+    await writeFile(path, bytes);
+    startWorker();
+    await ended(id).toBe('failed');
+    expect(await fixture.repositories.media.find(id)).toMatchObject({
+      attempts: 1,
+      failure: { code: 'object_corrupt', retryable: false, message: expect.stringContaining('Upload the file again') },
+    });
+    expect(await keys('renditions/')).toEqual([]);
+    await add(picture);
+    await ended(id).toBe('ready');
+  });
+
+  it('fault 18: a missing original is told as such', async () => {
+    const { id, sha256 } = await add(noisePng('a'));
+    await fixture.store.delete(originalKey(sha256));
+    startWorker();
+    await ended(id).toBe('failed');
+    expect(await fixture.repositories.media.find(id)).toMatchObject({
+      attempts: 1,
+      failure: { code: 'object_missing' },
+    });
+  });
+
+  it('fault 22: damaged pixels end in ready with a warning or in failed with a reason, at the first attempt', async () => {
+    const picture = noisePng('a', 200, 200);
+    const damaged = [
+      Buffer.from(picture).fill(0xa5, 50_000, 50_500),
+      picture.subarray(0, Math.floor(picture.length * 0.8)),
+      Buffer.concat([picture.subarray(0, 80_000), picture.subarray(80_007)]),
+    ];
+    const ids: string[] = [];
+    for (const bytes of damaged) {
+      const accepted = await add(bytes).catch((error: unknown) => error);
+      if (accepted instanceof Error) expect(accepted).toMatchObject({ status: 422 });
+      else ids.push((accepted as MediaRecord).id);
+    }
+    const whole = await add(picture);
+    startWorker();
+    await ended(whole.id).toBe('ready');
+    for (const id of ids) {
+      await ended(id).toMatch(/^(ready|failed)$/);
+      const medium = await fixture.repositories.media.find(id);
+      expect(medium?.attempts).toBe(1);
+      if (medium?.status === 'ready') expect(medium.warnings).not.toEqual([]);
+      else expect(medium?.failure?.message).toMatch(/^[A-Z].*\.$/);
+    }
+  });
+
+  it('a rendition that fails alone is failed with its reason, and the medium is ready with the others', async () => {
+    const { id } = await add(noisePng('a'));
+    let renders = 0;
+    const blocked = around(async (job, go) => {
+      renders++;
+      // A folder stands where the file has to go: a real failure to write this one rendition.
+      await mkdir(join(job.outDir, 'small.jpg'), { recursive: true });
+      return go();
+    });
+    startWorker({ engine: blocked });
+    await ended(id).toBe('ready');
+    // Writing may fail by chance, so it was tried as often as anything.
+    expect(renders).toBe(3);
+    expect(await rendition(id, 'thumb', 'webp')).toMatchObject({ state: 'ready' });
+    expect(await rendition(id, 'small', 'jpg')).toBeNull();
+    const small = (await fixture.repositories.media.renditions(id)).find(({ name }) => name === 'small');
+    expect(small).toMatchObject({ state: 'failed', reason: expect.stringMatching(/\w{5}/) });
+  });
+
+  it('what nobody foresaw is tried again and then told without its inner details', async () => {
+    const { id } = await add(noisePng('a'));
+    startWorker({ engine: around(() => Promise.reject(new Error(`secret ${fixture.root}`))) });
+    await ended(id).toBe('failed');
+    const medium = await fixture.repositories.media.find(id);
+    expect(medium).toMatchObject({ attempts: 3, failure: { code: 'internal_error', retryable: true } });
+    expect(medium?.failure?.message).not.toContain('secret');
+  });
+
+  const volume = smallVolume({ mebibytes: 1 });
+  it.skipIf(!volume.available)('fault 17: a full scratch volume costs no attempt either', async () => {
+    await volume.use(async (small) => {
+      const { id } = await add(noisePng('a', 500, 500));
+      const filler = join(small, 'filler');
+      await writeFile(filler, Buffer.alloc(1_020_000));
+      let renders = 0;
+      const counting = around((_, go) => {
+        renders++;
+        return go();
+      });
+      const large = parsePresets([{ name: 'large', container: 'webp', width: 500, height: 500, quality: 100 }]);
+      startWorker({ scratchDir: small, engine: counting, presets: large });
+      await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
+      expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
+      await rm(filler);
+      await ended(id).toBe('ready');
+      expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
+    });
+  });
+
+  it.skipIf(!volume.available)(
+    'fault 17: a full store costs no attempt: the medium waits, and is ready when there is room',
+    async () => {
+      await volume.use(async (small) => {
+        const { id, sha256 } = await add(noisePng('a'));
+        const cramped = createLocalObjectStore({ root: join(small, 'objects') });
+        const copy = join(fixture.root, 'copy');
+        await writeFile(copy, (await fixture.store.readAll(originalKey(sha256))) ?? '');
+        await cramped.put(originalKey(sha256), { path: copy, bytes: (await readFile(copy)).length, sha256 });
+        const filler = join(small, 'filler');
+        for (let size = 1_048_576; size >= 4096; size /= 2) {
+          await writeFile(filler + size, Buffer.alloc(size)).catch((error: NodeJS.ErrnoException) =>
+            expect(error.code).toBe('ENOSPC'),
+          );
+        }
+        let renders = 0;
+        const counting = around((_, go) => {
+          renders++;
+          return go();
+        });
+        startWorker({ store: cramped, engine: counting });
+        await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
+        expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
+        for (const name of await readdir(small)) if (name.startsWith('filler')) await rm(join(small, name));
+        await ended(id).toBe('ready');
+        expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
+        await fixture.worker?.stop();
+        fixture.worker = null;
+      });
+    },
+  );
+});
+
+/**
+ * A render whose process dies by SIGKILL, as it would by a memory error in native code. It reads from a pipe that nobody
+ * writes to, so that it cannot be done before the signal comes, however busy the machine is.
+ */
+async function dyingDecoder(go: (changed: Partial<RenderJob>) => Rendering): Rendering {
+  const path = join(fixture.root, `endless-${randomUUID()}`);
+  await promisify(execFile)('mkfifo', [path]);
+  const outcome = go({ path });
+  const hunt = setInterval(() => {
+    for (const pid of engine.stats.render.busy > 0 ? engine.stats.render.pids : []) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        // It was dead already, and nobody had noticed.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+  }, 2);
+  return outcome.finally(() => clearInterval(hunt));
+}

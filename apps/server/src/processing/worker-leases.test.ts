@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { defaultPresets } from '@mds/transcode';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { originalKey } from '../storage/object-store.ts';
+import { QUICK, workerFixture } from './worker.fixture.ts';
+import { createWorker } from './worker.ts';
+
+const fixture = workerFixture();
+const { startWorker, parts, add, ended, keys, around, removal } = fixture;
+
+describe('worker: leases', () => {
+  /** A render that begins, and goes on when it is told to. */
+  const gate = () => {
+    let begin: () => void = () => undefined;
+    let open: () => void = () => undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    let first = true;
+    const gated = around(async (_, go) => {
+      if (!first) return go();
+      first = false;
+      begin();
+      await opened;
+      return go();
+    });
+    return { begun, open, gated };
+  };
+
+  it('a worker whose lease was taken away stops, publishes nothing, and the job runs again', async () => {
+    const { id } = await add(noisePng('a'));
+    const { begun, open, gated } = gate();
+    startWorker({ engine: gated, timing: { ...QUICK, pollMs: 60_000 } });
+    await begun;
+    const [held] = await fixture.repositories.jobs.held();
+    await fixture.repositories.jobs.reclaim(held?.token ?? '', { counted: true });
+    const second = createWorker({ ...parts(), id: 'w2' });
+    second.start();
+    await ended(id).toBe('ready');
+    const before = await fixture.repositories.media.version();
+    open();
+    await fixture.worker?.stop();
+    expect(await fixture.repositories.media.version()).toBe(before);
+    expect((await fixture.repositories.media.renditions(id)).map(({ state }) => state)).toEqual(['ready', 'ready']);
+    expect(await readdir(fixture.scratchDir)).toEqual([]);
+    await second.stop();
+  });
+
+  it('a lease that is renewed is never taken away, however long the render', async () => {
+    const { id } = await add(noisePng('a'));
+    const { begun, open, gated } = gate();
+    startWorker({ engine: gated });
+    await begun;
+    const beat = async () => (await fixture.repositories.jobs.held())[0]?.beat ?? 0;
+    const first = await beat();
+    await expect.poll(beat).toBeGreaterThan(first + 1);
+    open();
+    await ended(id).toBe('ready');
+  });
+
+  it('a medium that is removed while it is rendered leaves no object behind', async () => {
+    const { id } = await add(noisePng('a'));
+    const { begun, open, gated } = gate();
+    // Renewals and looks far apart: the worker learns of the removal only when it wants to publish.
+    startWorker({
+      engine: gated,
+      timing: { beatMs: 60_000, pollMs: 60_000, progressMs: 60_000, retryMs: 5, storagePauseMs: 50 },
+    });
+    await begun;
+    const original = (await fixture.store.readAll((await keys())[0] ?? '')) ?? Buffer.alloc(0);
+    const remover = removal();
+    expect(await remover.remove(id)).toBe(true);
+    // The render had the file open already.
+    const path = join(
+      fixture.root,
+      'objects',
+      ...originalKey(createHash('sha256').update(original).digest('hex')).split('/'),
+    );
+    await mkdir(join(path, '..'), { recursive: true });
+    await writeFile(path, original);
+    open();
+    await fixture.worker?.stop();
+    expect(await keys('renditions/')).toEqual([]);
+    expect(await fixture.repositories.media.find(id)).toBeNull();
+  });
+
+  it('announces itself while it lives and signs off when it stops', async () => {
+    startWorker();
+    await expect
+      .poll(() => fixture.repositories.jobs.workers())
+      .toMatchObject([{ id: 'w1', pid: process.pid, concurrency: 1 }]);
+    await fixture.worker?.stop();
+    expect(await fixture.repositories.jobs.workers()).toEqual([]);
+  });
+
+  it('fault 15: a stop lets what runs finish, and claims nothing more', async () => {
+    const running = await add(noisePng('a'));
+    const waiting = await add(noisePng('b'));
+    const { begun, open, gated } = gate();
+    startWorker({ engine: gated });
+    await begun;
+    const stopped = fixture.worker?.stop({ graceMs: 10_000 });
+    open();
+    await stopped;
+    expect((await fixture.repositories.media.find(running.id))?.status).toBe('ready');
+    expect((await fixture.repositories.media.find(waiting.id))?.status).toBe('queued');
+  });
+
+  it('fault 15: a stop that cannot wait gives its jobs back, uncounted, and leaves no scratch', async () => {
+    const { id } = await add(noisePng('a', 1200, 900));
+    startWorker({ presets: defaultPresets });
+    await ended(id).toBe('processing');
+    const began = performance.now();
+    await fixture.worker?.stop({ graceMs: 0 });
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(await fixture.repositories.media.find(id)).toMatchObject({ status: 'queued', failure: null });
+    expect(await fixture.repositories.jobs.held()).toEqual([]);
+    expect(await readdir(fixture.scratchDir)).toEqual([]);
+    expect(await fixture.repositories.jobs.claim('next')).toMatchObject({ attempt: 1 });
+  });
+});

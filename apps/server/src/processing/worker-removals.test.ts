@@ -1,0 +1,97 @@
+import { readdir } from 'node:fs/promises';
+import { type Engine, RenderError } from '@mds/transcode';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { QUICK, workerFixture } from './worker.fixture.ts';
+
+const fixture = workerFixture();
+const { engine, startWorker, add, ended, removal } = fixture;
+
+describe('worker: a medium that is deleted while it is rendered', () => {
+  /** A render that would never end by itself. @returns resolves when it was told to stop */
+  const endless = (onStart: (progress: () => void) => void) => {
+    let told: (ms: number) => void = () => undefined;
+    const stopped = new Promise<number>((resolve) => {
+      told = resolve;
+    });
+    const render: Engine['render'] = (_, { signal, onProgress } = {}) => {
+      const began = performance.now();
+      onStart(() => onProgress?.({ done: 0, total: 2, fraction: 0.5, rendition: null }));
+      return new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          told(performance.now() - began);
+          reject(new RenderError('aborted', 'It was stopped.'));
+        });
+      });
+    };
+    return { stopped, engine: { identify: engine.identify, render } };
+  };
+  const NEVER = { beatMs: 600_000, pollMs: 600_000, progressMs: 600_000 };
+
+  it('is given up at the next look at its lease, however silent the render is', async () => {
+    let started = false;
+    const { stopped, engine: silent } = endless(() => {
+      started = true;
+    });
+    const { id } = await add(noisePng('a'));
+    startWorker({ engine: silent, timing: { ...QUICK, ...NEVER, pollMs: 30 } });
+    await expect.poll(() => started).toBe(true);
+    await fixture.repositories.media.delete(id);
+    expect(await stopped).toBeLessThan(5_000);
+    await expect.poll(() => readdir(fixture.scratchDir)).toEqual([]);
+  });
+
+  it('is given up when its progress has nowhere to be noted', async () => {
+    const begun: { progress: (() => void) | null } = { progress: null };
+    const { stopped, engine: telling } = endless((progress) => {
+      begun.progress = progress;
+    });
+    const { id } = await add(noisePng('a'));
+    startWorker({ engine: telling, timing: { ...QUICK, ...NEVER, progressMs: 0 } });
+    await expect.poll(() => begun.progress).not.toBeNull();
+    begun.progress?.();
+    await expect.poll(async () => (await fixture.repositories.jobs.underWay())[0]?.progress).toBe(0.5);
+    await fixture.repositories.media.delete(id);
+    begun.progress?.();
+    expect(await stopped).toBeLessThan(5_000);
+  });
+});
+
+describe('worker: objects that others take away', () => {
+  it('a rendition that a late removal took before it was published is made again, never published as a dead link', async () => {
+    const { id } = await add(noisePng('a'));
+    let taken = 0;
+    const robbed: ObjectStore = {
+      ...fixture.store,
+      put: async (key, file) => {
+        await fixture.store.put(key, file);
+        if (taken++ === 0) await fixture.store.delete(key);
+      },
+    };
+    startWorker({ store: robbed });
+    await ended(id).toBe('ready');
+    expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 2 });
+    for (const { objectKey } of await fixture.repositories.media.renditions(id)) {
+      expect(await fixture.store.stat(objectKey ?? '')).not.toBeNull();
+    }
+  });
+
+  it('a medium of the same bytes as one that is removed keeps its renditions while they are made', async () => {
+    const picture = noisePng('a');
+    const first = await add(picture);
+    startWorker();
+    await ended(first.id).toBe('ready');
+    const remover = removal();
+    for (let round = 0; round < 5; round++) {
+      const [existing] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
+      await Promise.all([remover.remove(existing?.id ?? ''), add(picture)]);
+      const { id } = await add(picture);
+      await ended(id).toBe('ready');
+      for (const { objectKey, state } of await fixture.repositories.media.renditions(id)) {
+        expect(state).toBe('ready');
+        expect(await fixture.store.stat(objectKey ?? ''), `round ${round}`).not.toBeNull();
+      }
+    }
+  });
+});

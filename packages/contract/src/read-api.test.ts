@@ -1,0 +1,18 @@
+import type { AppRoute } from '@ts-rest/core';
+import { isAppRoute } from '@ts-rest/core';
+import { expect, it } from 'vitest';
+import { readApi } from './read-api.ts';
+
+const routes = Object.values(readApi).flatMap((resource) => Object.values(resource).filter(isAppRoute)) as AppRoute[];
+
+it.each(routes.map((route) => [route.path, route] as const))(
+  '%s tells all query parameters that it knows and no other: the index lists them, and caches leave the rest out',
+  (_path, route) => {
+    const known = Object.keys((route.query as { shape?: object } | undefined)?.shape ?? {});
+    expect((route.metadata as { query?: string[] }).query).toEqual(known);
+  },
+);
+
+it('has the seven resources of the interface', () => {
+  expect(routes).toHaveLength(7);
+});
