@@ -7,6 +7,7 @@ import { type Client, createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
 import { png } from './pictures.ts';
+import { seededRandom } from './seeded-random.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
 /** `MDS_TEST_KILLS=100 npm test -- apps/server/test/kill.test.ts` for the long version. */
@@ -31,7 +32,7 @@ afterEach(async () => {
 it(
   `fault 16: after kill -9 of the service at ${KILLS} random moments of a mixed load, every medium that was acknowledged is there, byte-exact, and becomes ready`,
   async () => {
-    const random = seeded(SEED);
+    const random = seededRandom(SEED);
     /** Id by SHA-256 of what was answered with 201 or 200; a medium whose deletion was answered is taken out. */
     const acknowledged = new Map<string, string>();
     const perhapsDeleted = new Set<string>();
@@ -119,15 +120,4 @@ async function becomeReady(client: Client, ids: string[]): Promise<Map<string, s
     deadline = Date.now() + 60_000;
   }
   return states;
-}
-
-/** Mulberry32: small, seedable, good enough for moments. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -8,7 +8,8 @@ import { contentAt, fillDataDir, type StoredRendition } from './fill-data-dir.ts
 import { type Nginx, startNginx } from './nginx.ts';
 import { differences } from './nginx-agreement/differences.ts';
 import { type Answer, exchange, partsOf, stretchOf } from './nginx-agreement/exchange.ts';
-import { type FileFacts, type MixedRequest, mixedRequest, seededRandom } from './nginx-agreement/mixed-requests.ts';
+import { type FileFacts, type MixedRequest, mixedRequest } from './nginx-agreement/mixed-requests.ts';
+import { seededRandom } from './seeded-random.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { findSystemProgram, testWith } from './system-program.ts';
 

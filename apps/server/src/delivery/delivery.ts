@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseDeliveryPath } from '@mds/contract';
 import type { Logger } from 'pino';
-import { type AnswerSink, type Fields, prepareFields, sinkOf } from '../http/answer-sink.ts';
+import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
 import { AppError } from '../http/app-error.ts';
 import type { HotRequest } from '../http/hot-connection.ts';
 import { systemCode } from '../storage/storage-error.ts';
@@ -13,8 +13,17 @@ import { createDiskFolder } from './cache/disk-folder.ts';
 import { createMemoryTier } from './cache/memory-tier.ts';
 import { createObjectCache, type FoundObject, type OwnedObject } from './cache/object-cache.ts';
 import { createPinnedMemory } from './cache/pinned-memory.ts';
-import { type ObjectOrigin, OriginUnavailableError } from './object-origin.ts';
-import { cacheHeaders, OPEN_TO_ALL, type Representation } from './representation.ts';
+import {
+  methodNotAllowed,
+  notAcceptable,
+  objectCorrupt,
+  originFailed,
+  preconditionFailed,
+  rangeNotSatisfiable,
+  resolverFailed,
+} from './delivery-problems.ts';
+import type { ObjectOrigin } from './object-origin.ts';
+import { asObject, cacheHeaders, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import type { Resolver, Resource } from './resolver.ts';
@@ -145,11 +154,7 @@ export function createDelivery(deps: {
   const choose = ({ representations, negotiated }: Resource, accept: string | undefined): Representation => {
     const chosen = negotiated ? chooseByAccept(representations, accept) : representations[0];
     if (chosen) return chosen;
-    // RFC 9110, 15.5.7. Sending a format that the client has ruled out would only fail later, and further from the cause.
-    const types = representations.map(({ contentType }) => contentType).join(', ');
-    throw new AppError('not_acceptable', `Accept allows none of the formats that there are: ${types}.`, {
-      headers: { ...OPEN_TO_ALL, Vary: 'Accept' },
-    });
+    throw notAcceptable(representations);
   };
 
   const ownedOf = ({ mediaId, source }: Representation): OwnedObject | null =>
@@ -430,22 +435,6 @@ function spanOf(ranges: readonly ByteRange[] | null, bytes: number): ByteRange {
   return { start, end };
 }
 
-/** A representation as one service hands it to another: its bytes and their name, nothing for browsers. */
-function asObject(representation: Representation): Representation {
-  const { etag, bytes } = representation;
-  const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];
-  const always = ['ETag', etag, 'Cache-Control', 'no-store'];
-  const fields = [...content, 'Content-Length', String(bytes), ...always];
-  return {
-    ...representation,
-    contentType: 'application/octet-stream',
-    headers: {
-      ...{ content, always, hitStatus: representation.headers.hitStatus },
-      ...{ hit: prepareFields(fields), notModified: prepareFields(always) },
-    },
-  };
-}
-
 async function isWhole(path: string, { bytes }: { bytes: number }): Promise<boolean> {
   try {
     return (await stat(path)).size === bytes;
@@ -453,57 +442,4 @@ async function isWhole(path: string, { bytes }: { bytes: number }): Promise<bool
     if (systemCode(error) === 'ENOENT') return false;
     throw error;
   }
-}
-
-function methodNotAllowed(): AppError {
-  return new AppError(
-    'method_not_allowed',
-    'Renditions can be read with GET and HEAD. Changes go to the control API.',
-    {
-      headers: { ...OPEN_TO_ALL, Allow: 'GET, HEAD' },
-    },
-  );
-}
-
-function preconditionFailed({ etag }: Representation): AppError {
-  return new AppError(
-    'precondition_failed',
-    'The rendition is not, or no longer, the one that If-Match or If-Unmodified-Since names. GET it to see what it is now.',
-    { headers: { ...OPEN_TO_ALL, ETag: etag } },
-  );
-}
-
-function rangeNotSatisfiable({ bytes, etag }: Representation): AppError {
-  return new AppError('range_not_satisfiable', `The representation has ${bytes} bytes; ask for a range within them.`, {
-    headers: { ...OPEN_TO_ALL, 'Content-Range': `bytes */${bytes}`, ETag: etag },
-  });
-}
-
-function objectCorrupt(cause: ObjectDamagedError): AppError {
-  return new AppError(
-    'object_corrupt',
-    'The stored object is missing or damaged, so that it is not delivered. The operator can have it made again: mds doctor --repair.',
-    { cause, headers: OPEN_TO_ALL },
-  );
-}
-
-function unavailable(what: string, cause: unknown): AppError {
-  return new AppError('unavailable', `${what} Ask again in a few seconds.`, {
-    cause,
-    headers: { ...OPEN_TO_ALL, 'Retry-After': '5' },
-  });
-}
-
-/** A failure to find out what a path stands for. */
-function resolverFailed(error: unknown): never {
-  if (error instanceof AppError) throw error;
-  if (error instanceof OriginUnavailableError) throw unavailable('The origin does not answer.', error);
-  throw unavailable('The database does not answer.', error);
-}
-
-/** A failure to get at the bytes of an object. */
-function originFailed(error: unknown): AppError {
-  if (error instanceof AppError) return error;
-  if (error instanceof OriginUnavailableError) return unavailable('The origin does not give the object out.', error);
-  return unavailable('The object storage does not answer.', error);
 }

@@ -99,3 +99,19 @@ export function createRepresentation(options: {
     headers: { always, content, hit, notModified, hitStatus },
   };
 }
+
+/** A representation as one service hands it to another: its bytes and their name, nothing for browsers. */
+export function asObject(representation: Representation): Representation {
+  const { etag, bytes } = representation;
+  const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];
+  const always = ['ETag', etag, 'Cache-Control', 'no-store'];
+  const fields = [...content, 'Content-Length', String(bytes), ...always];
+  return {
+    ...representation,
+    contentType: 'application/octet-stream',
+    headers: {
+      ...{ content, always, hitStatus: representation.headers.hitStatus },
+      ...{ hit: prepareFields(fields), notModified: prepareFields(always) },
+    },
+  };
+}

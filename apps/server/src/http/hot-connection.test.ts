@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { seededRandom } from '../../test/seeded-random.ts';
 import { type AnswerSink, prepareFields } from './answer-sink.ts';
 import type { HotAnswerer, HotRequest } from './hot-connection.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http-server.ts';
@@ -168,7 +169,7 @@ describe('requests of one connection are answered in their order, whichever way 
 
 it('what is read here is read as node:http reads it, to the last blank, and ends where it ends', async () => {
   const [fast, plain] = [await start(), await start({ isHot: false })];
-  const random = seeded(20_261_121);
+  const random = seededRandom(20_261_121);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const fields = [
     ...[
@@ -366,14 +367,3 @@ describe('a server that stops', () => {
     },
   );
 });
-
-/** Mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}

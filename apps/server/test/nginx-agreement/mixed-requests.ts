@@ -1,3 +1,5 @@
+import type { Random } from '../seeded-random.ts';
+
 /** A request for a file, before the tags of a side are filled in. */
 export interface MixedRequest {
   method: 'GET' | 'HEAD';
@@ -13,20 +15,6 @@ export interface MixedRequest {
 export interface FileFacts {
   bytes: number;
   lastModifiedMs: number;
-}
-
-export type Random = () => number;
-
-/** Numbers from 0 to below 1, the same ones for the same seed (a Weyl sequence, its words mixed by multiplication). */
-export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x9e37_79b9) >>> 0;
-    let word = state;
-    word = Math.imul(word ^ (word >>> 16), 0x85eb_ca6b);
-    word = Math.imul(word ^ (word >>> 13), 0xc2b2_ae35);
-    return ((word ^ (word >>> 16)) >>> 0) / 2 ** 32;
-  };
 }
 
 /** The next request of the mixture. */
