@@ -6,9 +6,9 @@ import { givePieceBuffer, takePieceBuffer } from './cache/piece-pool.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;
 /** Memory for the bodies under way; beyond it each gets the smallest stretches. */
-const STRETCHES_BUDGET = 32 * 1024 * 1024;
+const STRETCHES_BUDGET = 34 * 1024 * 1024;
 /** What one body may take of what is left, so that there is always something left for the next. */
-const LARGEST_SHARE = 1 / 8;
+const LARGEST_SHARE = 1 / 2;
 /** How long a reader may take nothing at all before its connection is given up. */
 export const STALL_MS = 120_000;
 

@@ -130,6 +130,24 @@ describe('requests of one connection are answered in their order, whichever way 
     expect(place.long.slice(2)).toEqual(['/long/7', '/hot/8']);
   });
 
+  it('when nothing is answered from memory any more, so that node:http has the connection from then on', async () => {
+    const place = await start();
+    const client = open(place.port);
+    for (let n = 1; n <= 16; n += 1) {
+      client.write(get(`/long/${n}`));
+      await until(client, n);
+    }
+    client.write(get('/hot/17'));
+    await until(client, 17);
+    expect(place.hot).toEqual(['/hot/17']);
+    for (let n = 18; n <= 34; n += 1) {
+      client.write(get(n % 2 ? `/long/${n}` : `/later/none/${n}`) + (n === 34 ? get('/hot/35') : ''));
+      await until(client, n === 34 ? 35 : n);
+    }
+    expect(place.hot).toEqual(['/hot/17']);
+    expect(targets(client.answers()).slice(-3)).toEqual(['/long/33', '/later/none/34', '/hot/35']);
+  });
+
   it('all sent at once', async () => {
     const place = await start();
     const client = open(place.port);

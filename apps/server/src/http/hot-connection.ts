@@ -25,9 +25,15 @@ export interface HotConnection {
 type State = 'waiting' | 'deciding' | 'draining' | 'inside' | 'handed over';
 
 /**
+ * A connection with so many requests in a row that are not answered from memory is one for large files, or for something else that
+ * never is: the way there and back would only cost it time.
+ */
+const MOST_LONG_IN_A_ROW = 16;
+
+/**
  * Reads requests straight from a connection and answers what can be answered from memory. What can't goes through node:http and
- * back; with the first request that is not a simple one the connection goes over to node:http for good. So the fast way is short
- * because it is narrow: see {@link readSimpleHead}.
+ * back; with the first request that is not a simple one, or when nothing is answered from memory any more, the connection goes over
+ * to node:http for good. So the fast way is short because it is narrow: see {@link readSimpleHead}.
  * @param parts.attach gives a connection to node:http
  * @param parts.isLeaving whether connections are to end with their next answer
  * @param parts.headTimeoutMs for the first request, from the moment that the connection was taken
@@ -50,6 +56,8 @@ export function lookAfter(
   /** Came while something else was going on. */
   let held: Buffer | null = null;
   let timeoutMs = 0;
+  /** Requests, without one in between that was answered from memory, that went through node:http. */
+  let longInARow = 0;
 
   const setTimeoutOnce = (ms: number) => {
     if (timeoutMs === ms) return;
@@ -110,7 +118,8 @@ export function lookAfter(
     inner?.destroy();
     inner = null;
     socket.setTimeout(0);
-    socket.unshift(bytes);
+    socket.unshift(held === null ? bytes : Buffer.concat([bytes, held]));
+    held = null;
     attach(socket);
     socket.resume();
   };
@@ -130,7 +139,9 @@ export function lookAfter(
 
   const settle = (answered: boolean, bytes: Buffer) => {
     if (socket.destroyed) return;
-    if (!answered) goInside(bytes);
+    longInARow = answered ? 0 : longInARow + 1;
+    if (longInARow > MOST_LONG_IN_A_ROW) handOver(bytes);
+    else if (!answered) goInside(bytes);
     else if (socket.writableLength > 0) {
       state = 'draining';
       sink.onceTaken(goOn);
