@@ -18,11 +18,11 @@ const KEPT_BLOCK_BYTES = 1024;
 /** Field lines without folding, without a blank before the colon, without anything but visible ASCII and blanks (RFC 9112, 5). */
 const FIELD_LINES = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*\r\n)+$/;
 
-/** What frames a message, changes the connection or the protocol, or carries a credential. */
+/** What frames a message, changes the connection or the protocol, or asks as somebody. Cookies mean nothing here. */
 const NOT_SIMPLE = new Set([
   ...['content-length', 'transfer-encoding', 'trailer', 'te', 'expect'],
   ...['upgrade', 'http2-settings', 'proxy-connection', 'keep-alive'],
-  ...['authorization', 'cookie'],
+  'authorization',
 ]);
 
 /** A path and a query, of visible ASCII. */
