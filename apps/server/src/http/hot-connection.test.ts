@@ -324,6 +324,19 @@ describe('who does not behave', () => {
     expect(place.hot.length + place.long.length).toBe(19);
   });
 
+  it.each(['/hot/1', '/later/1', '/hot/large'])(
+    'closes its half right behind a request for %s, and is answered',
+    async (target) => {
+      const place = await start();
+      const client = open(place.port);
+      client.end(get(target));
+      await once(client, 'close');
+      expect(client.answers()).toHaveLength(1);
+      expect(client.answers()[0]?.slice(0, 5)).toMatch(/^200 [[h]$/);
+      if (target === '/hot/large') expect(client.answers()[0]).toHaveLength(4 + hotBody.length);
+    },
+  );
+
   it('leaves in the middle of an answer that takes its time: whoever makes it is told', async () => {
     const place = await start();
     const client = open(place.port);

@@ -58,6 +58,8 @@ export function lookAfter(
   let timeoutMs = 0;
   /** Requests, without one in between that was answered from memory, that went through node:http. */
   let longInARow = 0;
+  /** The client sends nothing more. */
+  let ended = false;
 
   const setTimeoutOnce = (ms: number) => {
     if (timeoutMs === ms) return;
@@ -140,7 +142,7 @@ export function lookAfter(
   const settle = (answered: boolean, bytes: Buffer) => {
     if (socket.destroyed) return;
     longInARow = answered ? 0 : longInARow + 1;
-    if (longInARow > MOST_LONG_IN_A_ROW) handOver(bytes);
+    if (longInARow > MOST_LONG_IN_A_ROW && !ended) handOver(bytes);
     else if (!answered) goInside(bytes);
     else if (socket.writableLength > 0) {
       state = 'draining';
@@ -171,15 +173,18 @@ export function lookAfter(
     answering.then(
       (answered) => {
         settle(answered, bytes);
-        if (state === 'waiting') goOn();
+        if (ended) onEnd();
+        else if (state === 'waiting') goOn();
       },
       (error: unknown) => socket.destroy(error instanceof Error ? error : new Error(String(error))),
     );
   }
 
   function onEnd(): void {
+    ended = true;
     if (state === 'inside') inner?.push(null);
-    else socket.end();
+    // Who is about to be answered may close its own half before.
+    else if (state !== 'deciding') socket.end();
   }
 
   function onTimeout(): void {
