@@ -265,9 +265,9 @@ describe('the cache folder', () => {
     };
     const dir = join(house.folder, 'cache');
     const object = { key: row?.objectKey, sha256: row?.sha256, bytes: row?.bytes, pieces: pieces?.toString('hex') };
-    const child = fork(new URL('./filling-process.fixture.ts', import.meta.url), {
+    const fill = JSON.stringify({ url: house.remote.url, dir, mediaId: id, object });
+    const child = fork(new URL('./filling-process.fixture.ts', import.meta.url), [fill], {
       execArgv: ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')],
-      env: { ...process.env, MDS_FILL: JSON.stringify({ url: house.remote.url, dir, mediaId: id, object }) },
     });
     const exited = new Promise((resolve) => child.once('exit', resolve));
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -6,8 +6,8 @@ import { createObjectCache } from './object-cache.ts';
 import { createPinnedMemory } from './pinned-memory.ts';
 import { remoteOriginAt } from './remote-origin.fixture.ts';
 
-// A cache alone in its process, which fills an object into its folder until it is killed.
-const { url, dir, mediaId, object } = JSON.parse(process.env['MDS_FILL'] ?? '') as {
+// A cache alone in its process, which fills an object into its folder until it is killed. What and where: its one argument, as JSON.
+const { url, dir, mediaId, object } = JSON.parse(process.argv[2] ?? '') as {
   url: string;
   dir: string;
   mediaId: string;
