@@ -76,7 +76,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => leases.stop());
 
     const supervisor = config.roles.has('worker') ? superviseWorker(config, jobs, logger) : null;
-    supervisor?.start();
     undo.push(async () => supervisor?.stop());
 
     const formats = createFormatCatalogue({ engine, proofs: repositories.formatProofs, logger });
@@ -159,7 +158,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       ],
     });
 
-    await status.start();
+    // The first round of probes waits for others most of the time: the rest of the start goes on meanwhile.
+    const probed = status.start();
+    // What it throws is thrown where it is waited for, below.
+    probed.catch(() => undefined);
     undo.push(() => status.stop());
     // Looking for ffmpeg takes longer than the start is to take. What came of it shows at once: two rounds that agree.
     formatsKnown
@@ -243,6 +245,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       logger,
     });
     const server = createHttpServer(front);
+    await probed;
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
@@ -252,6 +255,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       stopping = true;
     });
     await dataDir.announce({ url });
+    // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
+    supervisor?.start();
     engine.warmUp('identify');
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return {

@@ -41,7 +41,6 @@ export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
 export { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from './media-explanation.ts';
 export { MediaFailure } from './media-failure.ts';
-export { openApiDocument } from './openapi.ts';
 export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';
 export { READ_API_PREFIX, readApi } from './read-api.ts';
 export { Region, RegionList } from './regions.ts';
