@@ -258,6 +258,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();
     engine.warmUp('identify');
+    delivery.warmUp();
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return {
       url,

@@ -63,6 +63,8 @@ export interface Delivery {
   evict(mediaId: string): void;
   /** Resolves when a request could be answered: paths can be resolved, and the object delivered last is still there. */
   probe(): Promise<void>;
+  /** Has ready what the first miss needs. */
+  warmUp(): void;
   /** Ends what is being fetched and closes files. */
   stop(): Promise<void>;
   readonly stats: DeliveryStats;
@@ -388,6 +390,8 @@ export function createDelivery(deps: {
       // It was deleted since.
       latest = null;
     },
+
+    warmUp: objects.warmUp,
 
     async stop() {
       await objects.stop();

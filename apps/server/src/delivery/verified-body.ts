@@ -1,5 +1,6 @@
 import { hash, subtle } from 'node:crypto';
 import { PIECE_BYTES } from '@mds/contract';
+import type { HashedFile } from './cache/reading-threads.ts';
 
 declare const verified: unique symbol;
 
@@ -78,14 +79,13 @@ export async function verifyPiece(
 }
 
 /**
- * Compares a whole object with what was recorded of it.
+ * Compares a whole object, read and hashed elsewhere in this process, with what was recorded of it.
  * @throws ObjectDamagedError
  */
-export async function verifyBuffer(body: Buffer, object: ExpectedObject): Promise<VerifiedBuffer> {
-  if (body.length !== object.bytes) throw wrongSize(object, body.length);
-  const digest = await digestOf(body);
-  if (digest !== object.sha256) throw mismatch(object, digest);
-  return body as VerifiedBuffer;
+export function verifyHashed({ bytes, sha256, size }: HashedFile, object: ExpectedObject): VerifiedBuffer {
+  if (size !== object.bytes || bytes.length !== size) throw wrongSize(object, size);
+  if (sha256 !== object.sha256) throw mismatch(object, sha256);
+  return bytes as VerifiedBuffer;
 }
 
 /** Marks bytes that this process has just made itself. */

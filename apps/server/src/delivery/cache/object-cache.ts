@@ -10,7 +10,7 @@ import {
   pieceCount,
   readFromVerified,
   type VerifiedBuffer,
-  verifyBuffer,
+  verifyHashed,
   wrongSize,
 } from '../verified-body.ts';
 import { createByteGate } from './byte-gate.ts';
@@ -24,6 +24,7 @@ import { createOpenPieces } from './open-pieces.ts';
 import type { PieceFile } from './piece-file.ts';
 import { createPieceMap, type PieceMap } from './piece-map.ts';
 import type { PinnedMemory } from './pinned-memory.ts';
+import { createReadingThreads } from './reading-threads.ts';
 
 /** A verified object and how the cache came by it: decided here, once, for header, request log and metric alike. */
 export interface FoundObject {
@@ -63,6 +64,8 @@ export interface ObjectCache {
   drop(owned: { mediaId: string; object: Pick<ExpectedObject, 'sha256'> }): void;
   dropMedium(mediaId: string): void;
   clear(): void;
+  /** Has ready what the first miss needs. */
+  warmUp(): void;
   /** Ends the fills that are under way and closes every file. */
   stop(): Promise<void>;
   /** Reads of the origin: objects and runs of pieces that were not held, and passes over files that had not been verified. */
@@ -99,6 +102,7 @@ export function createObjectCache(deps: {
   const damaged = new LRUCache<string, ObjectDamagedError>({ max: 1000, ttl: DAMAGED_MS });
   const gate = createByteGate(UNVERIFIED_BYTES);
   const stopping = new AbortController();
+  const threads = createReadingThreads();
   const pieces = createOpenPieces(IDLE_FILES, (error) => logger.warn({ err: error }, 'A file could not be closed.'));
   let reads = 0;
   let collapsedCount = 0;
@@ -222,17 +226,7 @@ export function createObjectCache(deps: {
     countRead();
     await gate.enter(object.bytes);
     try {
-      const file = await openFile(local.path);
-      try {
-        // One byte more than there should be, to see where there is more.
-        const bytes = Buffer.allocUnsafeSlow(object.bytes + 1);
-        const count = await file.read(bytes, 0);
-        if (count !== object.bytes) throw wrongSize(object, (await file.state()).size);
-        return await verifyBuffer(bytes.subarray(0, count), object);
-      } finally {
-        // Nobody has to wait for it.
-        file.close().catch((error: unknown) => logger.warn({ err: error }, 'A file could not be closed.'));
-      }
+      return verifyHashed(await threads.read(local.path, object.bytes), object);
     } catch (error) {
       throw isMissing(error) ? new ObjectDamagedError(object, 'is missing') : error;
     } finally {
@@ -334,9 +328,12 @@ export function createObjectCache(deps: {
       folder?.clear();
     },
 
+    warmUp: threads.warmUp,
+
     async stop() {
       stopping.abort(new Error('The service stops.'));
       await Promise.allSettled(fills.values());
+      await threads.stop();
       await pieces.closeAll();
     },
 
