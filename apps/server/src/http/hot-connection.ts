@@ -74,10 +74,14 @@ export function lookAfter(
       let head = statusLine(status) + fields.text;
       for (let at = 0; at + 1 < also.length; at += 2) head += `${also[at]}: ${also[at + 1]}\r\n`;
       head += dateLine() + connection;
-      socket.cork();
-      socket.write(head, 'latin1');
-      for (const part of body) socket.write(part);
-      socket.uncork();
+      const [only] = body;
+      if (body.length === 1 && only && head.length + only.length <= SCRATCH_BYTES) sendInOne(socket, head, only);
+      else {
+        socket.cork();
+        socket.write(head, 'latin1');
+        for (const part of body) socket.write(part);
+        socket.uncork();
+      }
       if (leaving) socket.end();
     },
     get unsentBytes() {
@@ -209,6 +213,18 @@ export function lookAfter(
     },
     isResting: () => state === 'waiting',
   };
+}
+
+const SCRATCH_BYTES = 24 * 1024;
+let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+
+/** Sends head and body as one buffer: for what is small, copying it costs a fraction of what a `writev` of a string and a buffer does. */
+function sendInOne(socket: Socket, head: string, body: Buffer): void {
+  const headBytes = scratch.write(head, 'latin1');
+  body.copy(scratch, headBytes);
+  socket.write(scratch.subarray(0, headBytes + body.length));
+  // The system has not taken all of it, and will come back for the rest.
+  if (socket.writableLength > 0) scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 }
 
 let dateText: string | null = null;
