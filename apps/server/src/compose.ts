@@ -200,7 +200,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         statusBoard: status,
         formats,
         presets,
-        region,
       },
       control: {
         projects: repositories.projects,

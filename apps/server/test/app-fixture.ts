@@ -139,7 +139,6 @@ export async function startApp(
       statusBoard,
       formats: { accepted: async () => [] },
       presets: defaultPresets,
-      region,
       ...overrides.read,
     },
     control: {

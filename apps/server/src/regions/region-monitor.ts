@@ -152,8 +152,8 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   };
 
   const register = async () => {
-    const known = await regions.find(self.code);
-    await regions.put({ ...self, maintenance: known?.maintenance ?? false });
+    // A region keeps the name that its operator gave it.
+    if ((await regions.find(self.code)) === null) await regions.put({ ...self, maintenance: false });
     // A wall clock that was far ahead may take living nodes with it: they are back with their next beat.
     await regions.removeNodesSeenBefore(now() - FORGET_OUTAGE_MS);
     for (const { id, beat, seenAtMs } of await regions.nodes()) {

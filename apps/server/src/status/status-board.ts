@@ -49,6 +49,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   const stopping = new AbortController();
   let components: StatusComponent[] = [];
   let regionComponents: StatusComponent[] = [];
+  let ownName = region.name;
   let updatedAtMs = now();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
@@ -65,7 +66,9 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
 
   const refreshRegions = async () => {
     try {
-      regionComponents = nameRegions(await regionMonitor.states());
+      const states = await regionMonitor.states();
+      regionComponents = nameRegions(states);
+      ownName = states.find(({ code }) => code === region.code)?.name ?? ownName;
     } catch (error) {
       // The database component tells of it; the regions stay as they were last seen.
       logger.warn({ err: error }, 'the states of the regions could not be read');
@@ -116,7 +119,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       return {
         status: worstStatus(all.map(({ status }) => status)),
         version: 'v1',
-        region: region.name,
+        region: ownName,
         components: all,
         updated_at: timestamp(updatedAtMs),
       };
