@@ -179,6 +179,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       queue: () => jobs.counts(),
       workers: async () => (await jobs.workers()).length,
       ingest: () => ingest.stats,
+      regions: regionMonitor.overview,
     });
     const app = createApp({
       logger,

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -28,6 +29,23 @@ const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
 
+/** A city of the catalogue, or a place that is described. */
+const region = z
+  .string()
+  .regex(
+    /^[a-z]{2,8}[0-9](:[^:]{1,64}:[a-z]+-[a-z]+:[A-Z]{2})?$/,
+    'must be a region code such as fra1, or code:City:area-direction:CC',
+  )
+  .transform((setting, context) => {
+    try {
+      resolveRegion(setting);
+    } catch (error) {
+      if (!(error instanceof UnknownRegionError)) throw error;
+      context.addIssue({ code: 'custom', message: error.message });
+    }
+    return setting;
+  });
+
 const Role = z.enum(['api', 'worker', 'edge']);
 export type Role = z.infer<typeof Role>;
 
@@ -50,13 +68,7 @@ const Environment = z.object({
   MDS_DATABASE_URL: z.string().optional(),
   MDS_STORAGE_URL: z.string().optional(),
   MDS_CONTROL_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
-  MDS_REGION: z
-    .string()
-    .regex(
-      /^[a-z]{2,8}[0-9](:[^:]{1,64}:[a-z]+-[a-z]+:[A-Z]{2})?$/,
-      'must be a region code such as fra1, or code:City:area-direction:CC',
-    )
-    .default('fra1'),
+  MDS_REGION: region.default('fra1'),
   MDS_ROLES: roles.default(new Set(Role.options)),
   MDS_ORIGIN_URL: httpUrl.optional(),
   MDS_PRESETS: z.string().optional(),

@@ -117,7 +117,8 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
       entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code)));
       if (measured.has(code) && before !== entry.state) {
         changed = true;
-        logger.info({ region: code, from: before, to: entry.state }, 'the state of a region changed');
+        const level = entry.state === 'partial_outage' || entry.state === 'major_outage' ? 'warn' : 'info';
+        logger[level]({ region: code, from: before, to: entry.state }, 'the state of a region changed');
         if (entry.state !== null) {
           const data = { code, status: entry.state };
           await parts.events?.append({ projectId: null, type: 'region.status_changed', data });

@@ -85,8 +85,9 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     });
     for (const { name, status } of next) {
       const before = components.find((component) => component.name === name)?.status ?? 'operational';
-      if (before !== status)
-        logger.info({ component: name, from: before, to: status }, 'a component changed its state');
+      if (before === status) continue;
+      const level = status === 'operational' || status === 'under_maintenance' ? 'info' : 'warn';
+      logger[level]({ component: name, from: before, to: status }, 'a component changed its state');
     }
     components = next;
     await refreshRegions();
