@@ -1,6 +1,7 @@
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
 import type { EventRepository } from './event-repository.ts';
+import type { FetchRepository } from './fetch-repository.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
 
@@ -21,6 +22,7 @@ export interface Repositories {
   pieceDigests: PieceDigestRepository;
   formatProofs: FormatProofRepository;
   jobs: JobQueue;
+  fetches: FetchRepository;
   events: EventRepository;
   versions: Versions;
   /** Resolves when the database answers and can be written. */
