@@ -15,6 +15,7 @@ export const PROBLEMS = {
   forbidden: { status: 403, title: 'The token does not allow this' },
   not_found: { status: 404, title: 'Not found' },
   media_not_found: { status: 404, title: 'There is no such medium' },
+  upload_not_found: { status: 404, title: 'There is no such upload' },
   rendition_not_found: { status: 404, title: 'There is no such rendition' },
   fetch_not_found: { status: 404, title: 'There is no such fetch' },
   node_not_found: { status: 404, title: 'There is no such node' },
@@ -27,6 +28,8 @@ export const PROBLEMS = {
   node_alive: { status: 409, title: 'The node is alive' },
   region_in_use: { status: 409, title: 'The region is being served' },
   idempotency_conflict: { status: 409, title: 'The Idempotency-Key was used for another request' },
+  upload_offset_conflict: { status: 409, title: 'The upload stands at another offset' },
+  upload_gone: { status: 410, title: 'The upload is over' },
   precondition_failed: { status: 412, title: 'The representation is another one than the request expects' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   unsupported_content_type: { status: 415, title: 'The Content-Type is not understood here' },
@@ -41,8 +44,14 @@ export const PROBLEMS = {
   too_long: { status: 422, title: 'The medium is too long' },
   unsafe_media: { status: 422, title: 'The file holds what is not allowed in a medium' },
   unidentifiable_media: { status: 422, title: 'The file could not be identified safely' },
+<<<<<<< HEAD
   source_not_allowed: { status: 422, title: 'The source may not be fetched from' },
+=======
+  checksum_mismatch: { status: 422, title: 'The file does not match its checksum' },
+  upload_locked: { status: 423, title: 'The upload is in use' },
+>>>>>>> tus
   headers_too_large: { status: 431, title: 'The head of the request is too large' },
+  too_many_uploads: { status: 429, title: 'Too many uploads are open' },
   rate_limited: { status: 429, title: 'Too many requests' },
   too_many_fetches: { status: 429, title: 'Too many fetches wait already' },
   internal_error: { status: 500, title: 'Something went wrong here' },
