@@ -44,12 +44,9 @@ export const PROBLEMS = {
   too_long: { status: 422, title: 'The medium is too long' },
   unsafe_media: { status: 422, title: 'The file holds what is not allowed in a medium' },
   unidentifiable_media: { status: 422, title: 'The file could not be identified safely' },
-<<<<<<< HEAD
   source_not_allowed: { status: 422, title: 'The source may not be fetched from' },
-=======
   checksum_mismatch: { status: 422, title: 'The file does not match its checksum' },
   upload_locked: { status: 423, title: 'The upload is in use' },
->>>>>>> tus
   headers_too_large: { status: 431, title: 'The head of the request is too large' },
   too_many_uploads: { status: 429, title: 'Too many uploads are open' },
   rate_limited: { status: 429, title: 'Too many requests' },
