@@ -17,7 +17,9 @@ export const FetchId = z
 export type FetchId = z.infer<typeof FetchId>;
 
 /** `queued -> fetching -> done | failed | canceled`; a fault that may pass takes `fetching` back to `queued`. */
-export const FetchStatus = z.enum(['queued', 'fetching', 'done', 'failed', 'canceled']);
+export const FetchStatus = z.enum(['queued', 'fetching', 'done', 'failed', 'canceled'], {
+  error: 'must be queued, fetching, done, failed or canceled',
+});
 export type FetchStatus = z.infer<typeof FetchStatus>;
 
 /** Characters of a `source_url`, at most. */
@@ -69,7 +71,7 @@ export type Fetch = z.infer<typeof Fetch>;
 export const FetchList = listOf(Fetch).extend({ next_cursor: z.string().nullable() }).meta({ id: 'FetchList' });
 export type FetchList = z.infer<typeof FetchList>;
 
-const fetchPath = z.object({ id: FetchId });
+const fetchPath = z.object({ fetch: FetchId });
 
 /** The routes for ingest from a URL. `create` shares its path with the upload of a file: a body of JSON is for this one. */
 export const fetchesApi = c.router(
@@ -111,7 +113,7 @@ export const fetchesApi = c.router(
     },
     get: {
       method: 'GET',
-      path: '/fetches/:id',
+      path: '/fetches/:fetch',
       pathParams: fetchPath,
       summary: 'A fetch, and how far it is',
       responses: { ...controlProblems, 200: Fetch, 404: problemResponse },
@@ -119,7 +121,7 @@ export const fetchesApi = c.router(
     },
     cancel: {
       method: 'DELETE',
-      path: '/fetches/:id',
+      path: '/fetches/:fetch',
       pathParams: fetchPath,
       summary: 'Cancel a fetch',
       description: 'What has arrived is removed. 409 where it is over, or has arrived and is being accepted.',

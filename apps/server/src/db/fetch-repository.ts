@@ -75,6 +75,7 @@ export interface FetchRepository {
   /** Adds a fetch, unless `maxWaiting` of its project are under way already or its Idempotency-Key is known. */
   add(fetch: NewFetch, options: { maxWaiting: number }): Promise<FetchAdmission>;
   find(id: string): Promise<FetchRecord | null>;
+  findByIdempotencyKey(projectId: string, key: string): Promise<FetchRecord | null>;
   /** Newest first. @param before the id that the page starts after */
   page(query: {
     projectId: string;

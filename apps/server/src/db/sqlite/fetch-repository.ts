@@ -28,6 +28,13 @@ export function createFetchRepository(
   const find = (tx: Transaction | SqliteDatabase, id: string) =>
     tx.select().from(fetches).where(eq(fetches.id, id)).get();
 
+  const findByKey = (tx: Transaction | SqliteDatabase, projectId: string, key: string) =>
+    tx
+      .select()
+      .from(fetches)
+      .where(and(eq(fetches.projectId, projectId), eq(fetches.idempotencyKey, key)))
+      .get();
+
   /** Writes to a fetch whose lease stands; false where it does not. */
   const underLease = (tx: Transaction | SqliteDatabase, lease: FetchLease, values: Partial<Row>): boolean =>
     tx
@@ -49,14 +56,7 @@ export function createFetchRepository(
     add: async (fetch, { maxWaiting }) =>
       db.transaction((tx) => {
         const { projectId, idempotencyKey, requestSha256, createdAtMs } = fetch;
-        const known =
-          idempotencyKey === null
-            ? undefined
-            : tx
-                .select()
-                .from(fetches)
-                .where(and(eq(fetches.projectId, projectId), eq(fetches.idempotencyKey, idempotencyKey)))
-                .get();
+        const known = idempotencyKey === null ? undefined : findByKey(tx, projectId, idempotencyKey);
         if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: recordOf(known) };
         if (known) return { outcome: 'other', fetchId: known.id };
         const waiting = tx
@@ -75,6 +75,11 @@ export function createFetchRepository(
 
     async find(id) {
       const row = find(db, id);
+      return row ? recordOf(row) : null;
+    },
+
+    async findByIdempotencyKey(projectId, key) {
+      const row = findByKey(db, projectId, key);
       return row ? recordOf(row) : null;
     },
 
@@ -109,6 +114,8 @@ export function createFetchRepository(
         .where(and(eq(fetches.status, 'queued'), isDue))
         .orderBy(asc(fetches.dueAtMs), asc(fetches.id))
         .limit(1);
+      // A look takes no lock, and most of the time there is nothing.
+      if (oldest.get() === undefined) return null;
       const token = randomUUID();
       const row = db
         .update(fetches)
