@@ -67,6 +67,7 @@ export async function startApp(
     delivery?: Partial<DeliveryPart>;
     read?: Partial<NonNullable<AppParts['read']>>;
     front?: Partial<FrontParts>;
+    fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** How often nodes beat and are looked at, in milliseconds. */
     beats?: { intervalMs: number; lookMs: number };
     /** Sees what the front lets through to Express. */
@@ -148,6 +149,11 @@ export async function startApp(
       hidden: {},
       events: eventStream,
       projects,
+      fetches: {
+        fetches: repositories.fetches,
+        runner: { wake: () => undefined, canceled: () => undefined, settled: async () => null },
+        ...overrides.fetches,
+      },
       removal: { remove: async (id) => (await media.delete(id)) !== null },
       verifier: {
         verify: async ({ id, filename }, { repair }) => ({
