@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { FileStore } from '@tus/file-store';
 import { Server, type Upload } from '@tus/server';
 import { sendJson, startServer, type TestServer } from './http-server.ts';
@@ -40,9 +42,10 @@ export async function startTusService(instead: Instead = () => false): Promise<T
     datastore,
     maxSize: 1024 ** 3,
     async onUploadFinish(_, upload: Upload) {
-      const file = await readFile(join(directory, upload.id));
-      const sha256 = createHash('sha256').update(file).digest('hex');
-      arrived.push({ id: `med_${upload.id}`, sha256, bytes: file.length, metadata: upload.metadata ?? {} });
+      const hash = createHash('sha256');
+      await pipeline(createReadStream(join(directory, upload.id)), hash);
+      const sha256 = hash.digest('hex');
+      arrived.push({ id: `med_${upload.id}`, sha256, bytes: upload.size ?? 0, metadata: upload.metadata ?? {} });
       return { headers: { 'MDS-Media-Id': `med_${upload.id}`, 'MDS-Media-Created': 'true' } };
     },
   });

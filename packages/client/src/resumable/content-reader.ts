@@ -50,6 +50,11 @@ async function* pieces(content: UploadContent): AsyncGenerator<Uint8Array<ArrayB
 
 function iterable(content: UploadContent): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (content instanceof Uint8Array) return [content];
+  if (typeof content !== 'object' || content === null) {
+    throw new BodyError(
+      `it has to be bytes, a Blob, a stream or an async iterable, not ${content === null ? 'null' : typeof content}`,
+    );
+  }
   const source = content instanceof Blob ? content.stream() : content;
   // Not every browser can iterate over a stream yet.
   return Symbol.asyncIterator in source ? source : readAll(source as ReadableStream<Uint8Array>);

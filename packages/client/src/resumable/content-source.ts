@@ -75,7 +75,8 @@ function wholeOf(body: ResumableBody): Blob | null {
 }
 
 function isSeekable(body: ResumableBody): body is SeekableContent {
-  return typeof body === 'object' && 'open' in body && typeof body.open === 'function';
+  // A stream of Node's that reads a file has an `open`, too.
+  return typeof body === 'object' && 'open' in body && 'bytes' in body && !(Symbol.asyncIterator in body);
 }
 
 function blobSource(blob: Blob, chunkBytes: number): ContentSource {
