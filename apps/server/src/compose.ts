@@ -16,6 +16,7 @@ import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
+import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
@@ -111,12 +112,18 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const space = createStagingSpace({
+      folder: dataDir.root,
+      maxBytes: config.maxStagingBytes,
+      minFreeBytes: config.minFreeBytes,
+    });
     const ingest = createIngest({
       media,
       store,
       engine,
       lock,
       stagingDir: dataDir.stagingDir,
+      space,
       maxUploadBytes: config.maxUploadBytes,
       logger,
       onAccepted: () => supervisor?.wake(),
