@@ -79,7 +79,7 @@ export type { Page, PagePromise } from './page.ts';
 export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';
 export { createFileUploadStore } from './resumable/file-upload-store.ts';
 export type { ResumableBody, ResumableProgress, SeekableContent, UploadOptions } from './resumable/upload-options.ts';
-export { createWebUploadStore, type UploadStore } from './resumable/upload-store.ts';
+export { createWebUploadStore, type UploadStore, type WebStorage } from './resumable/upload-store.ts';
 export type { RequestOptions } from './transport.ts';
 export type { UploadBody, UploadContent, UploadProgress } from './upload-source.ts';
 export type { MediaProgress, WaitOptions } from './wait-until-ready.ts';

@@ -13,7 +13,11 @@ export interface UploadStore {
 }
 
 /** The part of the Storage interface (WHATWG HTML, 12.2) that is used. */
-type WebStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+export interface WebStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
 
 const PREFIX = 'mds:upload:';
 
