@@ -52,7 +52,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     pages.listen(0, '127.0.0.1');
     await once(pages, 'listening');
     pagesUrl = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-    house = await startService({ MDS_UPLOAD_ORIGINS: pagesUrl });
+    house = await startService({ MDS_UPLOAD_ORIGINS: pagesUrl, MDS_ROLES: 'api' });
     if (browserPath === null) return;
     browser = await chromium.launch({
       executablePath: browserPath,
@@ -159,7 +159,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser('a page of an origin that is not trusted uploads nothing', async () => {
     const page = await openPage();
-    const stranger = await startService();
+    const stranger = await startService({ MDS_ROLES: 'api' });
     try {
       const uploaded = await page.evaluate<Uploaded>(
         `uploadByClient(${JSON.stringify(stranger.url)}, ${JSON.stringify(stranger.token)}, { maxRetries: 0 })`,
