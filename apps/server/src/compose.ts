@@ -17,6 +17,7 @@ import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
+import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
@@ -111,6 +112,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs });
     const ingest = createIngest({
       media,
       store,
@@ -119,7 +121,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       stagingDir: dataDir.stagingDir,
       maxUploadBytes: config.maxUploadBytes,
       logger,
-      onAccepted: () => supervisor?.wake(),
+      onAccepted: ({ projectId }) => {
+        queueBound.queued(projectId);
+        supervisor?.wake();
+      },
     });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
@@ -209,6 +214,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         presets,
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
+        queueBound,
+        rateLimit: config.rateLimit,
         ingest,
         removal,
         verifier,

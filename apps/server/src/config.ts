@@ -61,6 +61,8 @@ const Environment = z.object({
   MDS_ORIGIN_URL: httpUrl.optional(),
   MDS_PRESETS: z.string().optional(),
   MDS_MAX_UPLOAD_BYTES: bytes.default(10 * GIB),
+  MDS_MAX_QUEUED_JOBS: whole(1, 1_000_000_000).default(100_000),
+  MDS_RATE_LIMIT: whole(0, 1_000_000_000).default(0),
   MDS_MAX_PIXELS: whole(1, 2 ** 40).default(268_435_456),
   MDS_MAX_FRAMES: whole(1, 1_000_000).default(1000),
   MDS_MAX_DURATION_S: whole(1, 31_536_000).default(4 * 3600),
@@ -88,6 +90,10 @@ export interface Config {
   originUrl: string | null;
   presetsFile: string | null;
   maxUploadBytes: number;
+  /** Media of one project that may wait to be processed. */
+  maxQueuedJobs: number;
+  /** Requests of the control API that a token may make in a minute; 0: any number. */
+  rateLimit: number;
   maxPixels: number;
   maxFrames: number;
   maxDurationS: number;
@@ -139,6 +145,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     originUrl: env.MDS_ORIGIN_URL ?? null,
     presetsFile: env.MDS_PRESETS === undefined ? null : resolve(env.MDS_PRESETS),
     maxUploadBytes: env.MDS_MAX_UPLOAD_BYTES,
+    maxQueuedJobs: env.MDS_MAX_QUEUED_JOBS,
+    rateLimit: env.MDS_RATE_LIMIT,
     maxPixels: env.MDS_MAX_PIXELS,
     maxFrames: env.MDS_MAX_FRAMES,
     maxDurationS: env.MDS_MAX_DURATION_S,
@@ -205,6 +213,8 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_ORIGIN_URL: config.originUrl,
     MDS_PRESETS: config.presetsFile,
     MDS_MAX_UPLOAD_BYTES: String(config.maxUploadBytes),
+    MDS_MAX_QUEUED_JOBS: String(config.maxQueuedJobs),
+    MDS_RATE_LIMIT: String(config.rateLimit),
     MDS_MAX_PIXELS: String(config.maxPixels),
     MDS_MAX_FRAMES: String(config.maxFrames),
     MDS_MAX_DURATION_S: String(config.maxDurationS),

@@ -124,6 +124,8 @@ export interface MediaRepository {
     before: string | null;
     status?: MediaStatus;
   }): Promise<MediaRecord[]>;
+  /** How many media of a project wait for a worker. */
+  countQueued(projectId: string): Promise<number>;
   /** As `page`, but only what anybody may know: the busiest query of all. */
   publicPage(query: { projectId: string; limit: number; before: string | null }): Promise<PublicMediaRecord[]>;
   /**
@@ -195,7 +197,7 @@ export interface ProjectRepository {
   put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
   findToken(sha256: string): Promise<TokenRecord | null>;
   /** Stores a token by the SHA-256 of its text, never the text itself. It takes the place of the project's token of that name. */
-  putToken(token: TokenRecord & { sha256: string }): Promise<void>;
+  putToken(token: TokenRecord): Promise<void>;
 }
 
 export interface ProjectRecord {
@@ -204,6 +206,8 @@ export interface ProjectRecord {
 }
 
 export interface TokenRecord {
+  /** By which it is known; the token itself is kept nowhere. */
+  sha256: string;
   name: string;
   projectId: string;
   scope: TokenScope;
