@@ -51,8 +51,7 @@ export function readTiffHeader(bytes: Bytes): ImageHeader {
     frames: 1,
     durationMs: null,
     hasAlpha: samples > colours && first.tags.has(338),
-    // 1 where it says nothing (TIFF 6.0, section 8), and where it says 0; the decoder has its own opinion of that.
-    bitDepth: value(258) || 1,
+    bitDepth: value(258) ?? 1,
     colorSpace: photometricNames.get(photometric) ?? (icc ? 'rgb' : 'srgb'),
     icc,
     warnings,
