@@ -91,13 +91,13 @@ it(
       let next = from;
       const sender = async () => {
         while (next < to) {
-          await send(next++);
-          if (next % 1_000 === 0) progress(next);
+          const number = next++;
+          await send(number);
+          if (number % 1_000 === 999) progress(number + 1);
         }
       };
       await Promise.all(Array.from({ length: SENDERS }, sender));
       await allDone(client);
-      progress(to);
     };
 
     await sendAll(0, WARM_UP);
