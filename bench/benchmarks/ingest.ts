@@ -131,7 +131,7 @@ async function writePictures(picture: Buffer, folder: string, count: number): Pr
 /** What one would write in a shell. @returns milliseconds until all are copied, hashed and synced */
 async function copyEach(paths: readonly string[], to: string): Promise<number> {
   await mkdir(to);
-  const script = 'cp "$1" "$0" && sha256sum "$0/${1##*/}" >> "$0/sums" && sync "$0/${1##*/}"';
+  const script = 'copy=$0/$(basename "$1"); cp "$1" "$copy" && sha256sum "$copy" > "$copy.sum" && sync "$copy"';
   const start = performance.now();
   const running = promisify(execFile)('xargs', ['-0', '-P', String(PARALLEL), '-n', '1', 'sh', '-c', script, to]);
   running.child.stdin?.end(paths.join('\0'));

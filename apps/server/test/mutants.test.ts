@@ -20,7 +20,7 @@ const SENDERS = 6;
 const ANSWER_WITHIN_MS = 60_000;
 /**
  * What the service may hold afterwards beyond what it held when the first mutants had been through it. Bodies kept by mistake would be
- * far above that: mutants have 60 KB on average, so that 2,500 of them fill it, and the heap of a process that has rested is given back
+ * far above that: mutants have 42 KB on average, so that 2,400 of them fill it, and the heap of a process that has rested is given back
  * but for some tens of megabytes.
  */
 const MOST_MORE_BYTES = 96 * 1024 * 1024;

@@ -18,6 +18,8 @@ import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import type { QueueBound } from '../jobs/queue-bound.ts';
+import { mountUploadCors, mountUploads } from '../uploads/mount-uploads.ts';
+import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
 import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
 import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
@@ -37,10 +39,14 @@ export interface ControlApiParts extends ControlMediaParts {
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
   edges: ControlEdgesParts;
+  uploads: Pick<Uploads, 'serve'>;
+  /** Origins whose pages may upload from a browser. */
+  uploadOrigins: readonly string[];
 }
 
 /** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
+  mountUploadCors(app, parts.uploadOrigins);
   app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit));
   // Whatever brings a new medium, before any of it is read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
@@ -68,6 +74,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
   createExpressEndpoints(edgesApi, createControlEdgesHandlers(parts.edges), app, options);
   mountEdgeStreams(app, parts.edges);
   mountEvents(app, parts.events);
+  mountUploads(app, parts.uploads);
   refuseMethodsOutside(
     {
       control: controlApi,

@@ -197,7 +197,7 @@ export interface ProjectRepository {
   put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
   findToken(sha256: string): Promise<TokenRecord | null>;
   /** Stores a token by the SHA-256 of its text, never the text itself. It takes the place of the project's token of that name. */
-  putToken(token: TokenRecord): Promise<void>;
+  putToken(token: TokenRecord & { sha256: string }): Promise<void>;
 }
 
 export interface ProjectRecord {
@@ -206,8 +206,6 @@ export interface ProjectRecord {
 }
 
 export interface TokenRecord {
-  /** By which it is known; the token itself is kept nowhere. */
-  sha256: string;
   name: string;
   projectId: string;
   scope: TokenScope;

@@ -46,7 +46,7 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
     async findToken(sha256) {
       return (
         db
-          .select({ sha256: tokens.sha256, name: tokens.name, projectId: tokens.projectId, scope: tokens.scope })
+          .select({ name: tokens.name, projectId: tokens.projectId, scope: tokens.scope })
           .from(tokens)
           .where(eq(tokens.sha256, sha256))
           .get() ?? null
