@@ -21,6 +21,7 @@ import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
+import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
@@ -117,6 +118,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs });
     const space = createStagingSpace({
       folder: dataDir.root,
       maxBytes: config.maxStagingBytes,
@@ -131,7 +133,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       space,
       maxUploadBytes: config.maxUploadBytes,
       logger,
-      onAccepted: () => supervisor?.wake(),
+      onAccepted: ({ projectId }) => {
+        queueBound.queued(projectId);
+        supervisor?.wake();
+      },
     });
     const uploads = createUploads({
       uploads: repositories.uploads,
@@ -248,6 +253,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         presets,
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
+        queueBound,
+        rateLimit: config.rateLimit,
         ingest,
         uploads,
         uploadOrigins: config.uploadOrigins,

@@ -98,6 +98,8 @@ const Environment = z.object({
   MDS_ORIGIN_URL: httpUrl.optional(),
   MDS_PRESETS: z.string().optional(),
   MDS_MAX_UPLOAD_BYTES: bytes.default(10 * GIB),
+  MDS_MAX_QUEUED_JOBS: whole(1, 1_000_000_000).default(100_000),
+  MDS_RATE_LIMIT: whole(0, 1_000_000_000).default(0),
   MDS_MAX_OPEN_UPLOADS: whole(1, 1_000_000).default(2000),
   MDS_UPLOAD_EXPIRY_S: whole(1, 31_536_000).default(86_400),
   MDS_UPLOAD_ORIGINS: origins.default([]),
@@ -133,6 +135,10 @@ export interface Config {
   originUrl: string | null;
   presetsFile: string | null;
   maxUploadBytes: number;
+  /** Media of one project that may wait to be processed. */
+  maxQueuedJobs: number;
+  /** Requests of the control API that a token may make in a minute; 0: any number. */
+  rateLimit: number;
   /** Of resumable uploads that a token has open at once. */
   maxOpenUploads: number;
   /** How long an upload is kept after its last byte, in seconds. */
@@ -198,6 +204,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     originUrl: env.MDS_ORIGIN_URL ?? null,
     presetsFile: env.MDS_PRESETS === undefined ? null : resolve(env.MDS_PRESETS),
     maxUploadBytes: env.MDS_MAX_UPLOAD_BYTES,
+    maxQueuedJobs: env.MDS_MAX_QUEUED_JOBS,
+    rateLimit: env.MDS_RATE_LIMIT,
     maxOpenUploads: env.MDS_MAX_OPEN_UPLOADS,
     uploadExpiryS: env.MDS_UPLOAD_EXPIRY_S,
     uploadOrigins: env.MDS_UPLOAD_ORIGINS,
@@ -272,6 +280,8 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_ORIGIN_URL: config.originUrl,
     MDS_PRESETS: config.presetsFile,
     MDS_MAX_UPLOAD_BYTES: String(config.maxUploadBytes),
+    MDS_MAX_QUEUED_JOBS: String(config.maxQueuedJobs),
+    MDS_RATE_LIMIT: String(config.rateLimit),
     MDS_MAX_OPEN_UPLOADS: String(config.maxOpenUploads),
     MDS_UPLOAD_EXPIRY_S: String(config.uploadExpiryS),
     MDS_UPLOAD_ORIGINS: config.uploadOrigins.length === 0 ? null : config.uploadOrigins.join(','),

@@ -66,6 +66,7 @@ export async function startApp(
   overrides: {
     delivery?: Partial<DeliveryPart>;
     read?: Partial<NonNullable<AppParts['read']>>;
+    control?: Partial<NonNullable<AppParts['control']>>;
     front?: Partial<FrontParts>;
     fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** How often nodes beat and are looked at, in milliseconds. */
@@ -168,6 +169,8 @@ export async function startApp(
       wakeWorkers: () => {
         fixture.woken += 1;
       },
+      queueBound: { requireRoom: async () => undefined },
+      rateLimit: 0,
       regions: { regions, regionMonitor, events, regionsChanged: () => statusBoard.refreshRegions() },
       cache: {
         ...{ media, events, regionMonitor, resolver: resolverFor('') },
@@ -195,6 +198,7 @@ export async function startApp(
           return { media: record, created: true };
         },
       },
+      ...overrides.control,
     },
   });
   const delivery: DeliveryPart | null = overrides.delivery

@@ -18,15 +18,17 @@ import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
+import type { QueueBound } from '../jobs/queue-bound.ts';
 import { mountUploadCors, mountUploads } from '../uploads/mount-uploads.ts';
 import type { Uploads } from '../uploads/uploads.ts';
-import { requireScope, requireToken } from './authenticate.ts';
+import { requireScope, requireToken, tokenOf } from './authenticate.ts';
 import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
 import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
 import { mountEvents } from './events.ts';
 import { type ControlFetchesParts, createControlFetchesHandlers, onlyJsonBodies } from './fetches.ts';
 import { jsonBodies } from './json-body.ts';
 import { type ControlMediaParts, createControlMediaHandlers } from './media.ts';
+import { limitRate } from './rate-limit.ts';
 import { type ControlRegionsParts, createControlRegionsHandlers } from './regions.ts';
 
 /** What the control API acts on. */
@@ -35,6 +37,9 @@ export interface ControlApiParts extends ControlMediaParts {
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
   fetches: ControlFetchesParts;
+  queueBound: Pick<QueueBound, 'requireRoom'>;
+  /** Requests that a token may make in a minute; 0: any number. */
+  rateLimit: number;
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
   edges: ControlEdgesParts;
@@ -46,7 +51,12 @@ export interface ControlApiParts extends ControlMediaParts {
 /** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   mountUploadCors(app, parts.uploadOrigins);
-  app.use('/control', requireToken(parts.projects));
+  app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit));
+  // Whatever brings a new medium, before any of it is read.
+  app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
+    await parts.queueBound.requireRoom(tokenOf(req).projectId);
+    next();
+  });
   const options = {
     logInitialization: false,
     globalMiddleware: [
