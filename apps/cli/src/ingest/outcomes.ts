@@ -83,7 +83,7 @@ export function printSummary(context: Context, tally: Tally, files: number, comp
   if (!complete) parts.push(`at least ${Math.max(1, missing)} not done`);
   else if (missing > 0) parts.push(`${missing} not done`);
   const said = [parts.join(unfinished > 0 ? '; ' : ', '), ...partly(tally)].join('; ');
-  context.note(`${counted(files, 'file')}: ${said}`);
+  context.note([counted(files, 'file'), said].filter(Boolean).join(': '));
   for (const { media } of tally.firstUnfinished)
     context.note(`  How far it is: mds media get ${printable(media?.id ?? '')}`);
   if (unfinished > MAX_NAMED) context.note('  How far the others are: mds media list --detail');
