@@ -26,7 +26,7 @@ describe('POST /control/v1/media with JSON', () => {
       ...{ object: 'fetch', id: expect.stringMatching(/^fch_[0-9a-z]{26}$/), status: 'queued', filename: 'b c.png' },
       ...{ created_at: expect.stringMatching(/Z$/), updated_at: expect.stringMatching(/Z$/) },
       ...{ source_url: 'https://example.org/a/b%20c.png', received_bytes: 0, total_bytes: null, attempts: 0 },
-      ...{ media_id: null, error: null },
+      ...{ media_id: null, created: null, error: null },
     });
     expect(await json(await app.control(`/fetches/${fetch['id']}`))).toEqual(fetch);
     expect(app.ingested).toEqual([]);
