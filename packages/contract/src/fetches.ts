@@ -60,6 +60,9 @@ export const Fetch = z
     total_bytes: z.int().min(0).nullable().meta({ description: 'As the source says; null where it does not say' }),
     attempts: z.int().min(0).meta({ description: 'Times that it was begun, this one included' }),
     media_id: MediaId.nullable().meta({ description: 'The medium that it became; null until it is `done`' }),
+    created: z.boolean().nullable().meta({
+      description: 'False where the project had these bytes already; null until it is `done`',
+    }),
     error: MediaFailure.nullable().meta({
       description: 'Why it `failed`, or, while it is `queued`, why the attempt before did not do',
     }),

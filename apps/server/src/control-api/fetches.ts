@@ -144,6 +144,7 @@ function presentFetch(fetch: FetchRecord): Presented<Fetch> {
     total_bytes: fetch.totalBytes,
     attempts: fetch.attempts,
     media_id: fetch.mediaId,
+    created: fetch.mediaCreated,
     error: fetch.failure,
   };
 }

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -25,7 +26,8 @@ export function allowRuleOf(entry: string): AllowRule | null {
     return { range: ipaddr.parseCIDR(text) };
   }
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return { range: [ipaddr.IPv4.parse(text), 32] };
-  if (ipaddr.IPv6.isValid(text)) return { range: [ipaddr.IPv6.parse(text), 128] };
+  const address = parsed(text);
+  if (address !== null) return { range: [address, 128] };
   // What looks like a number is an address that was mistyped, and no name.
   if (/^[\d.]+$/.test(text) || !HOST_NAME.test(text)) return null;
   return { name: text };
@@ -59,7 +61,9 @@ export function createAddressFilter(allow: readonly string[]): AddressFilter {
 /** Null for what is no address: a zone (`fe80::1%eth0`) is that of a link, which is not public either. */
 function parsed(text: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  return ipaddr.IPv6.isValid(text) && !text.includes('%') ? ipaddr.IPv6.parse(text) : null;
+  if (!isIPv6(text) || text.includes('%')) return null;
+  // In one spelling, without dots: ipaddr.js takes ::8.8.8.8 for ::ffff:8.8.8.8, and the system does not.
+  return ipaddr.IPv6.parse(new URL(`http://[${text}]/`).hostname.slice(1, -1));
 }
 
 function matches(address: Address, [base, bits]: [Address, number]): boolean {

@@ -19,7 +19,7 @@ export function connectionFailure(error: unknown): SourceError {
       { retryable: false },
     );
   }
-  if (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW') {
+  if (isNoHttp(error) || code === 'UND_ERR_HEADERS_OVERFLOW') {
     return unreachable('What the source answers is not HTTP.', error, { retryable: false });
   }
   return unreachable('No connection to the source could be made, or it ended without an answer.', error, {
@@ -29,4 +29,9 @@ export function connectionFailure(error: unknown): SourceError {
 
 function unreachable(detail: string, cause: unknown, { retryable }: { retryable: boolean }): SourceError {
   return new SourceError('source_unreachable', detail, { retryable, cause });
+}
+
+/** By its name: undici's parser gives its errors a code only now and then. */
+function isNoHttp(error: unknown): boolean {
+  return error instanceof Error && error.name === 'HTTPParserError';
 }

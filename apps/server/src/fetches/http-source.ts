@@ -66,10 +66,14 @@ export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpS
   ): Promise<Dispatcher.ResponseData> => {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(tookTooLong(firstByteMs)), firstByteMs);
+    const either = AbortSignal.any([signal, late.signal]);
+    // A signal alone is not heard while a connection is being made.
+    const giveUp = () => close(agent);
+    either.addEventListener('abort', giveUp, { once: true });
     try {
       return await request(url, {
         dispatcher: agent,
-        signal: AbortSignal.any([signal, late.signal]),
+        signal: either,
         headers: {
           accept: '*/*',
           // What is stored are the bytes of the file, and their number is to be known.
@@ -83,6 +87,7 @@ export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpS
       throw late.signal.aborted ? late.signal.reason : connectionFailure(error);
     } finally {
       clearTimeout(timer);
+      either.removeEventListener('abort', giveUp);
     }
   };
 
@@ -122,10 +127,15 @@ export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpS
         }
         return await use(resume ? rest(answer, resume, signal) : whole(answer, signal));
       } finally {
-        await agent.destroy();
+        close(agent);
       }
     },
   };
+}
+
+/** Closes all connections. Not waited for: a lookup that never ends would hold it for ever, and what connects later is closed at once. */
+function close(agent: Agent): void {
+  agent.destroy().catch(() => undefined);
 }
 
 /** Whether an answer goes on where we are, in the same file. */

@@ -2,6 +2,7 @@
 export function parseRetryAfterMs(field: string | undefined, nowMs: number): number | null {
   if (field === undefined) return null;
   if (/^\s*\d{1,9}\s*$/.test(field)) return Number(field) * 1000;
-  const at = Date.parse(field);
+  // Every HTTP date begins with a day's name; Date.parse alone would take "1.5" for a year.
+  const at = /^\s*[A-Z][a-z]{2}/.test(field) ? Date.parse(field) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
 }
