@@ -27,6 +27,7 @@ import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
+import { createUploads } from './uploads/uploads.ts';
 
 /** Assets kept a region. */
 const KEPT_ASSETS = 10_000;
@@ -128,6 +129,18 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       logger,
       onAccepted: () => supervisor?.wake(),
     });
+    const uploads = createUploads({
+      uploads: repositories.uploads,
+      media,
+      ingest,
+      folder: dataDir.uploadsDir,
+      space,
+      maxBytes: config.maxUploadBytes,
+      maxOpen: config.maxOpenUploads,
+      expiryMs: config.uploadExpiryS * 1000,
+      logger,
+    });
+    undo.push(() => uploads.stop());
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
     const verifier = createMediaVerifier({
@@ -186,6 +199,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       queue: () => jobs.counts(),
       workers: async () => (await jobs.workers()).length,
       ingest: () => ingest.stats,
+      uploads: () => uploads.figures(),
     });
     const app = createApp({
       logger,
@@ -217,6 +231,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
         ingest,
+        uploads,
+        uploadOrigins: config.uploadOrigins,
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
@@ -253,11 +269,14 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     const server = createHttpServer(front);
     await probed;
+    await uploads.start();
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
     // Listeners would keep their connections for ever, and with them the server.
     undo.push(() => eventStream.stop());
+    // So would senders that take their time.
+    undo.push(async () => uploads.leave());
     undo.push(async () => {
       stopping = true;
     });

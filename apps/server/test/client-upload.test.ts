@@ -95,7 +95,7 @@ describe('the client uploads to the service', () => {
       'what is not what its checksum says',
       noisePng('checksum'),
       { checksum: '0'.repeat(64) },
-      'content_digest_mismatch',
+      'checksum_mismatch',
     ],
   ])('refuses %s with a code', async (_, bytes, options, code) => {
     const error = await house.client.control.media.upload(bytes, options).catch((reason: unknown) => reason);

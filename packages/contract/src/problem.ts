@@ -30,6 +30,7 @@ export const PROBLEMS = {
   upload_offset_conflict: { status: 409, title: 'The upload stands at another offset' },
   upload_gone: { status: 410, title: 'The upload is over' },
   precondition_failed: { status: 412, title: 'The representation is another one than the request expects' },
+  tus_version_unsupported: { status: 412, title: 'The version of the upload protocol is not known here' },
   payload_too_large: { status: 413, title: 'The body is too large' },
   unsupported_content_type: { status: 415, title: 'The Content-Type is not understood here' },
   range_not_satisfiable: { status: 416, title: 'The range lies outside the representation' },
