@@ -88,6 +88,25 @@ describe('the client uploads to the service', () => {
     }
   });
 
+  it('where the answer that refused a file was lost, the next attempt learns the reason, and the one after it begins anew', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
+    try {
+      const store = createFileUploadStore(folder);
+      const options = { resumeKey: 'k', resumeStore: { ...store, delete: () => Promise.resolve() } };
+      const text = () => Buffer.from('just text, and no picture');
+      const { upload } = house.client.control.media;
+      await expect(upload(text(), options)).rejects.toMatchObject({ status: 422, code: 'unsupported_format' });
+      // It keeps the address, as one who never heard of the refusal.
+      await expect(upload(text(), { ...options, resumeStore: store })).rejects.toMatchObject({
+        status: 410,
+        code: 'unsupported_format',
+      });
+      await expect(upload(text(), options)).rejects.toMatchObject({ status: 422 });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
   it.each([
     ['what is no medium', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
     ['nothing at all', Buffer.alloc(0), {}, 'empty_file'],
