@@ -29,6 +29,7 @@ export interface UploadStoreParts {
  */
 export class UploadStore extends DataStore {
   readonly #parts: UploadStoreParts;
+  readonly #writing = new Map<string, Promise<unknown>>();
 
   constructor(parts: UploadStoreParts) {
     super();
@@ -62,6 +63,20 @@ export class UploadStore extends DataStore {
 
   /** Adds a body to the file. @returns the offset after it */
   override async write(body: Readable, id: string, offset: number): Promise<number> {
+    const writing = this.#write(body, id, offset);
+    this.#writing.set(id, writing);
+    return writing.finally(() => this.#writing.delete(id));
+  }
+
+  /**
+   * Resolves when nothing is being written to an upload. A stream that fails in the middle of a pipeline does not wait for who reads from
+   * it, so that the library would give the lock back while bytes are still being put away.
+   */
+  async settled(id: string): Promise<void> {
+    await this.#writing.get(id)?.catch(() => undefined);
+  }
+
+  async #write(body: Readable, id: string, offset: number): Promise<number> {
     const { uploads, files, progress, completion, expiryMs } = this.#parts;
     const { record, size } = await this.#take(id);
     if (record.state !== 'open') {
@@ -92,7 +107,8 @@ export class UploadStore extends DataStore {
   async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
     let end = offset;
     try {
-      for await (const piece of body as AsyncIterable<Buffer>) {
+      // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
+      for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
         await writeAll(file, piece, end);

@@ -155,7 +155,12 @@ export function createUploads(parts: UploadsParts): Uploads {
   const tus = new Server({
     path: UPLOADS_PATH,
     datastore: store,
-    locker,
+    locker: {
+      newLock: (id) => {
+        const lock = locker.newLock(id);
+        return { lock: lock.lock, unlock: () => store.settled(id).then(lock.unlock) };
+      },
+    },
     maxSize: maxBytes,
     // A body that is cut for somebody who waits has nothing to do but to be written down.
     lockDrainTimeout: 1,
