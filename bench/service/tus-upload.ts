@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 /** What every request of tus 1.0.0 carries. */
 const protocol = { 'tus-resumable': '1.0.0' };
+/** A connection for each request: one that was kept may be closed by the other side just when it is used again. */
+const agent = new Agent();
 
 /** Where uploads are made, and what its requests need beside the protocol's own headers. */
 export interface TusEndpoint {
@@ -15,7 +17,7 @@ export interface TusEndpoint {
 /** Makes an upload of so many bytes. @returns its address @throws where the answer is no 201 */
 export async function createUpload(endpoint: TusEndpoint, bytes: number): Promise<string> {
   const headers = { ...protocol, ...endpoint.headers, 'upload-length': bytes };
-  const response = await ask(request(endpoint.url, { method: 'POST', headers }));
+  const response = await ask(request(endpoint.url, { method: 'POST', agent, headers }));
   const { location } = response.headers;
   if (response.statusCode !== 201 || location === undefined) {
     throw new Error(`The creation of an upload was answered ${response.statusCode}.`);
@@ -29,12 +31,12 @@ export function openPatch(endpoint: TusEndpoint, upload: string, offset: number,
     ...{ ...protocol, ...endpoint.headers, 'upload-offset': offset, 'content-length': bytes },
     'content-type': 'application/offset+octet-stream',
   };
-  return request(upload, { method: 'PATCH', headers });
+  return request(upload, { method: 'PATCH', agent, headers });
 }
 
 /** What has arrived of an upload. */
 export async function offsetOf(endpoint: TusEndpoint, upload: string): Promise<number> {
-  const response = await ask(request(upload, { method: 'HEAD', headers: { ...protocol, ...endpoint.headers } }));
+  const response = await ask(request(upload, { method: 'HEAD', agent, headers: { ...protocol, ...endpoint.headers } }));
   if (response.statusCode !== 200) throw new Error(`The question for an offset was answered ${response.statusCode}.`);
   return Number(response.headers['upload-offset']);
 }

@@ -6,6 +6,8 @@ import { announcedDigests } from './body-digest.ts';
 
 /** A sender that says nothing for this long is gone. */
 const IDLE_MS = 60_000;
+/** Read ahead of a slow disk, of each body: four reads of a socket. As many bodies as admission lets in hold half a gigabyte by it. */
+const BUFFERED_BYTES = 256 * 1024;
 
 /**
  * The body of an upload as a stream of its own: destroying it leaves the connection open for an answer, a sender that
@@ -55,7 +57,7 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
   };
 
   const body = new Readable({
-    highWaterMark: 1024 * 1024,
+    highWaterMark: BUFFERED_BYTES,
     read() {
       if (!begun) {
         begun = true;
