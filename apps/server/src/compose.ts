@@ -16,6 +16,7 @@ import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
+import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
@@ -26,6 +27,7 @@ import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
+import { createUploads } from './uploads/uploads.ts';
 
 /** Assets kept a region. */
 const KEPT_ASSETS = 10_000;
@@ -111,16 +113,34 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const space = createStagingSpace({
+      folder: dataDir.root,
+      maxBytes: config.maxStagingBytes,
+      minFreeBytes: config.minFreeBytes,
+    });
     const ingest = createIngest({
       media,
       store,
       engine,
       lock,
       stagingDir: dataDir.stagingDir,
+      space,
       maxUploadBytes: config.maxUploadBytes,
       logger,
       onAccepted: () => supervisor?.wake(),
     });
+    const uploads = createUploads({
+      uploads: repositories.uploads,
+      media,
+      ingest,
+      folder: dataDir.uploadsDir,
+      space,
+      maxBytes: config.maxUploadBytes,
+      maxOpen: config.maxOpenUploads,
+      expiryMs: config.uploadExpiryS * 1000,
+      logger,
+    });
+    undo.push(() => uploads.stop());
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
     const verifier = createMediaVerifier({
@@ -179,6 +199,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       queue: () => jobs.counts(),
       workers: async () => (await jobs.workers()).length,
       ingest: () => ingest.stats,
+      uploads: () => uploads.figures(),
     });
     const app = createApp({
       logger,
@@ -210,6 +231,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
         ingest,
+        uploads,
+        uploadOrigins: config.uploadOrigins,
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
@@ -246,11 +269,14 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     const server = createHttpServer(front);
     await probed;
+    await uploads.start();
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
     // Listeners would keep their connections for ever, and with them the server.
     undo.push(() => eventStream.stop());
+    // So would senders that take their time.
+    undo.push(async () => uploads.leave());
     undo.push(async () => {
       stopping = true;
     });

@@ -41,6 +41,20 @@ const roles = z.string().transform((text, context) => {
   return new Set(parsed.data);
 });
 
+/** Web origins (RFC 6454) as browsers send them: scheme, host and port, in lower case and nothing behind. */
+const origins = z.string().transform((text, context) => {
+  const names = text.split(',').map((name) => name.trim());
+  const wrong = names.find((name) => !URL.canParse(name) || new URL(name).origin !== name || !/^https?:/.test(name));
+  if (wrong !== undefined) {
+    context.addIssue({
+      code: 'custom',
+      message: 'must be origins such as https://app.example.org, separated by commas',
+    });
+    return z.NEVER;
+  }
+  return names;
+});
+
 /** The environment that the service reads: the fixed names, and nothing else. */
 const Environment = z.object({
   MDS_HOST: z.string().default('127.0.0.1'),
@@ -61,6 +75,11 @@ const Environment = z.object({
   MDS_ORIGIN_URL: httpUrl.optional(),
   MDS_PRESETS: z.string().optional(),
   MDS_MAX_UPLOAD_BYTES: bytes.default(10 * GIB),
+  MDS_MAX_OPEN_UPLOADS: whole(1, 1_000_000).default(2000),
+  MDS_UPLOAD_EXPIRY_S: whole(1, 31_536_000).default(86_400),
+  MDS_UPLOAD_ORIGINS: origins.default([]),
+  MDS_MAX_STAGING_BYTES: bytes.default(0),
+  MDS_MIN_FREE_BYTES: bytes.default(64 * MIB),
   MDS_MAX_PIXELS: whole(1, 2 ** 40).default(268_435_456),
   MDS_MAX_FRAMES: whole(1, 1_000_000).default(1000),
   MDS_MAX_DURATION_S: whole(1, 31_536_000).default(4 * 3600),
@@ -88,6 +107,16 @@ export interface Config {
   originUrl: string | null;
   presetsFile: string | null;
   maxUploadBytes: number;
+  /** Of resumable uploads that a token has open at once. */
+  maxOpenUploads: number;
+  /** How long an upload is kept after its last byte, in seconds. */
+  uploadExpiryS: number;
+  /** Origins whose pages may upload from a browser. */
+  uploadOrigins: string[];
+  /** Bound of all files on their way in; 0: none but the free space. */
+  maxStagingBytes: number;
+  /** What files on their way in must leave free on the volume. */
+  minFreeBytes: number;
   maxPixels: number;
   maxFrames: number;
   maxDurationS: number;
@@ -139,6 +168,11 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     originUrl: env.MDS_ORIGIN_URL ?? null,
     presetsFile: env.MDS_PRESETS === undefined ? null : resolve(env.MDS_PRESETS),
     maxUploadBytes: env.MDS_MAX_UPLOAD_BYTES,
+    maxOpenUploads: env.MDS_MAX_OPEN_UPLOADS,
+    uploadExpiryS: env.MDS_UPLOAD_EXPIRY_S,
+    uploadOrigins: env.MDS_UPLOAD_ORIGINS,
+    maxStagingBytes: env.MDS_MAX_STAGING_BYTES,
+    minFreeBytes: env.MDS_MIN_FREE_BYTES,
     maxPixels: env.MDS_MAX_PIXELS,
     maxFrames: env.MDS_MAX_FRAMES,
     maxDurationS: env.MDS_MAX_DURATION_S,
@@ -205,6 +239,11 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_ORIGIN_URL: config.originUrl,
     MDS_PRESETS: config.presetsFile,
     MDS_MAX_UPLOAD_BYTES: String(config.maxUploadBytes),
+    MDS_MAX_OPEN_UPLOADS: String(config.maxOpenUploads),
+    MDS_UPLOAD_EXPIRY_S: String(config.uploadExpiryS),
+    MDS_UPLOAD_ORIGINS: config.uploadOrigins.length === 0 ? null : config.uploadOrigins.join(','),
+    MDS_MAX_STAGING_BYTES: String(config.maxStagingBytes),
+    MDS_MIN_FREE_BYTES: String(config.minFreeBytes),
     MDS_MAX_PIXELS: String(config.maxPixels),
     MDS_MAX_FRAMES: String(config.maxFrames),
     MDS_MAX_DURATION_S: String(config.maxDurationS),

@@ -175,6 +175,8 @@ export async function startApp(
         resolverFor,
         delivery: { handleObject: async (_req, res, path) => void res.end(`the bytes of ${path}`) },
       },
+      uploads: { serve: async (_req, res) => void res.end() },
+      uploadOrigins: [],
       ingest: {
         async ingest({ body, signal: _signal, ...input }) {
           if ((input.declaredBytes ?? 0) > MAX_UPLOAD_BYTES) {

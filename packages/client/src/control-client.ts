@@ -5,7 +5,10 @@ import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
 import { createMediaWatch } from './media-watch.ts';
 import { type PagePromise, pagePromise } from './page.ts';
+import { randomKey } from './random-key.ts';
 import type { ListOptions } from './read-client.ts';
+import { uploadResumably } from './resumable/upload.ts';
+import type { ResumableBody, UploadOptions } from './resumable/upload-options.ts';
 import { controlRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 import { type UploadBody, type UploadProgress, uploadSource } from './upload-source.ts';
@@ -66,6 +69,14 @@ export interface ControlClient {
      * @throws InvalidRequestError for what is not accepted, its `code` saying why
      */
     ingest(body: UploadBody, options?: IngestOptions): Promise<Ingested>;
+    /**
+     * Uploads a file resumably: goes on where it stopped after every break, and with `resumeKey` in a later call, too. For what is
+     * large or comes over a network that breaks; small files are one request less with `ingest`. Resolves once it is stored safely.
+     * An abort leaves an upload with a `resumeKey` as it is; one that nobody could go on with is dropped.
+     * @throws InvalidRequestError for what is not accepted, its `code` saying why; MdsError where the body has another length
+     *   than `bytes`
+     */
+    upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
     /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
     list(options?: DetailListOptions): PagePromise<MediaDetail>;
     /** A medium in detail. */
@@ -131,6 +142,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
         );
         return { media: answer.body, created: answer.status === 201 };
       },
+      upload: (body, options = {}) => uploadResumably({ transport, getMedia: get }, body, options),
       list: ({ limit, cursor, status, signal } = {}) =>
         pagePromise(async (at) => {
           const query = { limit, cursor: at, status };
@@ -166,9 +178,4 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
     cache: createControlCache(transport, timeoutMs),
     events: (options) => followEvents(transport, options),
   };
-}
-
-/** 128 random bits in hex. Not randomUUID, which browsers keep from pages without TLS. */
-function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -55,6 +55,8 @@ export interface ApiErrorDetails extends RequestLine {
   status: number;
   /** The problem document, or null where the body is none. */
   problem: Problem | null;
+  /** The code that a header says, where there is no problem document. */
+  code?: ProblemCode | null;
   requestId: string | null;
   retryAfterMs: number | null;
   /** What went wrong, as a sentence. */
@@ -68,7 +70,7 @@ export class ApiError extends MdsError {
   readonly url: string;
   /** HTTP status. */
   readonly status: number;
-  /** Stable problem code; null where the answer was not a problem document. A newer service may have codes unknown here. */
+  /** Stable problem code; null where the answer was not a problem. A newer service may have codes unknown here. */
   readonly code: ProblemCode | null;
   /** The problem document (RFC 9457), null where there was none. */
   readonly problem: Problem | null;
@@ -81,12 +83,14 @@ export class ApiError extends MdsError {
 
   constructor(details: ApiErrorDetails) {
     const { method, url, status, problem, requestId, reason } = details;
-    const code = problem ? ` ${problem.code}` : '';
-    super(`${method} ${url} answered ${status}${code}: ${reason}${requestId ? ` (request ${requestId})` : ''}`);
+    const code = problem?.code ?? details.code ?? null;
+    super(
+      `${method} ${url} answered ${status}${code ? ` ${code}` : ''}: ${reason}${requestId ? ` (request ${requestId})` : ''}`,
+    );
     this.method = method;
     this.url = url;
     this.status = status;
-    this.code = problem?.code ?? null;
+    this.code = code;
     this.problem = problem;
     this.requestId = requestId;
     this.retryAfterMs = details.retryAfterMs;

@@ -47,4 +47,14 @@ export { Region, RegionList } from './regions.ts';
 export { Rendition, RenditionList } from './renditions.ts';
 export { AssetId, Codecs, LIMIT, MediaId, MediaKind, RegionCode, Revision, Timestamp } from './scalars.ts';
 export { ServiceStatus, Status, StatusComponent, worstStatus } from './status.ts';
+export {
+  MEDIA_CREATED_HEADER,
+  MEDIA_ID_HEADER,
+  PROBLEM_CODE_HEADER,
+  TUS_EXTENSIONS,
+  TUS_VERSION,
+  UPLOAD_METADATA_KEYS,
+  UPLOADS_PATH,
+  UploadId,
+} from './uploads.ts';
 export { IndexedResource, VersionIndex } from './version-index.ts';

@@ -17,6 +17,8 @@ import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
+import { mountUploadCors, mountUploads } from '../uploads/mount-uploads.ts';
+import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken } from './authenticate.ts';
 import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
 import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
@@ -32,10 +34,14 @@ export interface ControlApiParts extends ControlMediaParts {
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
   edges: ControlEdgesParts;
+  uploads: Pick<Uploads, 'serve'>;
+  /** Origins whose pages may upload from a browser. */
+  uploadOrigins: readonly string[];
 }
 
 /** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
+  mountUploadCors(app, parts.uploadOrigins);
   app.use('/control', requireToken(parts.projects));
   const options = {
     logInitialization: false,
@@ -58,6 +64,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
   createExpressEndpoints(edgesApi, createControlEdgesHandlers(parts.edges), app, options);
   mountEdgeStreams(app, parts.edges);
   mountEvents(app, parts.events);
+  mountUploads(app, parts.uploads);
   refuseMethodsOutside(
     {
       control: controlApi,

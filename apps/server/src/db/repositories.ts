@@ -3,6 +3,7 @@ import type { AssetRepository, FormatProofRepository, RegionRepository } from '.
 import type { EventRepository } from './event-repository.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
+import type { UploadRepository } from './upload-repository.ts';
 
 /** Tells whether anything that a reader could see was written since: media, assets, regions, projects. */
 export interface Versions {
@@ -22,6 +23,7 @@ export interface Repositories {
   formatProofs: FormatProofRepository;
   jobs: JobQueue;
   events: EventRepository;
+  uploads: UploadRepository;
   versions: Versions;
   /** Resolves when the database answers and can be written. */
   probe(): Promise<void>;

@@ -12,6 +12,7 @@ import { regionsConformance } from './regions.conformance.ts';
 import { renditionFilesConformance } from './rendition-files.conformance.ts';
 import { renditionsConformance } from './renditions.conformance.ts';
 import { repositoriesFixture } from './repositories.fixture.ts';
+import { uploadsConformance } from './uploads.conformance.ts';
 
 /**
  * What the repositories must do, whatever database they keep things in.
@@ -30,6 +31,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     regionsConformance(fixture);
     projectsConformance(fixture);
     formatProofsConformance(fixture);
+    uploadsConformance(fixture);
     databaseConformance(fixture);
   });
 }

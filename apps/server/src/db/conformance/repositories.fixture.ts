@@ -97,6 +97,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get events() {
       return opened.events;
     },
+    get uploads() {
+      return opened.uploads;
+    },
     get versions() {
       return opened.versions;
     },

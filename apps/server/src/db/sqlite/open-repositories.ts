@@ -7,6 +7,7 @@ import { createLockQueue } from './lock-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { createProjectRepository } from './project-repository.ts';
+import { createUploadRepository } from './upload-repository.ts';
 
 /** Readiness and status want to know soon whether the database can be written; in milliseconds. */
 const PROBE_PATIENCE_MS = 1_000;
@@ -41,6 +42,7 @@ export function openSqliteRepositories(file: string): Repositories {
     formatProofs: patient(createFormatProofRepository(db)),
     jobs: patient(createJobQueue(db, { events: eventWriter })),
     events: patient(createEventRepository(db, eventWriter)),
+    uploads: patient(createUploadRepository(db)),
     versions: patient(createVersions(db)),
     probe: probing.probe,
     async close() {

@@ -239,6 +239,41 @@ export const formatProofs = sqliteTable(
   (table) => [primaryKey({ columns: [table.engineKey, table.formatId] })],
 );
 
+/** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
+export const uploads = sqliteTable(
+  'uploads',
+  {
+    id: text('id').primaryKey(),
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id, { onDelete: 'cascade' }),
+    /** No reference: an upload outlives the token that began it. */
+    tokenSha256: text('token_sha256').notNull(),
+    createdAtMs: integer('created_at_ms').notNull(),
+    expiresAtMs: integer('expires_at_ms').notNull(),
+    metadata: text('metadata', { mode: 'json' }).$type<Record<string, string | null>>(),
+    filename: text('filename'),
+    duplicate: text('duplicate', { enum: ['existing', 'allow'] }).notNull(),
+    idempotencyKey: text('idempotency_key'),
+    expectedSha256: text('expected_sha256'),
+    length: integer('length'),
+    state: text('state', { enum: ['open', 'accepted', 'rejected', 'terminated', 'expired'] }).notNull(),
+    /** No reference: it tells what became of the upload, also once the medium is deleted. */
+    mediaId: text('media_id'),
+    mediaCreated: integer('media_created', { mode: 'boolean' }),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string }>(),
+    lockHolder: text('lock_holder'),
+    lockBeat: integer('lock_beat').notNull().default(0),
+    lockReleaseRequested: integer('lock_release_requested', { mode: 'boolean' }).notNull().default(false),
+  },
+  (table) => [
+    index('uploads_by_token').on(table.tokenSha256, table.state),
+    index('uploads_by_state').on(table.state, table.id),
+    index('uploads_by_expiry').on(table.state, table.expiresAtMs),
+    index('uploads_by_lock').on(table.lockHolder),
+  ],
+);
+
 /** Counters that change with every write a reader could see: what hot answers are checked against. */
 export const versions = sqliteTable('versions', {
   name: text('name').primaryKey(),
