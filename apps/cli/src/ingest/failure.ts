@@ -21,6 +21,20 @@ const TRANSIENT: ReadonlySet<string | null> = new Set([
   'request_timeout',
 ]);
 
+/** Codes that may have to do with this file alone, though they do not say so. */
+const FAULTS: ReadonlySet<string | null> = new Set([
+  'internal_error',
+  'idempotency_conflict',
+  'upload_not_found',
+  'upload_gone',
+  'upload_offset_conflict',
+]);
+
+/** An upload that was refused when its last byte came says why for as long as it is remembered, with 410. */
+function isRefusedUpload({ status, code }: ApiError): boolean {
+  return status === 410 && code !== 'upload_gone';
+}
+
 /**
  * Sorts what sending a file threw.
  * @returns null for what this program did not foresee: a fault of its own
@@ -40,11 +54,11 @@ export async function failureOf(error: unknown): Promise<Failure | null> {
   if (client.isApiError(error)) {
     const { code, retryAfterMs } = error;
     const message = error.problem?.detail ?? error.message;
-    // Without a problem document it was not the service that answered, but something before it.
-    if (client.isInvalidRequestError(error) && error.problem !== null) {
+    // Without a code it was not the service that answered, but something before it.
+    if (code !== null && (client.isInvalidRequestError(error) || isRefusedUpload(error))) {
       return TRANSIENT.has(code) ? { kind: 'fault', code, message } : { kind: 'refused', code, message };
     }
-    if (code === 'internal_error' || code === 'idempotency_conflict') return { kind: 'fault', code, message };
+    if (FAULTS.has(code)) return { kind: 'fault', code, message };
     return { kind: 'service', error, code, message, retryAfterMs };
   }
   if (client.isMdsError(error)) return { kind: 'fault', code: null, message: error.message };

@@ -20,9 +20,10 @@ const PIECE_BYTES = 256 * 1024;
  * The content of a file, read when it is asked for. The last piece is handed out only when the file is seen to be what it was at the
  * beginning, so that a file that somebody writes to meanwhile never arrives whole: the service keeps nothing of it.
  * @param expected what the file was when it was found
+ * @param start the byte to begin with
  * @throws SourceError where the file is gone, cannot be read, or changed
  */
-export async function* fileContent(path: string, expected: FileVersion): AsyncGenerator<Uint8Array> {
+export async function* fileContent(path: string, expected: FileVersion, start = 0): AsyncGenerator<Uint8Array> {
   const handle = await open(path, 'r').catch((error: unknown) => {
     throw sourceError(error, path);
   });
@@ -30,7 +31,7 @@ export async function* fileContent(path: string, expected: FileVersion): AsyncGe
     const first = await handle.stat();
     if (!isVersion(first, expected)) throw changed();
     let held: Uint8Array | null = null;
-    for (let position = 0; ; ) {
+    for (let position = start; ; ) {
       const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(PIECE_BYTES), 0, PIECE_BYTES, position);
       if (bytesRead === 0) break;
       position += bytesRead;

@@ -4,7 +4,7 @@ import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import { failureOf } from './failure.ts';
 import type { IngestFile, UnreadableFile } from './find-files.ts';
-import { sendFile } from './send-file.ts';
+import type { SendFile } from './send-file.ts';
 
 /** What became of one file. */
 export interface IngestOutcome {
@@ -22,6 +22,7 @@ export interface IngestOutcome {
 /** How to go about it. */
 export interface IngestPlan {
   client: Client;
+  send: SendFile;
   /** How many at once. */
   parallel: number;
   duplicate: NonNullable<IngestOptions['duplicate']>;
@@ -85,7 +86,7 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
     media = known && (await mediumOf(known, plan));
     accepted = media && 'existing';
     if (media === null) {
-      const ingested = await sendFile(client, file, {
+      const ingested = await plan.send(file, {
         duplicate: plan.duplicate,
         // Where the program died before it could note what it sent: the same key gives the same medium.
         idempotencyKey:

@@ -11,6 +11,7 @@ import { createIngestDisplay } from './ingest-display.ts';
 import { ingestFiles } from './ingest-files.ts';
 import { openIngestJournal } from './ingest-journal.ts';
 import { printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
+import { createSendFile } from './send-file.ts';
 import { createTally, type Tally } from './tally.ts';
 
 /** The options of `mds ingest`, parsed. */
@@ -74,6 +75,7 @@ async function ingestRoots(
   try {
     stopped = await ingestFiles(renamed(allFiles(context, roots, stdin), filename), {
       client,
+      send: createSendFile(client, io),
       parallel,
       duplicate,
       wait: waited,

@@ -4,10 +4,19 @@ import type { Io } from '../io.ts';
 import type { JournalOwner } from './journal.ts';
 
 /**
- * Where a journal lies unless told otherwise: one for each service and set of paths, in the folder for state that outlives a
- * program (XDG Base Directory Specification).
+ * The folder for what outlives the program and may be lost (XDG Base Directory Specification).
+ * @returns null where the environment names neither that nor a home
+ */
+export function stateFolder({ env, cwd }: Pick<Io, 'env' | 'cwd'>): string | null {
+  const home = env['HOME'] || env['USERPROFILE'];
+  const state = env['XDG_STATE_HOME'] || (home ? join(home, '.local', 'state') : null);
+  return state === null ? null : resolve(cwd, state, 'mds');
+}
+
+/**
+ * Where a journal lies unless told otherwise: one for each service and set of paths, in the {@link stateFolder}.
  * @param paths absolute
- * @returns null where the environment names neither that folder nor a home
+ * @returns null where there is no such folder
  */
 export function defaultJournal(
   { env, cwd }: Pick<Io, 'env' | 'cwd'>,
@@ -15,9 +24,8 @@ export function defaultJournal(
   service: string,
   paths: readonly string[],
 ): string | null {
-  const home = env['HOME'] || env['USERPROFILE'];
-  const state = env['XDG_STATE_HOME'] || (home ? join(home, '.local', 'state') : null);
-  if (state === null) return null;
+  const folder = stateFolder({ env, cwd });
+  if (folder === null) return null;
   const of = createHash('sha256').update([service, ...paths.toSorted()].join('\0'));
-  return resolve(cwd, state, 'mds', `${kind}-${of.digest('hex').slice(0, 16)}.jsonl`);
+  return join(folder, `${kind}-${of.digest('hex').slice(0, 16)}.jsonl`);
 }

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from '@mds/client';
 import { type Failure, failureOf } from '../ingest/failure.ts';
 import type { IngestFile } from '../ingest/find-files.ts';
 import { type IngestOutcome, outcomeOf } from '../ingest/ingest-files.ts';
-import { sendFile } from '../ingest/send-file.ts';
+import type { SendFile } from '../ingest/send-file.ts';
 import { enterState, type Transfer } from '../output/progress.ts';
 import type { ServiceGate } from './service-gate.ts';
 
@@ -23,7 +22,7 @@ const MAX_FAULTS = 4;
  * @throws what would be the same for every file: a token that is not accepted, an interruption
  */
 export async function deliver(
-  client: Client,
+  send: SendFile,
   file: IngestFile,
   transfer: Transfer,
   gate: ServiceGate,
@@ -33,7 +32,7 @@ export async function deliver(
     await gate.pass(stop);
     stop.throwIfAborted();
     try {
-      const { media, created } = await sendFile(client, file, {
+      const { media, created } = await send(file, {
         signal: cut,
         onProgress({ sentBytes }) {
           transfer.sentBytes = sentBytes;

@@ -3,6 +3,7 @@ import type { Client } from '@mds/client';
 import { fileContent } from '../ingest/file-content.ts';
 import type { IngestFile } from '../ingest/find-files.ts';
 import { type IngestOutcome, outcomeOf } from '../ingest/ingest-files.ts';
+import type { SendFile } from '../ingest/send-file.ts';
 import { reasonOf } from '../ingest/walk-folder.ts';
 import type { Journal } from '../journal/journal.ts';
 import { startTransfer, type Transfer } from '../output/progress.ts';
@@ -24,6 +25,7 @@ export interface SettledFile {
 /** What deliveries work with. */
 export interface DeliveriesOptions {
   client: Client;
+  send: SendFile;
   journal: Journal;
   gate: ServiceGate;
   done: Done;
@@ -82,7 +84,7 @@ export function createDeliveries(options: DeliveriesOptions): Deliveries {
     options.onStart(transfer);
     try {
       if (!accepted || !(await isThere(settled))) {
-        const delivery = await deliver(client, sendable(file, join(label, shown)), transfer, gate, { stop, cut });
+        const delivery = await deliver(options.send, sendable(file, join(label, shown)), transfer, gate, { stop, cut });
         if (!(await take(settled, delivery))) return;
       }
       await finish(settled);

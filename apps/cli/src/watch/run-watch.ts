@@ -6,6 +6,7 @@ import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
 import { outcomeOf } from '../ingest/ingest-files.ts';
 import { sampleOf } from '../ingest/ingest-journal.ts';
 import { printOutcome, printSummary } from '../ingest/outcomes.ts';
+import { createSendFile } from '../ingest/send-file.ts';
 import { createTally } from '../ingest/tally.ts';
 import { reasonOf } from '../ingest/walk-folder.ts';
 import { defaultJournal } from '../journal/default-journal.ts';
@@ -126,6 +127,7 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
   });
   const deliveries = createDeliveries({
     ...{ client, journal, gate, done, label },
+    send: createSendFile(client, io),
     parallel: options.parallel,
     stop: stop.signal,
     cut: cut.signal,
