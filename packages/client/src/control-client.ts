@@ -78,6 +78,7 @@ export interface ControlClient {
      *   than `bytes`
      */
     upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
+    /**
      * Has the service fetch a file from an http or https URL, and resolves once it is stored safely. The service refuses
      * addresses that are not public unless its operator allows them. Aborting ends the following, not the fetch.
      * @throws FetchFailedError where it could not be fetched or was not accepted, its `code` saying why; InvalidRequestError where
