@@ -18,7 +18,7 @@ const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_120);
 
 /** Of noise, so that it takes more than a moment to arrive. */
-const uploaded = (seed: number) => noisePng(`upload ${seed}`, 500, 400);
+const uploaded = (seed: number) => noisePng(`upload ${seed}`, 250, 200);
 
 let dataDir: string;
 let running: ServiceProcess | undefined;
@@ -80,16 +80,10 @@ it(
         // One after another, each going on where the service died under it.
         until(killed.signal, async () => {
           const body = uploaded(uploading);
-          let first = true;
+          const resumeKey = `upload ${uploading}`;
+          if ((await uploads.store.get(resumeKey)) !== null) uploads.resumed += 1;
           const { media } = await client.control.media.upload(body, {
-            resumeKey: `upload ${uploading}`,
-            resumeStore: uploads.store,
-            chunkBytes: 100_000,
-            signal: killed.signal,
-            onProgress({ acceptedBytes }) {
-              if (first && acceptedBytes > 0) uploads.resumed += 1;
-              first = false;
-            },
+            ...{ resumeKey, resumeStore: uploads.store, chunkBytes: 50_000, signal: killed.signal },
           });
           acknowledged.set(createHash('sha256').update(body).digest('hex'), media.id);
           uploading++;
