@@ -4,11 +4,10 @@ import { TUS_EXTENSIONS } from '@mds/contract';
 import { DataStore, Upload } from '@tus/server';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
-import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem } from './upload-problems.ts';
+import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem, roomError } from './upload-problems.ts';
 import { HASH_LOST, type Progress, type UploadProgress } from './upload-progress.ts';
 
 export interface UploadStoreParts {
@@ -154,17 +153,6 @@ async function keep(file: FileHandle, offset: number): Promise<void> {
   } catch {
     await file.truncate(offset);
   }
-}
-
-/** A full volume, told as it is for uploads: nothing that was there is lost. */
-function roomError(error: unknown): unknown {
-  const known = storageError(error);
-  if (!(known instanceof AppError) || known.code !== 'insufficient_storage') return known;
-  return new AppError(
-    'insufficient_storage',
-    'The storage has no room for more at the moment. What arrived is kept: ask with HEAD where the upload stands, and go on there when there is room.',
-    { cause: error, headers: known.headers },
-  );
 }
 
 /** An upload that was never finished in its time is over, whether or not it has been cleared away. */

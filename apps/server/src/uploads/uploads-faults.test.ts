@@ -170,7 +170,7 @@ describe('what a crash interrupts', () => {
     const full = { accept: async () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) };
     const before = await fixture.run({ ingest: full });
     const path = await before.create(picture.length);
-    expect((await before.patch(path, 0, picture)).status).toBe(500);
+    expect(await before.patch(path, 0, picture)).toMatchObject({ status: 507, code: 'insufficient_storage' });
     expect((await uploads().find(idOf(path)))?.state).toBe('open');
     const after = await restart(before);
     await expectWhole((await after.head(path)).mediaId);
