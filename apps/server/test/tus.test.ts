@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,7 +44,6 @@ const ask = (path: string, init: RequestInit & { token?: string } = {}) =>
       ...(init.headers as Record<string, string>),
     },
   });
-const pathOf = (url: string) => new URL(url).pathname;
 const detail = (id: string) => createClient({ baseUrl: service.url, token: service.token }).control.media.get(id);
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const large = noisePng('large', 1500, 1000);
@@ -71,13 +70,8 @@ const sendPart = async (path: string, part: Buffer, announced: number) => {
   await expect.poll(() => receivedOf(path), { timeout: 20_000 }).toBe(part.length);
   return { sending, answered };
 };
-/** What is in an upload's file; to ask for the offset would end the request that sends it. */
-const receivedOf = async (path: string) => {
-  const { size } = await import('node:fs/promises').then(({ stat }) =>
-    stat(join(dataDir, 'uploads', path.split('/').pop() ?? '')),
-  );
-  return size;
-};
+/** What is in an upload's file: to ask for the offset would end the request that sends it. */
+const receivedOf = async (path: string) => (await stat(join(dataDir, 'uploads', path.split('/').pop() ?? ''))).size;
 const create = async (length: number, token = service.token) => {
   const created = await ask(UPLOADS_PATH, { method: 'POST', token, headers: { 'upload-length': String(length) } });
   expect(created.status).toBe(201);
@@ -217,7 +211,6 @@ describe('when the service goes away', () => {
     expect([head.status, head.headers.get('upload-offset')]).toEqual([200, '900000']);
     const { mediaId } = await tusUpload(service, film, { uploadUrl: `${service.url}${path}` });
     expect(await detail(mediaId)).toMatchObject({ sha256: sha256(film), bytes: film.length });
-    expect(pathOf(`${service.url}${path}`)).toBe(path);
     expect(await readdir(join(dataDir, 'uploads'))).not.toContain(path.split('/').pop());
   }, 60_000);
 });

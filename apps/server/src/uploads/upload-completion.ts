@@ -6,6 +6,7 @@ import type { Ingest } from '../ingest/ingest.ts';
 import type { Logger } from '../logger.ts';
 import { hashStream } from '../storage/hash-stream.ts';
 import type { UploadFiles } from './upload-files.ts';
+import { roomError } from './upload-problems.ts';
 import type { UploadProgress } from './upload-progress.ts';
 
 /** A file that is read once more is read in pieces of this size. */
@@ -86,7 +87,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
       try {
         await accept(upload);
       } catch (error) {
-        if (!isFinal(error)) throw error;
+        if (!isFinal(error)) throw roomError(error);
         const failure = { code: error.code, message: error.message };
         await end(upload.id, { state: 'rejected', failure });
         logger.info({ uploadId: upload.id, code: error.code }, 'an upload was rejected');

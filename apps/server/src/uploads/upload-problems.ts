@@ -2,6 +2,7 @@ import { PROBLEM_CODE_HEADER, type ProblemIssue } from '@mds/contract';
 import { ERRORS } from '@tus/server';
 import type { UploadRecord } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
+import { storageError } from '../storage/storage-error.ts';
 
 /** What the protocol's own refusals are called here, by the object that is thrown or by what it says. */
 const REFUSALS: Record<string, () => AppError> = {
@@ -94,4 +95,15 @@ export function overProblem(upload: UploadRecord): AppError | null {
     case 'expired':
       return new AppError('upload_gone', 'The upload was given up, as nothing came for a long time. Create a new one.');
   }
+}
+
+/** A full volume, told as it is for uploads: nothing that was there is lost. */
+export function roomError(error: unknown): unknown {
+  const known = storageError(error);
+  if (!(known instanceof AppError) || known.code !== 'insufficient_storage') return known;
+  return new AppError(
+    'insufficient_storage',
+    'The storage has no room for more at the moment. What arrived is kept: ask with HEAD where the upload stands, and go on there when there is room.',
+    { cause: error, headers: known.headers },
+  );
 }

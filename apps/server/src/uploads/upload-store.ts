@@ -4,12 +4,11 @@ import { TUS_EXTENSIONS } from '@mds/contract';
 import { DataStore, Upload } from '@tus/server';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
-import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem } from './upload-problems.ts';
-import type { Progress, UploadProgress } from './upload-progress.ts';
+import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem, roomError } from './upload-problems.ts';
+import { HASH_LOST, type Progress, type UploadProgress } from './upload-progress.ts';
 
 export interface UploadStoreParts {
   uploads: Pick<UploadRepository, 'find' | 'declareLength' | 'postpone'>;
@@ -111,11 +110,12 @@ export class UploadStore extends DataStore {
       for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
-        await writeAll(file, piece, end);
-        if (progress.hashedBytes === end) {
-          progress.hash.update(piece);
-          progress.hashedBytes += piece.length;
-        }
+        const writing = writeAll(file, piece, end);
+        // Beside the write, which another thread does.
+        const follows = progress.hashedBytes === end;
+        if (follows) progress.hash.update(piece);
+        await writing;
+        if (follows) progress.hashedBytes += piece.length;
         end += piece.length;
         progress.room.wrote(end);
         this.#parts.onBytes(piece.length);
@@ -123,9 +123,12 @@ export class UploadStore extends DataStore {
       await file.datasync();
       return end;
     } catch (error) {
+      // It has seen bytes that are not in the file: the file itself is read when it is whole.
+      progress.hashedBytes = HASH_LOST;
+      // Who lost the lock leaves the file to whoever has it now.
+      await this.#parts.locker.confirm(id);
       if (isOverrun(error)) {
         // Which of these bytes belong to the file nobody knows: it stands where it stood.
-        await this.#parts.locker.confirm(id);
         await file.truncate(offset);
         throw error;
       }
@@ -150,17 +153,6 @@ async function keep(file: FileHandle, offset: number): Promise<void> {
   } catch {
     await file.truncate(offset);
   }
-}
-
-/** A full volume, told as it is for uploads: nothing that was there is lost. */
-function roomError(error: unknown): unknown {
-  const known = storageError(error);
-  if (!(known instanceof AppError) || known.code !== 'insufficient_storage') return known;
-  return new AppError(
-    'insufficient_storage',
-    'The storage has no room for more at the moment. What arrived is kept: ask with HEAD where the upload stands, and go on there when there is room.',
-    { cause: error, headers: known.headers },
-  );
 }
 
 /** An upload that was never finished in its time is over, whether or not it has been cleared away. */

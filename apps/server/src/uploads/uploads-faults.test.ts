@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
+import { sha256 } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
 import { originalKey } from '../storage/object-store.ts';
 import { OFFSET_OCTETS, type RunningUploads, uploadsFixture } from './uploads.fixture.ts';
@@ -23,6 +24,7 @@ const arrived = ({ uploads: running }: RunningUploads, bytes: number) =>
 
 const expectWhole = async (mediaId: string | null) => {
   const media = await ingest.repositories.media.find(mediaId ?? '');
+  expect(media?.sha256).toBe(sha256(picture));
   expect((await ingest.store.readAll(originalKey(media?.sha256 ?? '')))?.equals(picture)).toBe(true);
 };
 
@@ -118,7 +120,7 @@ describe('what a crash interrupts', () => {
 
   it('an upload on its way goes on after it, and its hash is that of all its bytes', async () => {
     const before = await fixture.run();
-    const path = await before.create(picture.length, { checksum: '' });
+    const path = await before.create(picture.length);
     const sending = before.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
     sending.send(picture.subarray(0, 80_000));
     await arrived(before, 80_000);
@@ -168,7 +170,7 @@ describe('what a crash interrupts', () => {
     const full = { accept: async () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) };
     const before = await fixture.run({ ingest: full });
     const path = await before.create(picture.length);
-    expect((await before.patch(path, 0, picture)).status).toBe(500);
+    expect(await before.patch(path, 0, picture)).toMatchObject({ status: 507, code: 'insufficient_storage' });
     expect((await uploads().find(idOf(path)))?.state).toBe('open');
     const after = await restart(before);
     await expectWhole((await after.head(path)).mediaId);

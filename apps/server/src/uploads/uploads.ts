@@ -7,7 +7,7 @@ import {
   TUS_VERSION,
   UPLOADS_PATH,
 } from '@mds/contract';
-import { Server, type Upload } from '@tus/server';
+import { Server } from '@tus/server';
 import { monotonicFactory } from 'ulid';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
@@ -16,12 +16,12 @@ import { endAnswer } from '../http/unread-body.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { Logger } from '../logger.ts';
+import { createUploadAdmission } from './upload-admission.ts';
 import { createUploadBody, type UploadBody } from './upload-body.ts';
 import { createUploadCompletion } from './upload-completion.ts';
 import { createUploadFiles } from './upload-files.ts';
 import { createUploadJanitor } from './upload-janitor.ts';
 import { createUploadLocker } from './upload-locker.ts';
-import { readUploadMetadata } from './upload-metadata.ts';
 import { badContentType, badHeader, noSuchUpload, uploadProblem } from './upload-problems.ts';
 import { createUploadProgress } from './upload-progress.ts';
 import { requireUploadHeaders, uploadMethodOf, webRequest } from './upload-request.ts';
@@ -99,6 +99,7 @@ export function createUploads(parts: UploadsParts): Uploads {
 
   const files = createUploadFiles({ folder: parts.folder });
   const progress = createUploadProgress({ space: parts.space });
+  const admission = createUploadAdmission({ uploads, files, progress, maxOpen, expiryMs });
   const locker = createUploadLocker({ uploads, logger });
   const completion = createUploadCompletion({
     uploads,
@@ -123,33 +124,6 @@ export function createUploads(parts: UploadsParts): Uploads {
     const passage = passages.get(request);
     if (!passage) throw new Error('a request reached the uploads from elsewhere');
     return passage;
-  };
-
-  /** Makes the upload before the library locks it: row, file and room, or none of them. */
-  const create = async ({ caller, id }: Passage, upload: Upload): Promise<void> => {
-    const { metadata = null } = upload;
-    const wishes = readUploadMetadata(metadata ?? {});
-    const length = upload.size ?? null;
-    if (length === 0) throw new AppError('empty_file', 'An upload of no bytes is no medium. Nothing was created.');
-    const createdAtMs = Date.now();
-    const record = {
-      id: id ?? '',
-      ...caller,
-      metadata,
-      ...wishes,
-      length,
-      createdAtMs,
-      expiresAtMs: createdAtMs + expiryMs,
-    };
-    await progress.begin(record.id, length);
-    try {
-      await files.create(record.id);
-      if (!(await uploads.create(record, { maxOpen }))) throw tooManyUploads(maxOpen);
-    } catch (error) {
-      progress.end(record.id);
-      await files.remove(record.id);
-      throw error;
-    }
   };
 
   const tus = new Server({
@@ -177,7 +151,9 @@ export function createUploads(parts: UploadsParts): Uploads {
       if (upload?.projectId !== passageOf(request).caller.projectId) throw noSuchUpload();
     },
     onUploadCreate: async (request, upload) => {
-      await create(passageOf(request), upload);
+      // Before the library locks it: the lock is in the row.
+      const { id, metadata = null, size: length = null } = upload;
+      await admission.admit({ id, metadata, length, ...passageOf(request).caller });
       return {};
     },
     onResponseError: (request, error) => {
@@ -273,14 +249,6 @@ export function createUploads(parts: UploadsParts): Uploads {
 
 /** Those of the library's headers that belong to the protocol. */
 const PROTOCOL_HEADERS = ['Location', 'Upload-Offset', 'Upload-Length', 'Upload-Defer-Length', 'Upload-Metadata'];
-
-function tooManyUploads(maxOpen: number): AppError {
-  return new AppError(
-    'too_many_uploads',
-    `This token has ${maxOpen} uploads open, which is all that it may have. Finish or end some of them first.`,
-    { headers: { 'Retry-After': '60' } },
-  );
-}
 
 function stopping(): AppError {
   return new AppError(
