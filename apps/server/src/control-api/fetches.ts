@@ -82,6 +82,7 @@ export function createControlFetchesHandlers(
     create: async ({ body, headers, req, res }) => {
       const createdAtMs = Date.now();
       const url = sourceUrlOf(body.source_url);
+      url.hash = '';
       const asked = { url: url.href, filename: body.filename ?? null, duplicate: body.duplicate };
       const fetch = await admit({
         id: `fch_${nextUlid(createdAtMs).toLowerCase()}`,
@@ -145,7 +146,7 @@ function presentFetch(fetch: FetchRecord): Presented<Fetch> {
     attempts: fetch.attempts,
     media_id: fetch.mediaId,
     created: fetch.mediaCreated,
-    error: fetch.failure,
+    error: fetch.status === 'fetching' ? null : fetch.failure,
   };
 }
 

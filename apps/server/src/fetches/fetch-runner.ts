@@ -42,7 +42,7 @@ export interface FetchRunner {
   wake(): void;
   /** A fetch was canceled: stop it at once where it is being fetched here. */
   canceled(id: string): void;
-  /** The fetch once it is over; null where it is not within `timeoutMs`, or the signal is aborted. */
+  /** The fetch once it is over; null where it is not within `timeoutMs`, the signal is aborted or the runner stops. */
   settled(id: string, options: { timeoutMs: number; signal: AbortSignal }): Promise<FetchRecord | null>;
 }
 
@@ -233,6 +233,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       const grace = setTimeout(() => graceIsOver.abort(new Error('the service stops')), ACCEPT_GRACE_MS);
       await looking;
       await Promise.all([...running.values()].map(({ done }) => done));
+      for (const look of waiting) look();
       clearTimeout(grace);
     },
 
@@ -255,7 +256,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
         const found = await fetches.find(id);
         if (found === null || (found.status !== 'queued' && found.status !== 'fetching')) return found;
         const leftMs = deadlineMs - performance.now();
-        if (leftMs <= 0 || signal.aborted) return null;
+        if (leftMs <= 0 || signal.aborted || stopping.signal.aborted) return null;
         // Another process may be the one that fetches it.
         await nextLook(Math.min(leftMs, intervalMs), signal);
       }
