@@ -221,14 +221,28 @@ it('where the answer to the last byte was lost, the medium is found by asking fo
   expect(service.patchedFrom()).toEqual([0]);
 });
 
+/** Takes the name of the medium out of an answer. */
+function unname(response: ServerResponse): void {
+  const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.writeHead = ((status: number, ...rest: unknown[]) => {
+    response.removeHeader('MDS-Media-Id');
+    const fields = rest.map((it) => (Array.isArray(it) ? it.filter((pair) => !/mds-/i.test(String(pair))) : it));
+    return write(status, ...fields);
+  }) as typeof response.writeHead;
+}
+
+it('where the answer to the last byte does not name the medium, the upload is asked which one it became', async () => {
+  await using service = await startTusService((request, response) => {
+    if (request.method === 'PATCH') unname(response);
+    return false;
+  });
+  const { media } = await clientOf(service.url).upload(new Blob([content]));
+  expect(media.id).toBe(service.arrived[0]?.id);
+});
+
 it('a service that never says which medium it became is told so, not left for ever', async () => {
   await using service = await startTusService((_, response) => {
-    const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
-    response.writeHead = ((status: number, ...rest: unknown[]) => {
-      response.removeHeader('MDS-Media-Id');
-      const fields = rest.map((it) => (Array.isArray(it) ? it.filter((pair) => !/mds-/i.test(String(pair))) : it));
-      return write(status, ...fields);
-    }) as typeof response.writeHead;
+    unname(response);
     return false;
   });
   const error = await rejection(clientOf(service.url).upload(new Blob([content]), { maxRetries: 1 }));
