@@ -109,7 +109,10 @@ it('content that cannot be read fails the upload with the reason, whether or not
         this.destroy(new Error('the card was pulled out'));
       },
     });
-  for (const body of [failing(), failing, () => failing().destroy(new Error('the card was pulled out'))]) {
+  const failed = () => failing().destroy(new Error('the card was pulled out'));
+  // A stream of Node's that fails before anybody listens to it would end the program.
+  for (const bodyOf of [() => failing(), () => failing, () => failed(), () => failed]) {
+    const body = bodyOf();
     const error = await rejection(clientOf(service.url).upload(body, { bytes: 10 }));
     expect(error).toMatchObject({ message: 'The body cannot be uploaded: the card was pulled out' });
   }
