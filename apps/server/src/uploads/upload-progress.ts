@@ -7,12 +7,15 @@ export interface Progress {
   /** Room on the volume. */
   room: StagingReservation;
   /**
-   * SHA-256 of the first `hashedBytes`. Behind the size of the file where another process, or this one before a restart, wrote some:
-   * the file is read then, once, when it is whole.
+   * SHA-256 of the first `hashedBytes`. That is not the size of the file where another process, or this one before a restart, wrote
+   * some, and {@link HASH_LOST} where it saw bytes that were not kept: the file is read then, once, when it is whole.
    */
   hash: Hash;
   hashedBytes: number;
 }
+
+/** No size that a file has. */
+export const HASH_LOST = -1;
 
 /** {@link Progress} of every open upload: some hundred bytes each. */
 export interface UploadProgress {

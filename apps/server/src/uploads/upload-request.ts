@@ -33,10 +33,13 @@ export function requireUploadHeaders(req: IncomingMessage): void {
   }
 }
 
+/** What the library has to do with; others, such as those of proxies, it would only find fault with. */
+const PASSED_ON = /^(content-(type|length)|tus-resumable|upload-.+)$/;
+
 /** The same request as the web's interfaces have it. The address is only ever looked at by us. */
 export function webRequest(req: IncomingMessage, method: string, body: ReadableStream<Uint8Array> | null): Request {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(req.headers)) headers.set(name, String(value));
+  for (const [name, value] of Object.entries(req.headers)) if (PASSED_ON.test(name)) headers.set(name, String(value));
   return new Request('http://service.invalid/', {
     method,
     headers,

@@ -9,7 +9,7 @@ import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
 import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem } from './upload-problems.ts';
-import type { Progress, UploadProgress } from './upload-progress.ts';
+import { HASH_LOST, type Progress, type UploadProgress } from './upload-progress.ts';
 
 export interface UploadStoreParts {
   uploads: Pick<UploadRepository, 'find' | 'declareLength' | 'postpone'>;
@@ -107,14 +107,16 @@ export class UploadStore extends DataStore {
   async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
     let end = offset;
     try {
-      for await (const piece of body as AsyncIterable<Buffer>) {
+      // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
+      for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
-        await writeAll(file, piece, end);
-        if (progress.hashedBytes === end) {
-          progress.hash.update(piece);
-          progress.hashedBytes += piece.length;
-        }
+        const writing = writeAll(file, piece, end);
+        // Beside the write, which another thread does.
+        const follows = progress.hashedBytes === end;
+        if (follows) progress.hash.update(piece);
+        await writing;
+        if (follows) progress.hashedBytes += piece.length;
         end += piece.length;
         progress.room.wrote(end);
         this.#parts.onBytes(piece.length);
@@ -122,9 +124,12 @@ export class UploadStore extends DataStore {
       await file.datasync();
       return end;
     } catch (error) {
+      // It has seen bytes that are not in the file: the file itself is read when it is whole.
+      progress.hashedBytes = HASH_LOST;
+      // Who lost the lock leaves the file to whoever has it now.
+      await this.#parts.locker.confirm(id);
       if (isOverrun(error)) {
         // Which of these bytes belong to the file nobody knows: it stands where it stood.
-        await this.#parts.locker.confirm(id);
         await file.truncate(offset);
         throw error;
       }
