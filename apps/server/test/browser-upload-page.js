@@ -10,15 +10,11 @@ async function file() {
   return new File([await answer.blob()], 'noise.png', { type: 'image/png' });
 }
 
-function clientOf(service, token) {
-  return createClient({ baseUrl: service, token });
-}
-
 /** Uploads with this project's client; `stopAt`: bytes that the service has when the upload is aborted. */
 globalThis.uploadByClient = async (
   service,
   token,
-  { stopAt = Number.POSITIVE_INFINITY, streamed = false, ...options },
+  { stopAt = Number.POSITIVE_INFINITY, streamed = false, timeoutMs, ...options },
 ) => {
   const content = await file();
   const stop = new AbortController();
@@ -29,7 +25,7 @@ globalThis.uploadByClient = async (
   };
   const body = streamed ? content.stream() : content;
   try {
-    const { media, created } = await clientOf(service, token).control.media.upload(body, {
+    const { media, created } = await createClient({ baseUrl: service, token, timeoutMs }).control.media.upload(body, {
       filename: content.name,
       signal: stop.signal,
       onProgress,

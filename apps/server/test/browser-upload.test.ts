@@ -110,6 +110,18 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
+  inBrowser(
+    'a connection on which nothing moves any more is given up after the time limit, and the upload goes on',
+    async () => {
+      const page = await openPage();
+      await using network = await startCuttingProxy(house.url, [900 * KIB], true);
+      const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
+      expect(network.cuts()).toBe(1);
+      await expectArrived(uploaded.id);
+      await context.close();
+    },
+  );
+
   inBrowser('what a page stopped, another one goes on with, by its resumeKey', async () => {
     const page = await openPage();
     const options = { resumeKey: 'noise', chunkBytes: 256 * KIB };

@@ -11,11 +11,17 @@ export interface CuttingProxy extends AsyncDisposable {
 /**
  * Passes TCP connections on to a service, and cuts one whenever so many bytes have gone towards the service.
  * @param cutAfter bytes from one cut to the next; when all are used up, nothing is cut any more
+ * @param silently leaves the client's connection open, on which then nothing moves any more
  */
-export async function startCuttingProxy(serviceUrl: string, cutAfter: readonly number[]): Promise<CuttingProxy> {
+export async function startCuttingProxy(
+  serviceUrl: string,
+  cutAfter: readonly number[],
+  silently = false,
+): Promise<CuttingProxy> {
   const { hostname, port } = new URL(serviceUrl);
   const limits = [...cutAfter];
   const sockets = new Set<Socket>();
+  const stalled = new Set<Socket>();
   let passed = 0;
   let cuts = 0;
   const keep = (socket: Socket) => {
@@ -33,16 +39,21 @@ export async function startCuttingProxy(serviceUrl: string, cutAfter: readonly n
         limits.shift();
         passed = 0;
         cuts++;
-        client.resetAndDestroy();
+        if (silently) {
+          client.pause().removeAllListeners('data');
+          stalled.add(client);
+        } else client.resetAndDestroy();
         service.destroy();
         return;
       }
       if (!service.write(bytes)) client.pause();
     });
     service.on('drain', () => client.resume());
-    service.pipe(client);
+    service.on('data', (bytes) => client.write(bytes));
     client.on('close', () => service.destroy());
-    service.on('close', () => client.destroy());
+    service.on('close', () => {
+      if (!stalled.has(client)) client.destroy();
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

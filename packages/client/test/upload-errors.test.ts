@@ -109,7 +109,10 @@ it('content that cannot be read fails the upload with the reason, whether or not
         this.destroy(new Error('the card was pulled out'));
       },
     });
-  for (const body of [failing(), failing, () => failing().destroy(new Error('the card was pulled out'))]) {
+  const failed = () => failing().destroy(new Error('the card was pulled out'));
+  // A stream of Node's that fails before anybody listens to it would end the program.
+  for (const bodyOf of [() => failing(), () => failing, () => failed(), () => failed]) {
+    const body = bodyOf();
     const error = await rejection(clientOf(service.url).upload(body, { bytes: 10 }));
     expect(error).toMatchObject({ message: 'The body cannot be uploaded: the card was pulled out' });
   }
@@ -221,14 +224,28 @@ it('where the answer to the last byte was lost, the medium is found by asking fo
   expect(service.patchedFrom()).toEqual([0]);
 });
 
+/** Takes the name of the medium out of an answer. */
+function unname(response: ServerResponse): void {
+  const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.writeHead = ((status: number, ...rest: unknown[]) => {
+    response.removeHeader('MDS-Media-Id');
+    const fields = rest.map((it) => (Array.isArray(it) ? it.filter((pair) => !/mds-/i.test(String(pair))) : it));
+    return write(status, ...fields);
+  }) as typeof response.writeHead;
+}
+
+it('where the answer to the last byte does not name the medium, the upload is asked which one it became', async () => {
+  await using service = await startTusService((request, response) => {
+    if (request.method === 'PATCH') unname(response);
+    return false;
+  });
+  const { media } = await clientOf(service.url).upload(new Blob([content]));
+  expect(media.id).toBe(service.arrived[0]?.id);
+});
+
 it('a service that never says which medium it became is told so, not left for ever', async () => {
   await using service = await startTusService((_, response) => {
-    const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
-    response.writeHead = ((status: number, ...rest: unknown[]) => {
-      response.removeHeader('MDS-Media-Id');
-      const fields = rest.map((it) => (Array.isArray(it) ? it.filter((pair) => !/mds-/i.test(String(pair))) : it));
-      return write(status, ...fields);
-    }) as typeof response.writeHead;
+    unname(response);
     return false;
   });
   const error = await rejection(clientOf(service.url).upload(new Blob([content]), { maxRetries: 1 }));
