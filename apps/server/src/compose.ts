@@ -9,6 +9,9 @@ import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
+import { createDownload } from './fetches/download.ts';
+import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
+import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
@@ -63,6 +66,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
   try {
     await recoverLeases(jobs);
+    await recoverFetches(repositories.fetches);
     await repositories.pieceDigests.dropUnneeded();
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
@@ -146,6 +150,20 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       logger,
     });
     undo.push(() => uploads.stop());
+    const fetchRunner = createFetchRunner({
+      fetches: repositories.fetches,
+      media,
+      ingest,
+      download: createDownload({
+        source: createWeb({ allow: config.fetchAllow }),
+        space,
+        maxBytes: config.maxUploadBytes,
+      }),
+      uploadsDir: dataDir.uploadsDir,
+      concurrency: config.fetchConcurrency,
+      timeoutMs: config.fetchTimeoutS * 1000,
+      logger,
+    });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
     const verifier = createMediaVerifier({
@@ -240,6 +258,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         ingest,
         uploads,
         uploadOrigins: config.uploadOrigins,
+        fetches: { fetches: repositories.fetches, runner: fetchRunner },
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
@@ -287,6 +306,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(async () => {
       stopping = true;
     });
+    await fetchRunner.start();
+    undo.push(() => fetchRunner.stop());
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { allowRuleOf } from './fetches/address-filter.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -23,6 +24,16 @@ const whole = (min: number, max: number) =>
     .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+const allowList = z.string().transform((text, context) => {
+  const entries = text.split(',').map((entry) => entry.trim());
+  for (const entry of entries) {
+    if (allowRuleOf(entry) !== null) continue;
+    const message = `must be addresses, ranges such as 10.0.0.0/8, and host names without port, separated by commas; ${JSON.stringify(entry)} is none`;
+    context.addIssue({ code: 'custom', message });
+  }
+  return entries;
+});
 
 const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
@@ -85,6 +96,9 @@ const Environment = z.object({
   MDS_MAX_PIXELS: whole(1, 2 ** 40).default(268_435_456),
   MDS_MAX_FRAMES: whole(1, 1_000_000).default(1000),
   MDS_MAX_DURATION_S: whole(1, 31_536_000).default(4 * 3600),
+  MDS_FETCH_ALLOW: allowList.default([]),
+  MDS_FETCH_CONCURRENCY: whole(1, 256).default(4),
+  MDS_FETCH_TIMEOUT_S: whole(1, 7 * 86_400).default(6 * 3600),
   MDS_CACHE_BYTES: bytes.default(10 * GIB),
   MDS_MEMORY_CACHE_BYTES: bytes.default(256 * MIB),
   MDS_WORKER_CONCURRENCY: whole(1, 256).optional(),
@@ -126,6 +140,10 @@ export interface Config {
   maxPixels: number;
   maxFrames: number;
   maxDurationS: number;
+  /** Ranges, addresses and names that may be fetched from though they are not public. */
+  fetchAllow: readonly string[];
+  fetchConcurrency: number;
+  fetchTimeoutS: number;
   cacheBytes: number;
   memoryCacheBytes: number;
   workerConcurrency: number;
@@ -184,6 +202,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     maxPixels: env.MDS_MAX_PIXELS,
     maxFrames: env.MDS_MAX_FRAMES,
     maxDurationS: env.MDS_MAX_DURATION_S,
+    fetchAllow: env.MDS_FETCH_ALLOW,
+    fetchConcurrency: env.MDS_FETCH_CONCURRENCY,
+    fetchTimeoutS: env.MDS_FETCH_TIMEOUT_S,
     cacheBytes: env.MDS_CACHE_BYTES,
     memoryCacheBytes: env.MDS_MEMORY_CACHE_BYTES,
     workerConcurrency: env.MDS_WORKER_CONCURRENCY ?? Math.max(1, availableParallelism() - 1),
@@ -257,6 +278,9 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_MAX_PIXELS: String(config.maxPixels),
     MDS_MAX_FRAMES: String(config.maxFrames),
     MDS_MAX_DURATION_S: String(config.maxDurationS),
+    MDS_FETCH_ALLOW: config.fetchAllow.length === 0 ? null : config.fetchAllow.join(','),
+    MDS_FETCH_CONCURRENCY: String(config.fetchConcurrency),
+    MDS_FETCH_TIMEOUT_S: String(config.fetchTimeoutS),
     MDS_CACHE_BYTES: String(config.cacheBytes),
     MDS_MEMORY_CACHE_BYTES: String(config.memoryCacheBytes),
     MDS_WORKER_CONCURRENCY: String(config.workerConcurrency),

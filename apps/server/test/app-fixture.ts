@@ -68,6 +68,7 @@ export async function startApp(
     read?: Partial<NonNullable<AppParts['read']>>;
     control?: Partial<NonNullable<AppParts['control']>>;
     front?: Partial<FrontParts>;
+    fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** How often nodes beat and are looked at, in milliseconds. */
     beats?: { intervalMs: number; lookMs: number };
     /** Sees what the front lets through to Express. */
@@ -150,6 +151,11 @@ export async function startApp(
       hidden: {},
       events: eventStream,
       projects,
+      fetches: {
+        fetches: repositories.fetches,
+        runner: { wake: () => undefined, canceled: () => undefined, settled: async () => null },
+        ...overrides.fetches,
+      },
       removal: { remove: async (id) => (await media.delete(id)) !== null },
       verifier: {
         verify: async ({ id, filename }, { repair }) => ({

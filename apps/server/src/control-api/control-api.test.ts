@@ -122,8 +122,7 @@ describe('ingest', () => {
 
   it.each([
     ['multipart/form-data; boundary=x', 'content-type', '--data-binary'],
-    ['application/json', 'content-type', 'not offered yet'],
-    ['application/vnd.api+json', 'content-type', 'not offered yet'],
+    ['application/vnd.api+json', 'content-type', 'source_url'],
   ])('tells the sender of %s how to send a file', async (type, header, hint) => {
     const found = await problem(
       await upload('', { headers: { 'content-type': type } }),
