@@ -34,6 +34,13 @@ describe('fault 20: a queue that is full', () => {
     expect(answer).toContain('"code":"overloaded"');
     expect(answer).toContain('MDS_MAX_QUEUED_JOBS');
 
+    // So are the other ways in: resumable uploads, and URLs.
+    const headers = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0', 'upload-length': '1000' };
+    expect((await fetch(`${url}/control/v1/uploads`, { method: 'POST', headers })).status).toBe(503);
+    const body = JSON.stringify({ source_url: 'http://127.0.0.1:9/a.png' });
+    const json = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    expect((await fetch(`${url}/control/v1/media`, { method: 'POST', headers: json, body })).status).toBe(503);
+
     // What is there is read and operated as ever.
     expect((await client.media.list()).data).toHaveLength(2);
     await client.control.media.delete(queued[0]?.media.id ?? '');
