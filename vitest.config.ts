@@ -15,6 +15,8 @@ export default defineConfig({
       'scripts/**/*.test.ts',
     ],
     pool: 'forks',
+    // One more than by default: many tests wait for processes of their own.
+    maxWorkers: '100%',
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,

@@ -94,6 +94,7 @@ async function showAround(service, dataDir) {
   await cli('media', 'list');
 
   const media = await check(url, token);
+  if (once) return;
   say(`\n${bold('Look at them')} (any browser, no token):`);
   for (const { filename, kind, renditions } of media) {
     const ready = renditions.filter(({ state }) => state === 'ready');

@@ -9,6 +9,9 @@ await main(async () => {
     stdio: 'inherit',
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => service.kill(signal));
+  // Who is asked to end `npm start` ends npm and its shell, which tell nobody.
+  const parent = process.ppid;
+  setInterval(() => process.ppid === parent || service.kill('SIGTERM'), 250).unref();
   process.exitCode = await new Promise((resolve) =>
     service.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0))),
   );

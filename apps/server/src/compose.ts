@@ -9,6 +9,9 @@ import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
+import { createDownload } from './fetches/download.ts';
+import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
+import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
@@ -18,6 +21,7 @@ import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
+import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
@@ -62,6 +66,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
   try {
     await recoverLeases(jobs);
+    await recoverFetches(repositories.fetches);
     await repositories.pieceDigests.dropUnneeded();
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
@@ -113,6 +118,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs });
     const space = createStagingSpace({
       folder: dataDir.root,
       maxBytes: config.maxStagingBytes,
@@ -127,7 +133,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       space,
       maxUploadBytes: config.maxUploadBytes,
       logger,
-      onAccepted: () => supervisor?.wake(),
+      onAccepted: ({ projectId }) => {
+        queueBound.queued(projectId);
+        supervisor?.wake();
+      },
     });
     const uploads = createUploads({
       uploads: repositories.uploads,
@@ -141,6 +150,20 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       logger,
     });
     undo.push(() => uploads.stop());
+    const fetchRunner = createFetchRunner({
+      fetches: repositories.fetches,
+      media,
+      ingest,
+      download: createDownload({
+        source: createWeb({ allow: config.fetchAllow }),
+        space,
+        maxBytes: config.maxUploadBytes,
+      }),
+      uploadsDir: dataDir.uploadsDir,
+      concurrency: config.fetchConcurrency,
+      timeoutMs: config.fetchTimeoutS * 1000,
+      logger,
+    });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
     const verifier = createMediaVerifier({
@@ -199,6 +222,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       queue: () => jobs.counts(),
       workers: async () => (await jobs.workers()).length,
       ingest: () => ingest.stats,
+      regions: regionMonitor.overview,
       uploads: () => uploads.figures(),
     });
     const app = createApp({
@@ -221,7 +245,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         statusBoard: status,
         formats,
         presets,
-        region,
       },
       control: {
         projects: repositories.projects,
@@ -230,9 +253,12 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         presets,
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
+        queueBound,
+        rateLimit: config.rateLimit,
         ingest,
         uploads,
         uploadOrigins: config.uploadOrigins,
+        fetches: { fetches: repositories.fetches, runner: fetchRunner },
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
@@ -280,6 +306,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(async () => {
       stopping = true;
     });
+    await fetchRunner.start();
+    undo.push(() => fetchRunner.stop());
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();

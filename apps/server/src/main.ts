@@ -5,7 +5,6 @@ import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError } from './db/sqlite/database.ts';
 import { ListenError } from './listen.ts';
 import { createLogger } from './logger.ts';
-import { UnknownRegionError } from './regions/region-identity.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
@@ -58,7 +57,10 @@ async function main(argv: readonly string[]): Promise<void> {
     }, STOP_DEADLINE_MS);
     deadline.unref();
     service.stop({ graceMs }).then(
-      () => process.exit(exitCode),
+      () => {
+        logger.info('stopped');
+        process.exit(exitCode);
+      },
       (error: unknown) => {
         logger.error({ err: error }, 'the stop failed');
         process.exit(1);
@@ -91,9 +93,7 @@ async function main(argv: readonly string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError, UnknownRegionError].some(
-    (kind) => error instanceof kind,
-  );
+  const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError].some((kind) => error instanceof kind);
   if (foreseen) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(2);

@@ -14,7 +14,7 @@ import { findSystemProgram, testWith } from './system-program.ts';
 const browserPath = findSystemProgram('chromium', 'chromium-browser', 'google-chrome');
 const inBrowser = testWith(browserPath, 'Chromium');
 
-const MIB = 1024 * 1024;
+const KIB = 1024;
 
 /** What `uploadByClient` of browser-upload-page.js gives back. */
 interface Uploaded {
@@ -70,7 +70,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   async function openPage(): Promise<Page> {
     if (!browser) throw new Error('There is no browser.');
-    content = noisePng(`browser ${pictures++}`, 1600, 1200);
+    content = noisePng(`browser ${pictures++}`, 960, 720);
     context = await browser.newContext();
     return showPage();
   }
@@ -91,7 +91,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser('the client uploads a File over a network that is cut again and again, byte for byte', async () => {
     const page = await openPage();
-    await using network = await startCuttingProxy(house.url, [2 * MIB, MIB, 1.5 * MIB]);
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB, 400 * KIB]);
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, {}));
     expect(uploaded).toMatchObject({ created: true });
     expect(network.cuts()).toBe(3);
@@ -103,8 +103,8 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser('the client uploads a stream whose length it does not know, over a network that is cut', async () => {
     const page = await openPage();
-    await using network = await startCuttingProxy(house.url, [2 * MIB, MIB]);
-    const options = { streamed: true, chunkBytes: 1.5 * MIB };
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
+    const options = { streamed: true, chunkBytes: 500 * KIB };
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, options));
     await expectArrived(uploaded.id);
     await context.close();
@@ -112,8 +112,8 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser('what a page stopped, another one goes on with, by its resumeKey', async () => {
     const page = await openPage();
-    const options = { resumeKey: 'noise', chunkBytes: MIB };
-    const stopped = await page.evaluate<Uploaded>(call('uploadByClient', house.url, { ...options, stopAt: 2 * MIB }));
+    const options = { resumeKey: 'noise', chunkBytes: 256 * KIB };
+    const stopped = await page.evaluate<Uploaded>(call('uploadByClient', house.url, { ...options, stopAt: 700 * KIB }));
     expect(stopped).toMatchObject({ error: 'Error: stopped', kept: 1 });
     await page.close();
 
@@ -122,7 +122,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     later.on('request', (request) => methods.push(request.method()));
     const uploaded = await later.evaluate<Uploaded>(call('uploadByClient', house.url, options));
     expect(methods).not.toContain('POST');
-    expect(uploaded.told[0]?.acceptedBytes).toBeGreaterThanOrEqual(2 * MIB);
+    expect(uploaded.told[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
     expect(uploaded.kept).toBe(0);
     await expectArrived(uploaded.id);
     await context.close();
@@ -139,7 +139,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser('tus-js-client as it comes uploads over a network that is cut', async () => {
     const page = await openPage();
-    await using network = await startCuttingProxy(house.url, [2 * MIB, MIB]);
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     await expectArrived(await page.evaluate<string>(call('uploadByTus', network.url)));
     expect(network.cuts()).toBe(2);
     await context.close();
@@ -147,7 +147,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   inBrowser("Uppy's tus plugin as it comes uploads over a network that is cut", async () => {
     const page = await openPage();
-    await using network = await startCuttingProxy(house.url, [2 * MIB, MIB]);
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     const { id, ...result } = await page.evaluate<{ id: string | null; successful: number; failed: unknown[] }>(
       call('uploadByUppy', network.url),
     );

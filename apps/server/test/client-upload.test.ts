@@ -12,11 +12,11 @@ import { noisePng } from './pictures.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
-const MIB = 1024 * 1024;
+const KIB = 1024;
 let pictures = 0;
 
 function picture() {
-  const bytes = noisePng(`client ${pictures++}`, 1600, 1200);
+  const bytes = noisePng(`client ${pictures++}`, 960, 720);
   return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
@@ -33,10 +33,10 @@ describe('the client uploads to the service', () => {
 
   it.each([
     ['bytes', (bytes: Buffer<ArrayBuffer>) => bytes, {}],
-    ['a stream whose length it does not know, in chunks', pieces, { chunkBytes: MIB }],
+    ['a stream whose length it does not know, in chunks', pieces, { chunkBytes: 500 * KIB }],
     ['a function of unknown length', (bytes: Buffer) => () => pieces(bytes), {}],
   ] as const)('over a network that is cut again and again: %s', async (_, bodyOf, options) => {
-    await using network = await startCuttingProxy(house.url, [2 * MIB, 400, MIB, MIB]);
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400, 400 * KIB, 400 * KIB]);
     const { bytes, sha256 } = picture();
     const { control } = createClient({ baseUrl: network.url, token: house.token });
     const { media, created } = await control.media.upload(bodyOf(bytes), { filename: 'noise.png', ...options });
@@ -88,15 +88,29 @@ describe('the client uploads to the service', () => {
     }
   });
 
+  it('where the answer that refused a file was lost, the next attempt learns the reason, and the one after it begins anew', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
+    try {
+      const store = createFileUploadStore(folder);
+      const options = { resumeKey: 'k', resumeStore: { ...store, delete: () => Promise.resolve() } };
+      const text = () => Buffer.from('just text, and no picture');
+      const { upload } = house.client.control.media;
+      await expect(upload(text(), options)).rejects.toMatchObject({ status: 422, code: 'unsupported_format' });
+      // It keeps the address, as one who never heard of the refusal.
+      await expect(upload(text(), { ...options, resumeStore: store })).rejects.toMatchObject({
+        status: 410,
+        code: 'unsupported_format',
+      });
+      await expect(upload(text(), options)).rejects.toMatchObject({ status: 422 });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
   it.each([
     ['what is no medium', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
     ['nothing at all', Buffer.alloc(0), {}, 'empty_file'],
-    [
-      'what is not what its checksum says',
-      noisePng('checksum'),
-      { checksum: '0'.repeat(64) },
-      'checksum_mismatch',
-    ],
+    ['what is not what its checksum says', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
   ])('refuses %s with a code', async (_, bytes, options, code) => {
     const error = await house.client.control.media.upload(bytes, options).catch((reason: unknown) => reason);
     if (!isApiError(error)) throw error;
@@ -126,11 +140,11 @@ it('goes on after a service that is killed in the middle and started again', asy
     }).control.media.upload(
       { bytes: bytes.length, open: (start) => createReadStream(file, { start }) },
       {
-        chunkBytes: MIB / 2,
+        chunkBytes: 256 * KIB,
         // As long as the service takes to start on a busy machine.
         maxRetries: 40,
         onProgress: ({ acceptedBytes }) => {
-          if (service && acceptedBytes > 2 * MIB) restarted ??= restart(service);
+          if (service && acceptedBytes > 700 * KIB) restarted ??= restart(service);
         },
       },
     );

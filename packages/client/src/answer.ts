@@ -1,12 +1,10 @@
 import type { Problem, ProblemCode } from '@mds/contract';
 import { type ApiError, apiError, type RequestLine } from './errors.ts';
 import { parseRetryAfterMs } from './retry.ts';
+import { PROBLEM_CODE } from './upload-protocol.ts';
 
 /** An error body is read up to here, in characters: a proxy's page is not worth more. */
 const MAX_ERROR_TEXT = 64 * 1024;
-
-/** What says the code of a problem where there is no body to say it: on the answer to a HEAD. */
-export const PROBLEM_CODE_FIELD = 'mds-problem-code';
 
 /** Whether a Content-Type is JSON's own or a `+json` type. */
 function isJson(contentType: string): boolean {
@@ -21,7 +19,7 @@ export async function errorOf(line: RequestLine, response: Response): Promise<Ap
   const text = await readText(response, MAX_ERROR_TEXT);
   const contentType = response.headers.get('content-type') ?? '';
   const problem = isJson(contentType) ? problemIn(text) : null;
-  const code = response.headers.get(PROBLEM_CODE_FIELD);
+  const code = response.headers.get(PROBLEM_CODE);
   return apiError({
     ...line,
     status: response.status,

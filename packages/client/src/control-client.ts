@@ -1,5 +1,6 @@
 import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
 import { type ControlCache, createControlCache } from './control-cache.ts';
+import { type ControlFetches, createControlFetches, type IngestUrlOptions, ingestUrl } from './control-fetches.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
 import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
@@ -77,6 +78,13 @@ export interface ControlClient {
      *   than `bytes`
      */
     upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
+    /**
+     * Has the service fetch a file from an http or https URL, and resolves once it is stored safely. The service refuses
+     * addresses that are not public unless its operator allows them. Aborting ends the following, not the fetch.
+     * @throws FetchFailedError where it could not be fetched or was not accepted, its `code` saying why; InvalidRequestError where
+     *   the URL is refused at once; TimeoutError after `timeoutMs`
+     */
+    ingestUrl(url: string | URL, options?: IngestUrlOptions): Promise<Ingested>;
     /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
     list(options?: DetailListOptions): PagePromise<MediaDetail>;
     /** A medium in detail. */
@@ -102,6 +110,8 @@ export interface ControlClient {
      */
     waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
   };
+  /** What is fetched from URLs, and what became of it. */
+  fetches: ControlFetches;
   /** Points of presence: which there are, which node serves which, and what their operator says of them. */
   regions: ControlRegions;
   /** What the nodes hold of the media. */
@@ -124,6 +134,8 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
   const get = async (id: string, { signal }: RequestOptions = {}): Promise<MediaDetail> =>
     (await transport.call(controlRoutes.get, { params: { id } }, { signal, authorize: true })).body;
 
+  const fetches = createControlFetches(transport);
+
   return {
     media: {
       async ingest(body, options = {}) {
@@ -143,6 +155,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
         return { media: answer.body, created: answer.status === 201 };
       },
       upload: (body, options = {}) => uploadResumably({ transport, getMedia: get }, body, options),
+      ingestUrl: (url, options) => ingestUrl({ transport, fetches, getMedia: get, newKey: randomKey }, url, options),
       list: ({ limit, cursor, status, signal } = {}) =>
         pagePromise(async (at) => {
           const query = { limit, cursor: at, status };
@@ -174,6 +187,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
       },
       waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
     },
+    fetches,
     regions: createControlRegions(transport),
     cache: createControlCache(transport, timeoutMs),
     events: (options) => followEvents(transport, options),

@@ -1,4 +1,4 @@
-import type { MediaDetail, MediaFailure, Problem, ProblemCode, ProblemIssue } from '@mds/contract';
+import type { Fetch, MediaDetail, MediaFailure, Problem, ProblemCode, ProblemIssue } from '@mds/contract';
 
 /** Base of everything that this package throws, but for the reason of the caller's own AbortSignal. */
 export class MdsError extends Error {
@@ -144,6 +144,24 @@ export class MediaFailedError extends MdsError {
     super(`${media.id} failed: ${why}`);
     this.media = media;
     this.failure = media.error;
+  }
+}
+
+/** A URL that was to be ingested did not become a medium: the service could not fetch it, did not accept it, or was told to cancel. */
+export class FetchFailedError extends MdsError {
+  override name = 'FetchFailedError';
+  readonly fetch: Fetch;
+  /** Why; null where it was canceled. */
+  readonly failure: MediaFailure | null;
+  /** The code of the failure, one of the problem codes: `source_refused`, `unsupported_format`… Null where it was canceled. */
+  readonly code: string | null;
+
+  constructor(fetch: Fetch) {
+    const why = fetch.error ? `${fetch.error.code}: ${fetch.error.message}` : 'it was canceled';
+    super(`${fetch.id} of ${fetch.source_url} did not become a medium: ${why}`);
+    this.fetch = fetch;
+    this.failure = fetch.error;
+    this.code = fetch.error?.code ?? null;
   }
 }
 

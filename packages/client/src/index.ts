@@ -3,6 +3,8 @@ export type {
   AssetList,
   Event,
   EventType,
+  Fetch as UrlFetch,
+  FetchStatus,
   Format,
   FormatList,
   Manifest,
@@ -43,6 +45,7 @@ export type {
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
 export type { ControlCache, PurgeOptions } from './control-cache.ts';
 export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
+export type { ControlFetches, FetchListOptions, FetchProgress, IngestUrlOptions } from './control-fetches.ts';
 export type { ControlRegions, WrittenRegion } from './control-regions.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
@@ -50,6 +53,7 @@ export {
   isAuthError,
   isConflictError,
   isConnectionError,
+  isFetchFailedError,
   isInvalidRequestError,
   isMdsError,
   isMediaFailedError,
@@ -62,6 +66,7 @@ export {
   ConfigurationError,
   ConflictError,
   ConnectionError,
+  FetchFailedError,
   ForbiddenError,
   InvalidRequestError,
   MdsError,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
   ApiError,
@@ -84,6 +85,20 @@ describe('a body of another length than it was said to have is never taken for r
     // It would be the same again.
     expect(service.requests.filter((line) => line.startsWith('PATCH ')).length).toBeLessThanOrEqual(1);
   });
+});
+
+it('what is longer is not taken for right where its end is late: the last piece waits for it', async () => {
+  await using service = await startTusService();
+  const lateEnd = async function* () {
+    yield content.subarray(0, 1_000_000);
+    yield content.subarray(1_000_000, 2_000_000);
+    // Time enough for all that was announced to arrive, if it were sent.
+    for (let waits = 0; waits < 100 && service.arrived.length === 0; waits++) await sleep(10);
+    yield content.subarray(2_000_000);
+  };
+  const error = await rejection(clientOf(service.url).upload(() => lateEnd(), { bytes: 2_000_000 }));
+  expect(String(error)).toContain('it is longer than 2000000 bytes');
+  expect(service.arrived).toEqual([]);
 });
 
 it('content that cannot be read fails the upload with the reason, whether or not it was begun to be read', async () => {

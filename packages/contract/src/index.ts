@@ -36,6 +36,16 @@ export {
   ReportedDelivery,
 } from './edges.ts';
 export { Event, type EventType, eventsApi } from './events.ts';
+export {
+  Fetch,
+  FetchId,
+  FetchList,
+  FetchRequest,
+  FetchStatus,
+  fetchesApi,
+  MAX_FETCH_WAIT_S,
+  MAX_SOURCE_URL_LENGTH,
+} from './fetches.ts';
 export { Format, FormatList } from './formats.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';

@@ -1,6 +1,7 @@
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
 import type { EventRepository } from './event-repository.ts';
+import type { FetchRepository } from './fetch-repository.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
 import type { UploadRepository } from './upload-repository.ts';
@@ -22,6 +23,7 @@ export interface Repositories {
   pieceDigests: PieceDigestRepository;
   formatProofs: FormatProofRepository;
   jobs: JobQueue;
+  fetches: FetchRepository;
   events: EventRepository;
   uploads: UploadRepository;
   versions: Versions;

@@ -51,7 +51,7 @@ export function cacheHeaders(
   /** How long what was found has been out of date, where it is used all the same. */
   staleS?: number,
 ): string[] {
-  const freshness = staleS === undefined ? '' : `; ttl=-${staleS}`;
+  const freshness = staleS === undefined ? '' : `; ttl=${staleS === 0 ? 0 : -staleS}`;
   if (found.cacheStatus === 'HIT') return ['Cache-Status', `${region}; hit${freshness}`, 'X-Cache', 'HIT'];
   const parameters = `fwd=uri-miss${found.stored ? '; stored' : ''}${found.collapsed ? '; collapsed' : ''}`;
   return ['Cache-Status', `${region}; ${parameters}`, 'X-Cache', 'MISS'];

@@ -283,7 +283,10 @@ export function createOriginResolver(deps: {
         if (known.has(path) || !isForHere || parseDeliveryPath(path) === null) continue;
         const ageMs = Math.max(0, wallNow() - atMs);
         if (ageMs > (answer.max_age_s + answer.stale_if_error_s) * 1000) continue;
-        known.set(path, entryOf(answer, hashOf(answer), undefined, monotonicNow() - ageMs));
+        const entry = entryOf(answer, hashOf(answer), undefined, monotonicNow() - ageMs);
+        // It was held before the restart, and is now: nobody is asked for it.
+        entry.resource.used = true;
+        known.set(path, entry);
       }
     },
 

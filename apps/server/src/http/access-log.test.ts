@@ -31,6 +31,16 @@ it('points of presence do not bury what an operator looks for: what they ask for
     ]);
 });
 
+it('an upload that is refused before it has arrived is completed, and says who sent it', async () => {
+  const body = Buffer.alloc(8 * 1024 * 1024);
+  const headers = { authorization: 'Bearer nobody gave this out' };
+  const { status } = await fetch(`${app.url}/control/v1/media`, { method: 'POST', headers, body });
+  expect(status).toBe(401);
+  await expect
+    .poll(() => app.log.find((line) => (line as { res?: { status: number } }).res?.status === 401))
+    .toMatchObject({ msg: 'request completed', req: { remoteAddress: expect.stringMatching(/127\.0\.0\.1$/) } });
+});
+
 it('a point of presence that is refused is seen at info, as is what an operator does', async () => {
   await report(app, 'sin1', {}, 'nobody gave this out');
   await report(app, 'sin1', {}, TOKENS.ingest);

@@ -15,6 +15,7 @@ const DEBUG = 20;
 /** What became of a request. */
 export interface AnsweredRequest {
   requestId: string;
+  remoteAddress: string | undefined;
   /** Null: the connection ended before there was an answer. */
   status: number | null;
   /** False: the connection ended before the answer did. */
@@ -38,7 +39,7 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
   const outages = createSummaryLine<{ url: string; reason: string }>((refused, { url, reason }) => {
     logger.warn({ refused, latest: url, reason }, 'unavailable: requests were refused');
   });
-  const note: AccessLog['note'] = (req, { requestId, status, complete, ms }) => {
+  const note: AccessLog['note'] = (req, { requestId, remoteAddress, status, complete, ms }) => {
     const url = req.originalUrl ?? req.url ?? '';
     if (QUIET.has(url)) return;
     const outage = status === 503 ? outageOf(req) : undefined;
@@ -47,7 +48,7 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
     const level = outage ? 'debug' : levelOf(url, status);
     if (level === 'debug' && logger.levelVal > DEBUG) return;
     const line = {
-      req: { method: req.method, url: url.slice(0, 1024), remoteAddress: req.socket.remoteAddress },
+      req: { method: req.method, url: url.slice(0, 1024), remoteAddress },
       res: { status },
       requestId,
       ms: Math.round(ms * 100) / 100,
@@ -57,7 +58,8 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
   return {
     note,
     noteHot(req, requestId, status, ms) {
-      if (logger.levelVal <= DEBUG) note(req, { requestId, status, complete: true, ms });
+      if (logger.levelVal > DEBUG) return;
+      note(req, { requestId, remoteAddress: req.socket.remoteAddress, status, complete: true, ms });
     },
   };
 }

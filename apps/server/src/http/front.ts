@@ -12,6 +12,7 @@ import { createOverloadGuard, type OverloadGuard } from './overload.ts';
 import type { RouteFigures } from './request-figures.ts';
 import { makeRequestId, REQUEST_ID_HEADER, setRequestId } from './request-id.ts';
 import { isAmbiguous } from './request-path.ts';
+import { wentOutWhole } from './unread-body.ts';
 
 export interface FrontParts {
   /** Answers everything that is not answered before: the Express app. */
@@ -66,6 +67,8 @@ export function createFront(parts: FrontParts): Front {
 
   const goTheLongWay = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
     const { began, requestId } = passage;
+    // A connection that has ended does not know it any more.
+    const { remoteAddress } = req.socket;
     setRequestId(req, requestId);
     let admitted = true;
     res.once('close', () => {
@@ -73,7 +76,7 @@ export function createFront(parts: FrontParts): Front {
       const status = res.headersSent ? res.statusCode : null;
       requests.of(methodLabel(req), routeLabel(req)).count(res.statusCode, ms / 1000);
       // The guard tells of those that it refused, all at once.
-      if (admitted) log.note(req, { requestId, status, complete: res.writableFinished, ms });
+      if (admitted) log.note(req, { requestId, remoteAddress, status, complete: wentOutWhole(res), ms });
       else log.noteHot(req, requestId, res.statusCode, ms);
     });
     const isKept = hot?.concerns(req) ?? false;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp } from '../../test/app-fixture.ts';
 import { parseRaw, rawRequest } from '../../test/raw-request.ts';
 import { makeAnswer, sendAnswer } from './answer.ts';
-import { sinkOf } from './answer-sink.ts';
+import { prepareFields, sinkOf } from './answer-sink.ts';
 import { createHotAnswers } from './hot-answers.ts';
 import { createRequestFigures } from './request-figures.ts';
 
@@ -278,9 +278,33 @@ describe('unusual requests get what they get the long way', () => {
     },
   );
 
-  it('HTTP/1.1 without Host is refused, also where the answer is known', async () => {
-    await raw(`GET ${PATH} HTTP/1.0`);
-    expect((await raw(`GET ${PATH} HTTP/1.1\r\nConnection: close`)).status).toBe(400);
+  it('HTTP/1.1 without Host, or with what is none, is refused, also where the answer is known', async () => {
+    const delivering = await startApp({
+      delivery: {
+        answerHot(_request, sink) {
+          sink.send(200, prepareFields(['Content-Length', '0']), [], []);
+          return 200;
+        },
+      },
+    });
+    try {
+      const statusOf = async (port: number, path: string, version: string, host: string) =>
+        parseRaw(await rawRequest(port, `GET ${path} HTTP/${version}\r\n${host}Connection: close\r\n\r\n`)).status;
+      for (const [port, path] of [
+        [app.port, PATH],
+        [delivering.port, '/media/any/thumb.webp'],
+      ] as const) {
+        for (const host of ['Host: a\r\n', 'Host: a.test:8080\r\n', 'Host: [::1]:80\r\n', 'Host:\r\n']) {
+          expect(await statusOf(port, path, '1.1', host), `${path} ${host}`).toBe(200);
+        }
+        expect(await statusOf(port, path, '1.0', ''), path).toBe(200);
+        for (const host of ['', 'Host: a b\r\n', 'Host: a/c\r\n', 'Host: a:b\r\n', 'Host: u@a\r\n']) {
+          expect(await statusOf(port, path, '1.1', host), `${path} ${host}`).toBe(400);
+        }
+      }
+    } finally {
+      await delivering.stop();
+    }
   });
 
   it('pipelined requests are answered in their order', async () => {

@@ -15,6 +15,8 @@ export interface MetricSources {
   ingest:
     | (() => { created: number; existing: number; receivedBytes: number; refused: Partial<Record<string, number>> })
     | null;
+  /** What is known of the points of presence, by whoever takes their reports. */
+  regions?: () => Promise<readonly { code: string; status: string | null; nodes: readonly { alive: boolean }[] }[]>;
   uploads?: () => Promise<UploadFigures>;
   /** Of a point of presence without an api alone. */
   edge?: () => EdgeFigures;
@@ -76,7 +78,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     uptime.set(process.uptime());
   });
 
-  const { deliveries, queue, workers, ingest, uploads, edge } = sources;
+  const { deliveries, queue, workers, ingest, uploads, regions, edge } = sources;
   if (deliveries) {
     const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
     const stale = total('mds_deliveries_stale_total', 'Deliveries out of date, as the origin did not answer.');
@@ -149,6 +151,27 @@ export function createMetrics(sources: MetricSources): Metrics {
       receiving.set(figures.receiving);
       over(Object.entries(figures.over).map(([result, count]) => [{ result }, count]));
       received([[{}, figures.receivedBytes]]);
+    });
+  }
+
+  if (regions) {
+    const nodes = gauge('mds_region_nodes', 'Nodes of a region, by whether their heartbeats come.', [
+      'region',
+      'alive',
+    ]);
+    const status = gauge('mds_region_status', 'The state of a region: 1 with the label that is true of it.', [
+      'region',
+      'status',
+    ]);
+    read.push(async () => {
+      nodes.reset();
+      status.reset();
+      for (const region of await regions()) {
+        const alive = region.nodes.filter((node) => node.alive).length;
+        nodes.set({ region: region.code, alive: 'true' }, alive);
+        nodes.set({ region: region.code, alive: 'false' }, region.nodes.length - alive);
+        if (region.status !== null) status.set({ region: region.code, status: region.status }, 1);
+      }
     });
   }
 

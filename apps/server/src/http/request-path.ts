@@ -19,9 +19,25 @@ export function toOriginForm(req: IncomingMessage): void {
   req.url = rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Whether two readers may take a request for two different ones: it names several hosts, or is of a version that we do not speak. */
+/**
+ * Whether two readers may take a request for two different ones: it names several hosts, none, or what is none, or is of a version
+ * that we do not speak.
+ */
 export function isAmbiguous(req: IncomingMessage): boolean {
-  return req.httpVersionMajor !== 1 || hasSeveralHosts(req);
+  return req.httpVersionMajor !== 1 || hasSeveralHosts(req) || lacksHost(req) || !isHost(req.headers.host);
+}
+
+/** RFC 9112, 3.2: an HTTP/1.1 request without Host is refused; HTTP/1.0 has none. */
+function lacksHost({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  return headers.host === undefined && httpVersionMinor >= 1;
+}
+
+/** `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), or nothing at all. */
+const HOST = /^(?:\[[\da-fA-F:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
+
+/** Whether a field's value may be that of Host. */
+export function isHost(value: string | undefined): boolean {
+  return value === undefined || HOST.test(value);
 }
 
 function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
@@ -55,9 +71,14 @@ export function refuseBadTarget(req: IncomingMessage): void {
   if (!url.startsWith('/')) {
     throw new AppError('invalid_request', 'The request target must be a path that begins with a slash.');
   }
-  // RFC 9112, 3.2: an HTTP/1.1 request without Host is refused.
-  if (req.headers.host === undefined && req.httpVersionMinor >= 1 && req.httpVersionMajor === 1) {
+  if (lacksHost(req)) {
     throw new AppError('invalid_request', 'The request has no Host header. Send the host name that the service has.');
+  }
+  if (!isHost(req.headers.host)) {
+    throw new AppError(
+      'invalid_request',
+      'The Host header is not a host name, with or without a port. Send the name that the service has.',
+    );
   }
   const path = pathOf(url);
   if (path.includes('%') && !isDecodable(path)) {

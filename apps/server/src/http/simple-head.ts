@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { isHost } from './request-path.ts';
 
 /** A request without a body, of which nothing about its connection has to be decided. */
 export interface SimpleHead {
@@ -66,7 +67,7 @@ function readFields(block: string): Readonly<Record<string, string>> | null {
     if (NOT_SIMPLE.has(name) || name in headers) return null;
     headers[name] = line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, '');
   }
-  if (headers['host'] === undefined) return null;
+  if (headers['host'] === undefined || !isHost(headers['host'])) return null;
   if (headers['connection'] !== undefined && headers['connection'].toLowerCase() !== 'keep-alive') return null;
   if (block.length <= KEPT_BLOCK_BYTES) blocks.set(block, Object.freeze(headers));
   return headers;

@@ -5,6 +5,8 @@ const LINGER_BYTES = 64 * 1024 * 1024;
 const LINGER_MS = 5_000;
 
 const awaitingContinue = new WeakSet<IncomingMessage>();
+/** Answers that went out whole while their connection stays open for the rest of a body. */
+const answeredEarly = new WeakSet<ServerResponse>();
 
 /** Marks a request whose sender waits for `100 Continue` before it sends the body (RFC 9110, 10.1.1). */
 export function markAwaitingContinue(req: IncomingMessage): void {
@@ -21,6 +23,11 @@ function bodyIsComing(req: IncomingMessage): boolean {
   return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 }
 
+/** Whether an answer went out whole, also where its connection was left open for the body and its sender has closed it since. */
+export function wentOutWhole(res: ServerResponse): boolean {
+  return res.writableFinished || answeredEarly.has(res);
+}
+
 /**
  * Ends an answer. Where the request's body is still on its way, the answer goes out whole at once, and the connection
  * stays readable for a while: closing it under a client that is still sending would reset it, and the client would
@@ -34,6 +41,7 @@ export function endAnswer(req: IncomingMessage, res: ServerResponse, body: strin
   res.setHeader('Connection', 'close');
   if (req.method === 'HEAD' || body.length === 0) res.flushHeaders();
   else res.write(body);
+  answeredEarly.add(res);
   let left = LINGER_BYTES;
   const finish = () => {
     clearTimeout(timer);

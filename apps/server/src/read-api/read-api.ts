@@ -11,7 +11,6 @@ import { createCurrentProject } from '../http/current-project.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import type { FormatCatalogue } from '../processing/format-catalogue.ts';
-import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { RegionMonitor } from '../regions/region-monitor.ts';
 import type { StatusBoard } from '../status/status-board.ts';
 import { createAssetHandlers } from './assets.ts';
@@ -32,8 +31,6 @@ export interface ReadApiParts {
   statusBoard: Pick<StatusBoard, 'document'>;
   formats: Pick<FormatCatalogue, 'accepted'>;
   presets: readonly Preset[];
-  /** The region that answers. */
-  region: RegionIdentity;
 }
 
 /** Mounts the public read-only API: the contract's routes, and clear answers for everything beside them. */
@@ -44,7 +41,7 @@ export function mountReadApi(app: Express, parts: ReadApiParts): void {
     regions: createRegionHandlers(parts),
     assets: createAssetHandlers(parts),
     status: createStatusHandlers(parts),
-    index: createVersionIndexHandlers({ region: parts.region, currentProject }),
+    index: createVersionIndexHandlers({ statusBoard: parts.statusBoard, currentProject }),
     formats: createFormatHandlers(parts),
     renditions: createRenditionHandlers(parts),
   };

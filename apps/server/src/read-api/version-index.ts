@@ -4,7 +4,7 @@ import { initServer } from '@ts-rest/express';
 import { metadataOf } from '../http/contract-routes.ts';
 import type { CurrentProject } from '../http/current-project.ts';
 import { DOCS_PATH, OPENAPI_PATH } from '../http/discovery.ts';
-import type { RegionIdentity } from '../regions/region-identity.ts';
+import type { StatusBoard } from '../status/status-board.ts';
 import type { Presented } from './presented.ts';
 
 /** Every resource but the index itself: one that the contract gains and this map lacks does not compile. */
@@ -29,7 +29,10 @@ function presentResource(route: AppRoute): Presented<IndexedResource> {
 }
 
 /** `GET /api/v1`: what there is under this version, and where. Addresses are paths, relative to the service's own. */
-export function createVersionIndexHandlers(parts: { currentProject: CurrentProject; region: RegionIdentity }) {
+export function createVersionIndexHandlers(parts: {
+  currentProject: CurrentProject;
+  statusBoard: Pick<StatusBoard, 'document'>;
+}) {
   const resources = Object.fromEntries(
     Object.entries(RESOURCES).map(([name, route]) => [name, presentResource(route)]),
   );
@@ -45,7 +48,7 @@ export function createVersionIndexHandlers(parts: { currentProject: CurrentProje
         object: 'index',
         version: 'v1',
         project: project.id,
-        region: parts.region.name,
+        region: parts.statusBoard.document().region,
         resources,
         links,
       };

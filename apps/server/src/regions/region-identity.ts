@@ -13,7 +13,7 @@ export class UnknownRegionError extends Error {
   constructor(setting: string) {
     const codes = cityCatalogue.map(({ code }) => code).sort();
     super(
-      `MDS_REGION: there is no city ${setting} in the catalogue. Use one of ${codes.join(', ')}, or describe your own as ` +
+      `there is no city ${setting} in the catalogue. Use one of ${codes.join(', ')}, or describe your own as ` +
         'code:City:area-direction:CC, for example ham1:Hamburg:europe-north:DE.',
     );
     this.name = 'UnknownRegionError';

@@ -75,6 +75,16 @@ describe('the state of a region', () => {
     ]);
   });
 
+  it('comes with the name and the maintenance that its operator gave it, also after a restart', async () => {
+    const first = await node('one');
+    const [known] = await repositories.regions.list();
+    if (!known) throw new Error('The region is not there.');
+    await repositories.regions.put({ ...known, name: 'Frankfurt West', maintenance: true });
+    await first.stop();
+    const again = await node('one');
+    expect(await again.states()).toMatchObject([{ name: 'Frankfurt West', status: 'under_maintenance' }]);
+  });
+
   it('tells of an edge that died, within half a minute, and of its return', async () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');

@@ -117,7 +117,8 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
       entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code)));
       if (measured.has(code) && before !== entry.state) {
         changed = true;
-        logger.info({ region: code, from: before, to: entry.state }, 'the state of a region changed');
+        const level = entry.state === 'partial_outage' || entry.state === 'major_outage' ? 'warn' : 'info';
+        logger[level]({ region: code, from: before, to: entry.state }, 'the state of a region changed');
         if (entry.state !== null) {
           const data = { code, status: entry.state };
           await parts.events?.append({ projectId: null, type: 'region.status_changed', data });
@@ -152,8 +153,8 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   };
 
   const register = async () => {
-    const known = await regions.find(self.code);
-    await regions.put({ ...self, maintenance: known?.maintenance ?? false });
+    // A region keeps the name that its operator gave it.
+    if ((await regions.find(self.code)) === null) await regions.put({ ...self, maintenance: false });
     // A wall clock that was far ahead may take living nodes with it: they are back with their next beat.
     await regions.removeNodesSeenBefore(now() - FORGET_OUTAGE_MS);
     for (const { id, beat, seenAtMs } of await regions.nodes()) {

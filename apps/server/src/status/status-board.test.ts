@@ -63,6 +63,16 @@ describe('the status document', () => {
     });
   });
 
+  it('calls the region that answers as its operator does', async () => {
+    const board = boardOf([], [{ ...regionState('fra1'), name: 'Frankfurt West' }]);
+    expect(board.document().region).toBe('Frankfurt');
+    await board.tick();
+    expect(board.document()).toMatchObject({
+      region: 'Frankfurt West',
+      components: [{ name: 'Region Frankfurt West', status: 'operational' }],
+    });
+  });
+
   it('believes a change only when two rounds agree, and the first round at once', async () => {
     const sequence: ServiceStatus[] = [
       'operational',

@@ -49,6 +49,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   const stopping = new AbortController();
   let components: StatusComponent[] = [];
   let regionComponents: StatusComponent[] = [];
+  let ownName = region.name;
   let updatedAtMs = now();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
@@ -65,7 +66,9 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
 
   const refreshRegions = async () => {
     try {
-      regionComponents = nameRegions(await regionMonitor.states());
+      const states = await regionMonitor.states();
+      regionComponents = nameRegions(states);
+      ownName = states.find(({ code }) => code === region.code)?.name ?? ownName;
     } catch (error) {
       // The database component tells of it; the regions stay as they were last seen.
       logger.warn({ err: error }, 'the states of the regions could not be read');
@@ -82,8 +85,9 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     });
     for (const { name, status } of next) {
       const before = components.find((component) => component.name === name)?.status ?? 'operational';
-      if (before !== status)
-        logger.info({ component: name, from: before, to: status }, 'a component changed its state');
+      if (before === status) continue;
+      const level = status === 'operational' || status === 'under_maintenance' ? 'info' : 'warn';
+      logger[level]({ component: name, from: before, to: status }, 'a component changed its state');
     }
     components = next;
     await refreshRegions();
@@ -116,7 +120,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       return {
         status: worstStatus(all.map(({ status }) => status)),
         version: 'v1',
-        region: region.name,
+        region: ownName,
         components: all,
         updated_at: timestamp(updatedAtMs),
       };

@@ -28,7 +28,8 @@ export function createUploadBody(
   };
   const onData = (chunk: Buffer) => {
     controller.enqueue(chunk);
-    if ((controller.desiredSize ?? 0) > 0) wait();
+    // One piece ahead of who reads.
+    if ((controller.desiredSize ?? 0) >= 0) wait();
     else {
       clearTimeout(idle);
       req.pause();
@@ -45,8 +46,8 @@ export function createUploadBody(
   // A connection may break while nobody reads from it, and an error event that nobody listens to would end the process.
   req.on('error', end);
 
-  const stream = new ReadableStream<Uint8Array>({
-    start(its) {
+  const source = {
+    start(its: ReadableStreamDefaultController<Uint8Array>) {
       controller = its;
     },
     pull() {
@@ -68,6 +69,7 @@ export function createUploadBody(
       clearTimeout(idle);
       req.off('data', onData).off('end', end).off('close', end);
     },
-  });
-  return { stream, end };
+  };
+  // With nothing held in advance, nothing is asked of the sender before somebody reads.
+  return { stream: new ReadableStream(source, { highWaterMark: 0 }), end };
 }

@@ -107,7 +107,8 @@ export class UploadStore extends DataStore {
   async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
     let end = offset;
     try {
-      for await (const piece of body as AsyncIterable<Buffer>) {
+      // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
+      for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
         await writeAll(file, piece, end);

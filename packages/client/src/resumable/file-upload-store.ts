@@ -5,6 +5,8 @@ import type { UploadStore } from './upload-store.ts';
 /** What nobody came back for in this time, the service has dropped long since. */
 const KEPT_MS = 14 * 24 * 3_600_000;
 
+const OWN_NAME = /^[0-9a-f]{64}\.json(\.[0-9a-f]{64})?$/;
+
 interface Entry {
   key: string;
   url: string;
@@ -55,6 +57,8 @@ function entryIn(text: string): Entry | null {
 
 async function removeOld(fs: NodeModules['fs/promises'], path: NodeModules['path'], root: string): Promise<void> {
   for (const name of await fs.readdir(root)) {
+    // Whatever else is in a folder that the caller chose is not ours.
+    if (!OWN_NAME.test(name)) continue;
     const file = path.join(root, name);
     try {
       if (Date.now() - (await fs.stat(file)).mtimeMs > KEPT_MS) await fs.rm(file, { force: true });

@@ -1,7 +1,8 @@
 import type { HttpRequest, HttpResponse, HttpStack } from 'tus-js-client';
-import { errorOf, PROBLEM_CODE_FIELD } from '../answer.ts';
+import { errorOf } from '../answer.ts';
 import { ConnectionError, MdsError, type RequestLine, TimeoutError } from '../errors.ts';
 import type { Transport } from '../transport.ts';
+import { PROBLEM_CODE } from '../upload-protocol.ts';
 import { uploadSource } from '../upload-source.ts';
 import type { Piece } from './content-source.ts';
 
@@ -115,7 +116,7 @@ async function sendWatched(
 /** What the fetch API would have given. */
 function responseOf(response: HttpResponse): Response {
   const headers = new Headers();
-  for (const name of ['content-type', 'x-request-id', 'retry-after', PROBLEM_CODE_FIELD]) {
+  for (const name of ['content-type', 'x-request-id', 'retry-after', PROBLEM_CODE]) {
     // Null where the service has it not, or does not let the page see it.
     const value = response.getHeader(name) as string | null;
     if (value !== null) headers.set(name, value);

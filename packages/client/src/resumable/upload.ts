@@ -1,19 +1,17 @@
 import type { MediaDetail } from '@mds/contract';
 import type { HttpResponse } from 'tus-js-client';
 import type { Ingested } from '../control-client.ts';
-import { ApiError, ConfigurationError, MdsError } from '../errors.ts';
+import { ApiError, ConfigurationError, InvalidRequestError, MdsError } from '../errors.ts';
 import { randomKey } from '../random-key.ts';
 import { backoffMs, retryDelayMs } from '../retry.ts';
 import { sleep } from '../sleep.ts';
 import type { RequestOptions, Transport } from '../transport.ts';
+import { MEDIA_CREATED, MEDIA_ID, UPLOADS_PATH } from '../upload-protocol.ts';
 import { AnotherLengthError, attemptUpload, LengthKnownError, type UploadState } from './attempt.ts';
 import { type ContentSource, contentSource } from './content-source.ts';
 import { createBrowserStack, createFetchStack } from './http-stack.ts';
 import type { ResumableBody, UploadOptions } from './upload-options.ts';
 import { defaultUploadStore, type UploadStore } from './upload-store.ts';
-
-/** Where uploads go; as in the contract, which is not loaded for it. */
-export const UPLOADS_PATH = '/control/v1/uploads';
 
 const MAX_RETRIES = 8;
 /** How often an upload that the service forgot is begun anew. */
@@ -84,6 +82,8 @@ export async function uploadResumably(
   } catch (error) {
     // Nobody can go on with it; it would take room until it expires.
     if (memory === null) abandon();
+    // The reason is worth more than that the address is kept in vain.
+    else if (isRefused(error)) await memory.forget().catch(() => undefined);
     throw error;
   } finally {
     source.close();
@@ -144,13 +144,13 @@ class UnnamedMediaError extends MdsError {}
 
 function finishedBy(response: HttpResponse, state: UploadState): Finished {
   const field = (name: string) => response.getHeader(name) as string | null | undefined;
-  const id = field('MDS-Media-Id');
+  const id = field(MEDIA_ID);
   if (!id) {
     throw new UnnamedMediaError(
-      `${state.url} is complete, but nothing says which medium it became: its answer has no MDS-Media-Id that this program can see`,
+      `${state.url} is complete, but nothing says which medium it became: its answer has no ${MEDIA_ID} that this program can see`,
     );
   }
-  return { id, created: field('MDS-Media-Created') !== 'false' };
+  return { id, created: field(MEDIA_CREATED) !== 'false' };
 }
 
 /** How long to wait before the next attempt, in milliseconds; null where there is to be none. See {@link retryDelayMs}. */
@@ -163,15 +163,20 @@ function uploadDelayMs(error: unknown, attempt: number): number | null {
 }
 
 function isOffsetConflict({ status, code }: ApiError): boolean {
-  return status === 409 && (code === null || (code as string) === 'upload_offset_conflict');
+  return status === 409 && (code === null || code === 'upload_offset_conflict');
 }
 
 /** Whether the upload is not there any more. One that was refused has the reason for its code. */
 function isForgotten(error: unknown): boolean {
   if (error instanceof AnotherLengthError) return true;
   if (!(error instanceof ApiError)) return false;
-  const code = error.code as string | null;
-  return (error.status === 404 || error.status === 410) && (code === null || /^upload_(not_found|gone)$/.test(code));
+  const { status, code } = error;
+  return (status === 404 || status === 410) && (code === null || code === 'upload_not_found' || code === 'upload_gone');
+}
+
+/** Whether the service has looked at the content, and does not take it: there is nothing to go on with. */
+function isRefused(error: unknown): boolean {
+  return error instanceof InvalidRequestError || (error instanceof ApiError && error.status === 410);
 }
 
 interface Memory {

@@ -39,6 +39,32 @@ export function databaseConformance({ repositories, accept, claim }: Repositorie
     await expectChange(true, 'delete');
   });
 
+  it('what kept answers are checked against changes with every write that a reader of anything could see, for this process at once', async () => {
+    const { assets, projects, regions, versions } = repositories;
+    let [stamp, version] = [versions.stamp(), await versions.read()];
+    const expectChange = async (changes: boolean, what: string) => {
+      const [nowStamp, nowVersion] = [versions.stamp(), await versions.read()];
+      expect([nowStamp !== stamp, nowVersion !== version], what).toEqual([changes, changes]);
+      [stamp, version] = [nowStamp, nowVersion];
+    };
+    await expectChange(false, 'nothing');
+    await repositories.probe();
+    await expectChange(false, 'a probe');
+    await accept('a');
+    await expectChange(true, 'a medium');
+    await assets.record([{ region: 'fra1', path: '/a', bytes: 1, cacheStatus: 'HIT', atMs: 1 }], 10);
+    await expectChange(true, 'a delivery');
+    const region = { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false };
+    await regions.put(region);
+    await expectChange(true, 'a region');
+    await regions.heartbeat({ id: 'a node', region: 'fra1', atMs: 1 });
+    await expectChange(false, 'a heartbeat');
+    await regions.delete('fra1');
+    await expectChange(true, 'a region that goes');
+    await projects.put({ id: 'other', name: 'Other', hosts: ['other.test'] });
+    await expectChange(true, 'a project');
+  });
+
   it('a probe of a healthy database passes', async () => {
     await repositories.probe();
     await repositories.probe();

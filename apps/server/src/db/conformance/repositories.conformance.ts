@@ -4,6 +4,7 @@ import { attemptsConformance } from './attempts.conformance.ts';
 import { databaseConformance } from './database.conformance.ts';
 import { deliveryConformance } from './delivery.conformance.ts';
 import { eventsConformance } from './events.conformance.ts';
+import { fetchesConformance } from './fetches.conformance.ts';
 import { formatProofsConformance } from './format-proofs.conformance.ts';
 import { jobsConformance } from './jobs.conformance.ts';
 import { mediaConformance } from './media.conformance.ts';
@@ -30,6 +31,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     deliveryConformance(fixture);
     regionsConformance(fixture);
     projectsConformance(fixture);
+    fetchesConformance(fixture);
     formatProofsConformance(fixture);
     uploadsConformance(fixture);
     databaseConformance(fixture);

@@ -94,6 +94,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get jobs() {
       return opened.jobs;
     },
+    get fetches() {
+      return opened.fetches;
+    },
     get events() {
       return opened.events;
     },

@@ -2,6 +2,7 @@ import type { Repositories } from '../repositories.ts';
 import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
+import { createFetchRepository } from './fetch-repository.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createLockQueue } from './lock-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
@@ -41,6 +42,7 @@ export function openSqliteRepositories(file: string): Repositories {
     pieceDigests: patient(createPieceDigestRepository(db)),
     formatProofs: patient(createFormatProofRepository(db)),
     jobs: patient(createJobQueue(db, { events: eventWriter })),
+    fetches: patient(createFetchRepository(db)),
     events: patient(createEventRepository(db, eventWriter)),
     uploads: patient(createUploadRepository(db)),
     versions: patient(createVersions(db)),

@@ -183,6 +183,51 @@ export const events = sqliteTable('events', {
   createdAtMs: integer('created_at_ms').notNull(),
 });
 
+/** Files on their way in from URLs, and the latest of those that are over. */
+export const fetches = sqliteTable(
+  'fetches',
+  {
+    id: text('id').primaryKey(),
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id),
+    createdAtMs: integer('created_at_ms').notNull(),
+    updatedAtMs: integer('updated_at_ms').notNull(),
+    /** Whole while it is needed; without its query, which may hold a secret, once the fetch is over. */
+    sourceUrl: text('source_url').notNull(),
+    /** Of the request, by which a repetition of it is known. */
+    requestSha256: text('request_sha256').notNull(),
+    idempotencyKey: text('idempotency_key'),
+    filename: text('filename'),
+    duplicate: text('duplicate', { enum: ['existing', 'allow'] }).notNull(),
+    status: text('status', { enum: ['queued', 'fetching', 'done', 'failed', 'canceled'] }).notNull(),
+    /** Bytes that are synced to disk. */
+    receivedBytes: integer('received_bytes').notNull().default(0),
+    totalBytes: integer('total_bytes'),
+    /** Strong validator of what was received: what `If-Range` asks for. */
+    validator: text('validator'),
+    attempts: integer('attempts').notNull().default(0),
+    /** Attempts since the last one that brought the fetch further. */
+    fruitlessAttempts: integer('fruitless_attempts').notNull().default(0),
+    /** Time that all attempts took, by monotonic clocks. */
+    spentMs: integer('spent_ms').notNull().default(0),
+    dueAtMs: integer('due_at_ms').notNull(),
+    /** All bytes are there and are being accepted: nothing can be canceled any more. */
+    accepting: integer('accepting', { mode: 'boolean' }).notNull().default(false),
+    mediaId: text('media_id'),
+    mediaCreated: integer('media_created', { mode: 'boolean' }),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string; retryable: boolean }>(),
+    leaseToken: text('lease_token'),
+    leaseBeat: integer('lease_beat').notNull().default(0),
+  },
+  (table) => [
+    index('fetches_by_project').on(table.projectId, table.id),
+    index('fetches_by_project_status').on(table.projectId, table.status, table.id),
+    index('fetches_due').on(table.status, table.dueAtMs, table.id),
+    unique('fetches_idempotency').on(table.projectId, table.idempotencyKey),
+  ],
+);
+
 export const workers = sqliteTable('workers', {
   id: text('id').primaryKey(),
   pid: integer('pid').notNull(),
