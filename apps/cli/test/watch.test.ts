@@ -106,14 +106,16 @@ it('what is renamed into place from a temporary name is sent at once, and not un
 it('a folder that is made while it watches is watched, with what was put into it at once', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/first.jpg'), '1');
+  // Well before it looks at everything again.
+  const soon = { timeout: 20_000 };
   it.watch();
   await expect.poll(() => names(it.service), SOON).toEqual(['first.jpg']);
   await mkdir(it.at('made/deep'), { recursive: true });
   await writeFile(it.at('made/deep/inside.jpg'), 'inside');
   await rename(it.at('made'), it.at('in/made'));
-  await expect.poll(() => names(it.service), SOON).toContain('inside.jpg');
+  await expect.poll(() => names(it.service), soon).toContain('inside.jpg');
   await writeFile(it.at('in/made/deep/later.jpg'), 'later');
-  await expect.poll(() => names(it.service), SOON).toEqual(['first.jpg', 'inside.jpg', 'later.jpg']);
+  await expect.poll(() => names(it.service), soon).toEqual(['first.jpg', 'inside.jpg', 'later.jpg']);
 });
 
 it('another file of the same name is another file', async () => {

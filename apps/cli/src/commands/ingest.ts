@@ -7,8 +7,8 @@ import { parallelism } from './arguments.ts';
 export function registerIngest(program: Command, context: () => Context): void {
   program
     .command('ingest')
-    .description('upload files; folders with all that is in them; - for standard input')
-    .argument('<path...>', 'files and folders; hidden files in folders are left out')
+    .description('upload files; folders with all that is in them; URLs; - for standard input')
+    .argument('<path...>', 'files, folders (hidden files in them are left out), http and https URLs')
     .option('--filename <name>', 'name to give to a single file, or to standard input')
     .addOption(
       new Option('--duplicate <how>', 'what to do with bytes that the project already has')
@@ -41,10 +41,14 @@ file is done. With --json one object a line:
   {"file","outcome","media_id","media": the API's medium or null,
    "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
 
+A URL is fetched by the service itself, which refuses addresses that are not
+public unless its operator allows them. Interrupted, it goes on with that.
+
 Interrupted while it waits, it says of what was accepted that it is processed
 all the same; its status is then queued or processing.
 
 Examples:
   mds ingest --wait photos/
+  mds ingest https://example.com/lake.jpg
   curl -s https://example.com/lake.jpg | mds ingest - --filename lake.jpg
 `;

@@ -48,6 +48,10 @@ export async function failureOf(error: unknown): Promise<Failure | null> {
     const { failure, message } = error;
     return { kind: 'refused', code: failure?.code ?? null, message: failure?.message ?? message };
   }
+  if (client.isFetchFailedError(error)) {
+    const { code, failure, message } = error;
+    return { kind: failure?.retryable ? 'fault' : 'refused', code, message: failure?.message ?? message };
+  }
   if (client.isConnectionError(error) || client.isTimeoutError(error)) {
     return { kind: 'service', error, code: null, message: error.message, retryAfterMs: null };
   }

@@ -19,6 +19,13 @@ export interface IngestFile {
   content: AsyncIterable<Uint8Array> | (() => AsyncIterable<Uint8Array>);
 }
 
+/** A file that the service is to fetch itself. */
+export interface RemoteFile {
+  label: string;
+  url: string;
+  filename: string | undefined;
+}
+
 /** A folder, or a file in one, that could not be looked at when its turn came. */
 export interface UnreadableFile {
   label: string;
@@ -28,9 +35,14 @@ export interface UnreadableFile {
 /** A path that somebody named, and what stands there. */
 export interface Root {
   label: string;
-  /** Absolute. */
+  /** Absolute; of a URL, the URL. */
   path: string;
-  kind: 'file' | 'folder';
+  kind: 'file' | 'folder' | 'url';
+}
+
+/** Whether somebody named a URL and not a path. */
+function isUrl(label: string): boolean {
+  return /^https?:\/\//i.test(label);
 }
 
 /**
@@ -42,9 +54,9 @@ export async function findRoots(labels: readonly string[], cwd: string): Promise
   const roots = new Map<string, Root>();
   const problems: string[] = [];
   for (const label of labels) {
-    const path = resolve(cwd, label);
-    const kind = await kindOf(path);
-    if (kind !== 'file' && kind !== 'folder') problems.push(`${label}: ${kind.problem}`);
+    const path = isUrl(label) ? label : resolve(cwd, label);
+    const kind = isUrl(label) ? 'url' : await kindOf(path);
+    if (typeof kind === 'object') problems.push(`${label}: ${kind.problem}`);
     else if (!roots.has(path)) roots.set(path, { label, path, kind });
   }
   if (problems.length > 0) {
@@ -59,7 +71,7 @@ export async function findRoots(labels: readonly string[], cwd: string): Promise
   return [...roots.values()];
 }
 
-async function kindOf(path: string): Promise<Root['kind'] | { problem: string }> {
+async function kindOf(path: string): Promise<'file' | 'folder' | { problem: string }> {
   try {
     const stats = await stat(path);
     if (stats.isFile()) return 'file';
@@ -84,10 +96,14 @@ async function holdsFiles(folder: string): Promise<boolean> {
  * The files that named paths stand for, each found when its turn comes: a file itself, a folder all that is in it, folders in it
  * included. In folders, what is hidden (a leading dot) is left out, and links to folders are not followed.
  */
-export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFile | UnreadableFile> {
+export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
   // What two paths lead to goes once: a path that is named itself is left to its own turn.
   const named = new Set(roots.map(({ path }) => path));
   for (const { label, path, kind } of roots) {
+    if (kind === 'url') {
+      yield { label, url: label, filename: undefined };
+      continue;
+    }
     if (kind === 'file') {
       // A link that somebody names is meant, wherever it leads.
       const found = await look(path);

@@ -3,7 +3,7 @@ import type { Journal, JournalEntry } from '../journal/journal.ts';
 import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import { failureOf } from './failure.ts';
-import type { IngestFile, UnreadableFile } from './find-files.ts';
+import type { IngestFile, RemoteFile, UnreadableFile } from './find-files.ts';
 import type { SendFile } from './send-file.ts';
 
 /** What became of one file. */
@@ -43,7 +43,7 @@ export interface IngestPlan {
  * @returns what ended it before its end, or null
  */
 export async function ingestFiles(
-  files: AsyncGenerator<IngestFile | UnreadableFile>,
+  files: AsyncGenerator<IngestFile | RemoteFile | UnreadableFile>,
   plan: IngestPlan,
 ): Promise<unknown> {
   const stop = new AbortController();
@@ -53,7 +53,7 @@ export async function ingestFiles(
       // Several may ask at once: a generator answers them one after the other.
       const { value: file, done } = await files.next();
       if (done || signal.aborted) return;
-      const transfer = startTransfer(file.label, 'bytes' in file ? file.bytes : 0);
+      const transfer = startTransfer(file.label, 'bytes' in file ? file.bytes : null);
       plan.onStart(transfer);
       const { outcome, stopped } =
         'failure' in file
@@ -73,12 +73,13 @@ interface FileEnd {
   stopped: unknown;
 }
 
-async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
+async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
   const { client, signal, journal } = plan;
+  const source = 'source' in file ? file.source : null;
   let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {
-    const known = rememberedOf(file, journal);
+    const known = rememberedOf(source, journal);
     if (known && !plan.wait) {
       transfer.sentBytes = known.bytes;
       return { outcome: rememberedOutcome(file, known), stopped: null };
@@ -90,20 +91,19 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
         duplicate: plan.duplicate,
         // Where the program died before it could note what it sent: the same key gives the same medium.
         idempotencyKey:
-          file.source && plan.duplicate === 'allow'
-            ? journal?.idempotencyKey(file.source.path, file.source.version)
-            : undefined,
+          source && plan.duplicate === 'allow' ? journal?.idempotencyKey(source.path, source.version) : undefined,
         signal,
-        onProgress: ({ sentBytes }) => {
+        onProgress: ({ sentBytes, totalBytes }) => {
           transfer.sentBytes = sentBytes;
+          transfer.totalBytes = totalBytes;
           // Everything is out; now it is made safe over there.
-          if (sentBytes === file.bytes) enterState(transfer, 'storing');
+          if (sentBytes === totalBytes) enterState(transfer, 'storing');
           else transfer.state = null;
         },
       });
       media = ingested.media;
       accepted = ingested.created ? 'created' : 'existing';
-      if (file.source) remember(file.source, media.id, journal);
+      if (source) remember(source, media.id, journal);
     }
     if (plan.wait) {
       media = await client.control.media.waitUntilReady(media.id, {
@@ -128,7 +128,7 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
   }
 }
 
-function rememberedOf({ source }: IngestFile, journal: Journal | null): JournalEntry | null {
+function rememberedOf(source: IngestFile['source'], journal: Journal | null): JournalEntry | null {
   const entry = source && journal?.find(source.path, source.version);
   return entry?.state === 'accepted' ? entry : null;
 }
@@ -153,7 +153,7 @@ async function mediumOf({ media_id: id }: JournalEntry, { client, signal }: Inge
   }
 }
 
-function rememberedOutcome({ label }: IngestFile, { media_id }: JournalEntry): IngestOutcome {
+function rememberedOutcome({ label }: { label: string }, { media_id }: JournalEntry): IngestOutcome {
   return { file: label, outcome: 'remembered', media_id, media: null, error: null, failed_renditions: [] };
 }
 

@@ -6,7 +6,7 @@ import type { Journal } from '../journal/journal.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { counted } from '../output/quantities.ts';
 import { countFiles } from './count-files.ts';
-import { filesOf, findRoots, type IngestFile, type Root, type UnreadableFile } from './find-files.ts';
+import { filesOf, findRoots, type IngestFile, type RemoteFile, type Root, type UnreadableFile } from './find-files.ts';
 import { createIngestDisplay } from './ingest-display.ts';
 import { ingestFiles } from './ingest-files.ts';
 import { openIngestJournal } from './ingest-journal.ts';
@@ -112,7 +112,7 @@ async function rootsOf(context: Context, paths: string[], filename: string | und
     throw usage('Standard input is the terminal.', 'Pipe a file into it: mds ingest - < lake.jpg');
   }
   if (filename === undefined) return roots;
-  const single = roots.length + streams === 1 && roots.every(({ kind }) => kind === 'file');
+  const single = roots.length + streams === 1 && roots.every(({ kind }) => kind !== 'folder');
   if (!single) throw usage('--filename names a single file; there are more.', 'Name one file, or - alone.');
   return roots;
 }
@@ -121,15 +121,15 @@ async function* allFiles(
   { io }: Context,
   roots: readonly Root[],
   stdin: boolean,
-): AsyncGenerator<IngestFile | UnreadableFile> {
+): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
   yield* filesOf(roots);
   if (stdin) yield { label: '-', source: null, filename: undefined, bytes: null, content: io.stdin };
 }
 
 async function* renamed(
-  files: AsyncGenerator<IngestFile | UnreadableFile>,
+  files: AsyncGenerator<IngestFile | RemoteFile | UnreadableFile>,
   filename: string | undefined,
-): AsyncGenerator<IngestFile | UnreadableFile> {
+): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
   for await (const file of files) {
     yield filename === undefined || 'failure' in file ? file : { ...file, filename: basename(filename) };
   }
