@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
 import { allowRuleOf } from './fetches/address-filter.ts';
+import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
