@@ -7,6 +7,7 @@ import deliverySmall from './benchmarks/delivery-small.ts';
 import image from './benchmarks/image.ts';
 import imageChoice from './benchmarks/image-choice.ts';
 import imageSettings from './benchmarks/image-settings.ts';
+import ingest from './benchmarks/ingest.ts';
 import memory from './benchmarks/memory.ts';
 import ready from './benchmarks/ready.ts';
 import readyVideo from './benchmarks/ready-video.ts';
@@ -26,6 +27,7 @@ export const benchmarks: readonly Benchmark[] = [
   deliverySmall,
   deliveryLarge,
   deliveryMiss,
+  ingest,
   memory,
   start,
 ];

@@ -84,7 +84,8 @@ async function showAround(service, dataDir) {
   const token = readFileSync(join(dataDir, 'control-token'), 'utf8').trim();
   const cli = (...args) =>
     run(process.execPath, [`${ROOT}apps/cli/dist/main.js`, ...args], {
-      env: { ...process.env, MDS_URL: url, MDS_TOKEN: token },
+      // What the command line remembers goes with the demo.
+      env: { ...process.env, MDS_URL: url, MDS_TOKEN: token, XDG_STATE_HOME: join(dataDir, 'state') },
     });
 
   say(`\n${bold('The service')} is up at ${url}, its data in ${dataDir}\n`);

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openSlowReader } from '../../apps/server/test/slow-readers.ts';
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
+import { keepUploadsOpen } from '../service/open-uploads.ts';
 import { peakBytes, processFiles } from '../service/process-memory.ts';
 import { builtService, type RunningService, startService } from '../service/start-service.ts';
 import {
@@ -18,13 +19,17 @@ import { rateTable } from './rate-table.ts';
 const MB = 1_000_000;
 const READERS = 200;
 const TAKE_BYTES = 64 * 1024;
+const UPLOADS = 1_000;
 const film = { name: 'long', extension: 'mp4', contentType: 'video/mp4', bytes: 1_000 * MB, seed: '1 GB' };
 
 export default defineBenchmark({
   name: 'memory',
-  what: `${READERS} slow readers of an object of 1 GB, each somewhere else in it`,
+  what: `${READERS} slow readers of an object of 1 GB, each somewhere else in it; ${UPLOADS} resumable uploads open at once`,
   against: 'the same service, idle',
-  goals: { readers: { says: 'MB more than idle', atMost: 150 } },
+  goals: {
+    readers: { says: 'MB more than idle: readers', atMost: 150 },
+    uploads: { says: 'MB more than idle: uploads', atMost: 150 },
+  },
   needs: [builtService, dataDirFiller, processFiles],
   async run({ rounds, quick, progress }) {
     const stored = await dataDirWithObjects('film', [{ renditions: [film] }], progress);
@@ -48,18 +53,28 @@ export default defineBenchmark({
           turn(async (service) => {
             problems.push(...(await readSlowly(service, stored, seconds)));
           }),
+        [`${UPLOADS} uploads`]: () =>
+          turn(async (service) => {
+            const headers = { authorization: `Bearer ${await service.token()}` };
+            const endpoint = { url: `${service.url}/control/v1/uploads`, headers };
+            problems.push(...(await keepUploadsOpen(endpoint, UPLOADS, seconds)));
+          }),
       },
       rounds,
       progress,
     );
-    const [idle = [], reading = []] = Object.values(peaks);
-    const more = summarize(reading.map((peak, round) => peak - (idle[round] ?? Number.NaN)));
+    const [idle = [], reading = [], uploading = []] = Object.values(peaks);
+    const moreThanIdle = (side: readonly number[]) => {
+      const more = summarize(side.map((peak, round) => peak - (idle[round] ?? Number.NaN)));
+      return { value: more.median, low: more.low, high: more.high };
+    };
     return {
-      ratios: { readers: { value: more.median, low: more.low, high: more.high } },
+      ratios: { readers: moreThanIdle(reading), uploads: moreThanIdle(uploading) },
       tables: [rateTable('resident memory at its peak, MB', peaks)],
       problems,
       notes: [
         'Resident memory of the service, its worker and its engine children together, looked at every 100 ms; a fresh service for each turn.',
+        'Each upload sends 256 KiB at once and 16 KiB a second from then on, on a connection of its own; afterwards each has what was sent to it.',
         `Each reader takes ${TAKE_BYTES / 1024} KiB a second and leaves the rest to the sender. What the system keeps for connections and files is not in it, on either side.`,
       ],
     };

@@ -11,6 +11,7 @@ import { registerMedia } from './commands/media.ts';
 import { registerRegions } from './commands/regions.ts';
 import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
+import { registerWatch } from './commands/watch.ts';
 import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
 import { EXIT, ReportedError } from './exit-codes.ts';
 import type { Explanation } from './explain-error.ts';
@@ -31,6 +32,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   const context = () => createContext(io, program.opts<GlobalOptions>());
   for (const register of [
     registerIngest,
+    registerWatch,
     registerMedia,
     registerEvents,
     registerAssets,

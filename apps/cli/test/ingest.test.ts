@@ -225,7 +225,7 @@ it('--filename names one file, never a path, and never several', async () => {
   expect(names(it.service)).toEqual(['passwd']);
   expect(await it.ingest(['in', '--filename', 'x'])).toMatchObject({
     code: 2,
-    stderr: 'error: --filename names a single file; there are 3.\n',
+    stderr: 'error: --filename names a single file; there are more.\n  Name one file, or - alone.\n',
   });
 });
 

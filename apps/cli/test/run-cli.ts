@@ -28,6 +28,7 @@ export interface RunOptions {
 export interface Running {
   done: Promise<Ran>;
   stdout(): string;
+  stderr(): string;
   kill(signal: NodeJS.Signals): void;
   /** Closes the end of the pipe that standard output is read from. */
   closeStdout(): void;
@@ -50,6 +51,7 @@ export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin
   if (stdin !== undefined) child.stdin.end(stdin);
   return {
     stdout: () => stdout,
+    stderr: () => stderr,
     done: new Promise((resolve, reject) => {
       child.on('error', reject);
       child.on('close', (code) => resolve({ code, stdout, stderr }));

@@ -9,6 +9,9 @@ import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
+import { createDownload } from './fetches/download.ts';
+import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
+import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
@@ -16,7 +19,9 @@ import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
+import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
+import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
@@ -26,6 +31,7 @@ import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
+import { createUploads } from './uploads/uploads.ts';
 
 /** Assets kept a region. */
 const KEPT_ASSETS = 10_000;
@@ -60,6 +66,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
 
   try {
     await recoverLeases(jobs);
+    await recoverFetches(repositories.fetches);
     await repositories.pieceDigests.dropUnneeded();
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
@@ -111,15 +118,51 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     undo.push(() => delivery.stop());
 
     const lock = createKeyedLock();
+    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs });
+    const space = createStagingSpace({
+      folder: dataDir.root,
+      maxBytes: config.maxStagingBytes,
+      minFreeBytes: config.minFreeBytes,
+    });
     const ingest = createIngest({
       media,
       store,
       engine,
       lock,
       stagingDir: dataDir.stagingDir,
+      space,
       maxUploadBytes: config.maxUploadBytes,
       logger,
-      onAccepted: () => supervisor?.wake(),
+      onAccepted: ({ projectId }) => {
+        queueBound.queued(projectId);
+        supervisor?.wake();
+      },
+    });
+    const uploads = createUploads({
+      uploads: repositories.uploads,
+      media,
+      ingest,
+      folder: dataDir.uploadsDir,
+      space,
+      maxBytes: config.maxUploadBytes,
+      maxOpen: config.maxOpenUploads,
+      expiryMs: config.uploadExpiryS * 1000,
+      logger,
+    });
+    undo.push(() => uploads.stop());
+    const fetchRunner = createFetchRunner({
+      fetches: repositories.fetches,
+      media,
+      ingest,
+      download: createDownload({
+        source: createWeb({ allow: config.fetchAllow }),
+        space,
+        maxBytes: config.maxUploadBytes,
+      }),
+      uploadsDir: dataDir.uploadsDir,
+      concurrency: config.fetchConcurrency,
+      timeoutMs: config.fetchTimeoutS * 1000,
+      logger,
     });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
@@ -180,6 +223,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       workers: async () => (await jobs.workers()).length,
       ingest: () => ingest.stats,
       regions: regionMonitor.overview,
+      uploads: () => uploads.figures(),
     });
     const app = createApp({
       logger,
@@ -209,7 +253,12 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         presets,
         hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
+        queueBound,
+        rateLimit: config.rateLimit,
         ingest,
+        uploads,
+        uploadOrigins: config.uploadOrigins,
+        fetches: { fetches: repositories.fetches, runner: fetchRunner },
         removal,
         verifier,
         wakeWorkers: () => supervisor?.wake(),
@@ -246,14 +295,19 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     const server = createHttpServer(front);
     await probed;
+    await uploads.start();
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
     undo.push(() => drainServer(server));
     // Listeners would keep their connections for ever, and with them the server.
     undo.push(() => eventStream.stop());
+    // So would senders that take their time.
+    undo.push(async () => uploads.leave());
     undo.push(async () => {
       stopping = true;
     });
+    await fetchRunner.start();
+    undo.push(() => fetchRunner.stop());
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();

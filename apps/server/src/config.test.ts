@@ -52,6 +52,25 @@ describe('configuration', () => {
     expect(readConfig({ MDS_CACHE_BYTES: text }).cacheBytes).toBe(bytes);
   });
 
+  it('takes origins as browsers send them, and hands them on', () => {
+    const config = readConfig({ MDS_UPLOAD_ORIGINS: 'https://app.example.org, http://localhost:3000' });
+    expect(config.uploadOrigins).toEqual(['https://app.example.org', 'http://localhost:3000']);
+    expect(readConfig(environmentOf(config)).uploadOrigins).toEqual(config.uploadOrigins);
+    expect(readConfig({}).uploadOrigins).toEqual([]);
+  });
+
+  it.each([
+    '*',
+    'app.example.org',
+    'https://app.example.org/',
+    'https://App.example.org',
+    'file:///tmp',
+    'null',
+    'https://a,,https://b',
+  ])('rejects %s as an origin, which no browser would send', (origins) => {
+    expect(() => readConfig({ MDS_UPLOAD_ORIGINS: origins })).toThrow(/MDS_UPLOAD_ORIGINS: must be origins/);
+  });
+
   it('takes a region of its own and rejects one that is half described', () => {
     expect(readConfig({ MDS_REGION: 'lab1:Testville:europe-north:NO' }).region).toBe('lab1:Testville:europe-north:NO');
     expect(() => readConfig({ MDS_REGION: 'lab1:Testville' })).toThrow(ConfigError);

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { allowRuleOf } from './fetches/address-filter.ts';
 import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
 
 const GIB = 1024 ** 3;
@@ -24,6 +25,16 @@ const whole = (min: number, max: number) =>
     .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+const allowList = z.string().transform((text, context) => {
+  const entries = text.split(',').map((entry) => entry.trim());
+  for (const entry of entries) {
+    if (allowRuleOf(entry) !== null) continue;
+    const message = `must be addresses, ranges such as 10.0.0.0/8, and host names without port, separated by commas; ${JSON.stringify(entry)} is none`;
+    context.addIssue({ code: 'custom', message });
+  }
+  return entries;
+});
 
 const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
@@ -59,6 +70,20 @@ const roles = z.string().transform((text, context) => {
   return new Set(parsed.data);
 });
 
+/** Web origins (RFC 6454) as browsers send them: scheme, host and port, in lower case and nothing behind. */
+const origins = z.string().transform((text, context) => {
+  const names = text.split(',').map((name) => name.trim());
+  const wrong = names.find((name) => !URL.canParse(name) || new URL(name).origin !== name || !/^https?:/.test(name));
+  if (wrong !== undefined) {
+    context.addIssue({
+      code: 'custom',
+      message: 'must be origins such as https://app.example.org, separated by commas',
+    });
+    return z.NEVER;
+  }
+  return names;
+});
+
 /** The environment that the service reads: the fixed names, and nothing else. */
 const Environment = z.object({
   MDS_HOST: z.string().default('127.0.0.1'),
@@ -73,9 +98,19 @@ const Environment = z.object({
   MDS_ORIGIN_URL: httpUrl.optional(),
   MDS_PRESETS: z.string().optional(),
   MDS_MAX_UPLOAD_BYTES: bytes.default(10 * GIB),
+  MDS_MAX_QUEUED_JOBS: whole(1, 1_000_000_000).default(100_000),
+  MDS_RATE_LIMIT: whole(0, 1_000_000_000).default(0),
+  MDS_MAX_OPEN_UPLOADS: whole(1, 1_000_000).default(2000),
+  MDS_UPLOAD_EXPIRY_S: whole(1, 31_536_000).default(86_400),
+  MDS_UPLOAD_ORIGINS: origins.default([]),
+  MDS_MAX_STAGING_BYTES: bytes.default(0),
+  MDS_MIN_FREE_BYTES: bytes.default(64 * MIB),
   MDS_MAX_PIXELS: whole(1, 2 ** 40).default(268_435_456),
   MDS_MAX_FRAMES: whole(1, 1_000_000).default(1000),
   MDS_MAX_DURATION_S: whole(1, 31_536_000).default(4 * 3600),
+  MDS_FETCH_ALLOW: allowList.default([]),
+  MDS_FETCH_CONCURRENCY: whole(1, 256).default(4),
+  MDS_FETCH_TIMEOUT_S: whole(1, 7 * 86_400).default(6 * 3600),
   MDS_CACHE_BYTES: bytes.default(10 * GIB),
   MDS_MEMORY_CACHE_BYTES: bytes.default(256 * MIB),
   MDS_WORKER_CONCURRENCY: whole(1, 256).optional(),
@@ -100,9 +135,27 @@ export interface Config {
   originUrl: string | null;
   presetsFile: string | null;
   maxUploadBytes: number;
+  /** Media of one project that may wait to be processed. */
+  maxQueuedJobs: number;
+  /** Requests of the control API that a token may make in a minute; 0: any number. */
+  rateLimit: number;
+  /** Of resumable uploads that a token has open at once. */
+  maxOpenUploads: number;
+  /** How long an upload is kept after its last byte, in seconds. */
+  uploadExpiryS: number;
+  /** Origins whose pages may upload from a browser. */
+  uploadOrigins: string[];
+  /** Bound of all files on their way in; 0: none but the free space. */
+  maxStagingBytes: number;
+  /** What files on their way in must leave free on the volume. */
+  minFreeBytes: number;
   maxPixels: number;
   maxFrames: number;
   maxDurationS: number;
+  /** Ranges, addresses and names that may be fetched from though they are not public. */
+  fetchAllow: readonly string[];
+  fetchConcurrency: number;
+  fetchTimeoutS: number;
   cacheBytes: number;
   memoryCacheBytes: number;
   workerConcurrency: number;
@@ -151,9 +204,19 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     originUrl: env.MDS_ORIGIN_URL ?? null,
     presetsFile: env.MDS_PRESETS === undefined ? null : resolve(env.MDS_PRESETS),
     maxUploadBytes: env.MDS_MAX_UPLOAD_BYTES,
+    maxQueuedJobs: env.MDS_MAX_QUEUED_JOBS,
+    rateLimit: env.MDS_RATE_LIMIT,
+    maxOpenUploads: env.MDS_MAX_OPEN_UPLOADS,
+    uploadExpiryS: env.MDS_UPLOAD_EXPIRY_S,
+    uploadOrigins: env.MDS_UPLOAD_ORIGINS,
+    maxStagingBytes: env.MDS_MAX_STAGING_BYTES,
+    minFreeBytes: env.MDS_MIN_FREE_BYTES,
     maxPixels: env.MDS_MAX_PIXELS,
     maxFrames: env.MDS_MAX_FRAMES,
     maxDurationS: env.MDS_MAX_DURATION_S,
+    fetchAllow: env.MDS_FETCH_ALLOW,
+    fetchConcurrency: env.MDS_FETCH_CONCURRENCY,
+    fetchTimeoutS: env.MDS_FETCH_TIMEOUT_S,
     cacheBytes: env.MDS_CACHE_BYTES,
     memoryCacheBytes: env.MDS_MEMORY_CACHE_BYTES,
     workerConcurrency: env.MDS_WORKER_CONCURRENCY ?? Math.max(1, availableParallelism() - 1),
@@ -217,9 +280,19 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_ORIGIN_URL: config.originUrl,
     MDS_PRESETS: config.presetsFile,
     MDS_MAX_UPLOAD_BYTES: String(config.maxUploadBytes),
+    MDS_MAX_QUEUED_JOBS: String(config.maxQueuedJobs),
+    MDS_RATE_LIMIT: String(config.rateLimit),
+    MDS_MAX_OPEN_UPLOADS: String(config.maxOpenUploads),
+    MDS_UPLOAD_EXPIRY_S: String(config.uploadExpiryS),
+    MDS_UPLOAD_ORIGINS: config.uploadOrigins.length === 0 ? null : config.uploadOrigins.join(','),
+    MDS_MAX_STAGING_BYTES: String(config.maxStagingBytes),
+    MDS_MIN_FREE_BYTES: String(config.minFreeBytes),
     MDS_MAX_PIXELS: String(config.maxPixels),
     MDS_MAX_FRAMES: String(config.maxFrames),
     MDS_MAX_DURATION_S: String(config.maxDurationS),
+    MDS_FETCH_ALLOW: config.fetchAllow.length === 0 ? null : config.fetchAllow.join(','),
+    MDS_FETCH_CONCURRENCY: String(config.fetchConcurrency),
+    MDS_FETCH_TIMEOUT_S: String(config.fetchTimeoutS),
     MDS_CACHE_BYTES: String(config.cacheBytes),
     MDS_MEMORY_CACHE_BYTES: String(config.memoryCacheBytes),
     MDS_WORKER_CONCURRENCY: String(config.workerConcurrency),

@@ -26,7 +26,7 @@ describe('the data folder', () => {
     await dir.controlToken(null);
     const repositories = openSqliteRepositories(dir.databaseFile);
     await repositories.probe();
-    for (const folder of [dir.root, dir.objectsDir, dir.stagingDir, dir.scratchDir, dir.cacheDir]) {
+    for (const folder of [dir.root, dir.objectsDir, dir.stagingDir, dir.uploadsDir, dir.scratchDir, dir.cacheDir]) {
       expect(await modeOf(folder), folder).toBe('700');
     }
     for (const entry of await readdir(path, { withFileTypes: true })) {
@@ -59,12 +59,16 @@ describe('the data folder', () => {
     await dir.release();
   });
 
-  it('clears away what a crash left in staging and scratch, and keeps objects and cache', async () => {
+  it('clears away what a crash left in staging and scratch, and keeps objects, cache and uploads that can go on', async () => {
     const before = await openDataDir(path, { exclusive: true });
     await before.release();
     const stale = [join(before.stagingDir, 'upload.part'), join(before.scratchDir, 'job', 'thumb.webp')];
     const incoming = join(before.objectsDir, '.incoming', 'copy');
-    const kept = [join(before.objectsDir, 'originals', 'aa', 'object'), join(before.cacheDir, 'cached')];
+    const kept = [
+      join(before.objectsDir, 'originals', 'aa', 'object'),
+      join(before.cacheDir, 'cached'),
+      join(before.uploadsDir, 'upl_1'),
+    ];
     for (const file of [...stale, incoming, ...kept]) {
       await mkdir(join(file, '..'), { recursive: true });
       await writeFile(file, 'x');

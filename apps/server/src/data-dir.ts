@@ -24,8 +24,10 @@ export interface DataDir {
   nodeId: string;
   databaseFile: string;
   objectsDir: string;
-  /** Uploads on their way in; what a crash left here is removed when the owner starts. */
+  /** Bodies on their way in, each within one request; what a crash left here is removed when the owner starts. */
   stagingDir: string;
+  /** Files on their way in that go on after a break or a restart: resumable uploads, fetches. */
+  uploadsDir: string;
   /** Renditions in the making; cleaned as `stagingDir` is. */
   scratchDir: string;
   cacheDir: string;
@@ -77,12 +79,13 @@ export async function openDataDir(
     databaseFile: at('mds.sqlite'),
     objectsDir: at('objects'),
     stagingDir: at('staging'),
+    uploadsDir: at('uploads'),
     scratchDir: at('scratch'),
     cacheDir: at('cache'),
   };
   const ownerFile = at('service.json');
-  const { objectsDir, stagingDir, scratchDir, cacheDir } = layout;
-  const folders = cacheOnly ? [cacheDir] : [objectsDir, stagingDir, scratchDir, cacheDir];
+  const { objectsDir, stagingDir, uploadsDir, scratchDir, cacheDir } = layout;
+  const folders = cacheOnly ? [cacheDir] : [objectsDir, stagingDir, uploadsDir, scratchDir, cacheDir];
 
   await makeUsable(root, folders);
   const startedAt = new Date().toISOString();

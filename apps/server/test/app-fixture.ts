@@ -66,7 +66,9 @@ export async function startApp(
   overrides: {
     delivery?: Partial<DeliveryPart>;
     read?: Partial<NonNullable<AppParts['read']>>;
+    control?: Partial<NonNullable<AppParts['control']>>;
     front?: Partial<FrontParts>;
+    fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** How often nodes beat and are looked at, in milliseconds. */
     beats?: { intervalMs: number; lookMs: number };
     /** Sees what the front lets through to Express. */
@@ -148,6 +150,11 @@ export async function startApp(
       hidden: {},
       events: eventStream,
       projects,
+      fetches: {
+        fetches: repositories.fetches,
+        runner: { wake: () => undefined, canceled: () => undefined, settled: async () => null },
+        ...overrides.fetches,
+      },
       removal: { remove: async (id) => (await media.delete(id)) !== null },
       verifier: {
         verify: async ({ id, filename }, { repair }) => ({
@@ -162,6 +169,8 @@ export async function startApp(
       wakeWorkers: () => {
         fixture.woken += 1;
       },
+      queueBound: { requireRoom: async () => undefined },
+      rateLimit: 0,
       regions: { regions, regionMonitor, events, regionsChanged: () => statusBoard.refreshRegions() },
       cache: {
         ...{ media, events, regionMonitor, resolver: resolverFor('') },
@@ -174,6 +183,8 @@ export async function startApp(
         resolverFor,
         delivery: { handleObject: async (_req, res, path) => void res.end(`the bytes of ${path}`) },
       },
+      uploads: { serve: async (_req, res) => void res.end() },
+      uploadOrigins: [],
       ingest: {
         async ingest({ body, signal: _signal, ...input }) {
           if ((input.declaredBytes ?? 0) > MAX_UPLOAD_BYTES) {
@@ -187,6 +198,7 @@ export async function startApp(
           return { media: record, created: true };
         },
       },
+      ...overrides.control,
     },
   });
   const delivery: DeliveryPart | null = overrides.delivery

@@ -367,7 +367,7 @@ describe('5. to 9. Authentication, errors, limits, versioning', () => {
       'unsupported_content_type',
       /--data-binary/,
     ],
-    ['JSON', { 'content-type': 'application/json' }, '{', 415, 'unsupported_content_type', /the file itself/],
+    ['broken JSON', { 'content-type': 'application/json' }, '{', 400, 'invalid_request', /not valid JSON/],
     ['a compressed body', { 'content-encoding': 'gzip' }, 'x', 415, 'unsupported_content_type', /Content-Encoding/],
     ['a key that is too long', { 'idempotency-key': 'k'.repeat(256) }, 'x', 400, 'invalid_request', /1 to 255/],
   ])(

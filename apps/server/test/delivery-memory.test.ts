@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contentAt, fillDataDir, type StoredRendition } from './fill-data-dir.ts';
+import { peakDuring, residentBytes } from './process-memory.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { openSlowReader } from './slow-readers.ts';
 
@@ -22,6 +23,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
   let service: ServiceProcess;
   let film: StoredRendition;
   let pictures: StoredRendition[];
+  const pid = () => service.child.pid ?? 0;
 
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'mds-memory-'));
@@ -44,35 +46,11 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  const residentBytes = async () => {
-    const status = await readFile(`/proc/${service.child.pid}/status`, 'utf8');
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-  };
-
-  /** The most that the process took while `work` was done. */
-  const peakDuring = async (work: () => Promise<void>) => {
-    const over = new AbortController();
-    let peak = await residentBytes();
-    const sampling = (async () => {
-      while (!over.signal.aborted) {
-        peak = Math.max(peak, await residentBytes());
-        await sleep(20);
-      }
-    })();
-    try {
-      await work();
-    } finally {
-      over.abort();
-      await sampling;
-    }
-    return peak;
-  };
-
   it(`${READERS} readers who hardly take anything do not fill the memory of the machine`, async () => {
-    const before = await residentBytes();
+    const before = await residentBytes(pid());
     // Each somewhere else in the film: nothing that one waits for is what another waits for.
     const starts = Array.from({ length: READERS }, (_, index) => Math.floor((index * FILM.bytes) / READERS));
-    const peak = await peakDuring(async () => {
+    const peak = await peakDuring(pid(), async () => {
       const readers = await Promise.all(starts.map((start) => openSlowReader(service.url, film.path, start)));
       try {
         for (let turn = 0; turn < 5; turn += 1) {
@@ -92,9 +70,9 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
   });
 
   it(`${MISSES.toLocaleString('en')} misses at once do not, either, and each gets its own bytes`, async () => {
-    const before = await residentBytes();
+    const before = await residentBytes(pid());
     const digests: string[] = [];
-    const peak = await peakDuring(async () => {
+    const peak = await peakDuring(pid(), async () => {
       digests.push(...(await Promise.all(pictures.map(({ path }) => digestOf(service.url + path)))));
     });
     expect(digests).toEqual(pictures.map(({ sha256 }) => sha256));

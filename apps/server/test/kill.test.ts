@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, createClient } from '@mds/client';
+import { type Client, createClient, createFileUploadStore } from '@mds/client';
+import { Fetch } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
-import { png } from './pictures.ts';
+import { noisePng, png } from './pictures.ts';
 import { seededRandom } from './seeded-random.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
@@ -14,19 +17,37 @@ import { type ServiceProcess, spawnService } from './service-process.ts';
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_120);
 
+/** Of noise, so that it takes more than a moment to arrive. */
+const uploaded = (seed: number) => noisePng(`upload ${seed}`, 250, 200);
+
 let dataDir: string;
 let running: ServiceProcess | undefined;
+let site: Server;
+/** Where files are fetched from: `/N.png`, at no great speed. */
+let siteUrl: string;
 const start = async () => {
-  running = await spawnService({ dataDir });
+  running = await spawnService({ dataDir, env: { MDS_FETCH_ALLOW: '127.0.0.1' } });
   return running;
 };
 beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'mds-kill-'));
+  site = createServer((req, res) => {
+    const body = png(Number(/\d+/.exec(req.url ?? '')?.[0]), 300, 200);
+    res.writeHead(200, { 'Content-Length': body.length });
+    res.write(body.subarray(0, 100));
+    setTimeout(() => res.end(body.subarray(100)), 30);
+  });
+  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+  siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
 });
 afterEach(async () => {
+  site.closeAllConnections();
+  await new Promise((resolve) => site.close(resolve));
   // A test that failed half-way has not ended its service.
   if (running && running.child.exitCode === null && running.child.signalCode === null) await running.end('SIGKILL');
-  await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  for (const folder of [dataDir, `${dataDir}-addresses`]) {
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  }
 });
 
 it(
@@ -36,7 +57,12 @@ it(
     /** Id by SHA-256 of what was answered with 201 or 200; a medium whose deletion was answered is taken out. */
     const acknowledged = new Map<string, string>();
     const perhapsDeleted = new Set<string>();
+    /** Ids of fetches that were answered with 202. */
+    const promised = new Map<string, string>();
+    const uploads = { store: createFileUploadStore(`${dataDir}-addresses`), resumed: 0 };
     let seed = 0;
+    let uploading = 0;
+    let fetching = 0;
 
     for (let round = 0; round < KILLS; round++) {
       const service = await start();
@@ -51,6 +77,25 @@ it(
             acknowledged.set(sha256, media.id);
           }),
         ),
+        // One after another, each going on where the service died under it.
+        until(killed.signal, async () => {
+          const body = uploaded(uploading);
+          const resumeKey = `upload ${uploading}`;
+          if ((await uploads.store.get(resumeKey)) !== null) uploads.resumed += 1;
+          const { media } = await client.control.media.upload(body, {
+            ...{ resumeKey, resumeStore: uploads.store, chunkBytes: 50_000, signal: killed.signal },
+          });
+          acknowledged.set(createHash('sha256').update(body).digest('hex'), media.id);
+          uploading++;
+        }),
+        until(killed.signal, async () => {
+          await sleep(100);
+          const number = 1_000_000 + fetching++;
+          const sha256 = createHash('sha256')
+            .update(png(number, 300, 200))
+            .digest('hex');
+          promised.set(sha256, await beginFetch(service, `${siteUrl}/${number}.png`));
+        }),
         until(killed.signal, async () => {
           const page = await client.media.list({ limit: 5 });
           for (const { id } of page.data) await client.download(client.url(id, 'thumb', { extension: 'webp' }));
@@ -76,6 +121,7 @@ it(
 
     const service = await start();
     const client = createClient({ baseUrl: service.url, token: service.token });
+    for (const [sha256, id] of promised) acknowledged.set(sha256, await mediumOf(client, id));
     const found = await becomeReady(client, [...acknowledged.values()]);
     for (const [sha256, id] of acknowledged) {
       expect(found.get(id), `medium ${id}`).toBe('ready');
@@ -88,13 +134,35 @@ it(
       }
     }
     console.log(
-      `fault 16: ${KILLS} kills, ${seed} uploads begun, ${acknowledged.size} acknowledged and kept, ${perhapsDeleted.size} deleted, 0 lost or altered`,
+      `fault 16: ${KILLS} kills; begun: ${seed} files in one request, ${uploading + 1} resumable (${uploads.resumed} times gone on with), ${fetching} from URLs (${promised.size} promised); ${acknowledged.size} acknowledged and kept, ${perhapsDeleted.size} deleted, 0 lost or altered`,
     );
     expect(acknowledged.size + perhapsDeleted.size).toBeGreaterThan(KILLS);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   },
   60_000 + KILLS * 10_000,
 );
+
+/** Has a file fetched. @returns the id of the fetch, once that is promised */
+async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<string> {
+  const answer = await fetch(`${service.url}/control/v1/media`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ source_url: sourceUrl }),
+  });
+  const body = await answer.json();
+  if (answer.status !== 202) throw new Error(`${answer.status}: ${JSON.stringify(body)}`);
+  return Fetch.parse(body).id;
+}
+
+/** What a fetch came to. It goes on by itself, however often the service was killed. */
+async function mediumOf(client: Client, fetchId: string): Promise<string> {
+  for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(100)) {
+    const { status, media_id: mediaId, error } = await client.control.fetches.get(fetchId);
+    if (mediaId !== null) return mediaId;
+    if (error !== null) throw new Error(`The fetch ${fetchId} is ${status}: ${error.code}, ${error.message}`);
+  }
+  throw new Error(`The fetch ${fetchId} came to nothing within two minutes.`);
+}
 
 /** Repeats until told to stop; what fails once the service is being killed is what a client would see. */
 async function until(stop: AbortSignal, work: () => Promise<void>): Promise<void> {

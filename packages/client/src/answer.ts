@@ -1,6 +1,7 @@
-import type { Problem } from '@mds/contract';
+import type { Problem, ProblemCode } from '@mds/contract';
 import { type ApiError, apiError, type RequestLine } from './errors.ts';
 import { parseRetryAfterMs } from './retry.ts';
+import { PROBLEM_CODE } from './upload-protocol.ts';
 
 /** An error body is read up to here, in characters: a proxy's page is not worth more. */
 const MAX_ERROR_TEXT = 64 * 1024;
@@ -18,17 +19,24 @@ export async function errorOf(line: RequestLine, response: Response): Promise<Ap
   const text = await readText(response, MAX_ERROR_TEXT);
   const contentType = response.headers.get('content-type') ?? '';
   const problem = isJson(contentType) ? problemIn(text) : null;
-  const reason = problem
-    ? problem.detail || problem.title
-    : `not an answer of this service, but ${describe(text, contentType)}`;
+  const code = response.headers.get(PROBLEM_CODE);
   return apiError({
     ...line,
     status: response.status,
     problem,
+    // Which codes there are, is the service's promise.
+    code: code as ProblemCode | null,
     requestId: problem?.request_id ?? response.headers.get('x-request-id'),
     retryAfterMs: parseRetryAfterMs(response.headers.get('retry-after'), Date.now()),
-    reason,
+    reason: reasonOf(line, problem, text, contentType),
   });
+}
+
+function reasonOf(line: RequestLine, problem: Problem | null, text: string, contentType: string): string {
+  if (problem) return problem.detail || problem.title;
+  // RFC 9110, 9.3.2: there is no body, whoever answers.
+  if (line.method === 'HEAD') return 'answers to HEAD have no body that could say why';
+  return `not an answer of this service, but ${describe(text, contentType)}`;
 }
 
 /**

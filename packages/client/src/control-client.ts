@@ -1,11 +1,15 @@
 import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
 import { type ControlCache, createControlCache } from './control-cache.ts';
+import { type ControlFetches, createControlFetches, type IngestUrlOptions, ingestUrl } from './control-fetches.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
 import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
 import { createMediaWatch } from './media-watch.ts';
 import { type PagePromise, pagePromise } from './page.ts';
+import { randomKey } from './random-key.ts';
 import type { ListOptions } from './read-client.ts';
+import { uploadResumably } from './resumable/upload.ts';
+import type { ResumableBody, UploadOptions } from './resumable/upload-options.ts';
 import { controlRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 import { type UploadBody, type UploadProgress, uploadSource } from './upload-source.ts';
@@ -66,6 +70,21 @@ export interface ControlClient {
      * @throws InvalidRequestError for what is not accepted, its `code` saying why
      */
     ingest(body: UploadBody, options?: IngestOptions): Promise<Ingested>;
+    /**
+     * Uploads a file resumably: goes on where it stopped after every break, and with `resumeKey` in a later call, too. For what is
+     * large or comes over a network that breaks; small files are one request less with `ingest`. Resolves once it is stored safely.
+     * An abort leaves an upload with a `resumeKey` as it is; one that nobody could go on with is dropped.
+     * @throws InvalidRequestError for what is not accepted, its `code` saying why; MdsError where the body has another length
+     *   than `bytes`
+     */
+    upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
+    /**
+     * Has the service fetch a file from an http or https URL, and resolves once it is stored safely. The service refuses
+     * addresses that are not public unless its operator allows them. Aborting ends the following, not the fetch.
+     * @throws FetchFailedError where it could not be fetched or was not accepted, its `code` saying why; InvalidRequestError where
+     *   the URL is refused at once; TimeoutError after `timeoutMs`
+     */
+    ingestUrl(url: string | URL, options?: IngestUrlOptions): Promise<Ingested>;
     /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
     list(options?: DetailListOptions): PagePromise<MediaDetail>;
     /** A medium in detail. */
@@ -91,6 +110,8 @@ export interface ControlClient {
      */
     waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
   };
+  /** What is fetched from URLs, and what became of it. */
+  fetches: ControlFetches;
   /** Points of presence: which there are, which node serves which, and what their operator says of them. */
   regions: ControlRegions;
   /** What the nodes hold of the media. */
@@ -113,6 +134,8 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
   const get = async (id: string, { signal }: RequestOptions = {}): Promise<MediaDetail> =>
     (await transport.call(controlRoutes.get, { params: { id } }, { signal, authorize: true })).body;
 
+  const fetches = createControlFetches(transport);
+
   return {
     media: {
       async ingest(body, options = {}) {
@@ -131,6 +154,8 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
         );
         return { media: answer.body, created: answer.status === 201 };
       },
+      upload: (body, options = {}) => uploadResumably({ transport, getMedia: get }, body, options),
+      ingestUrl: (url, options) => ingestUrl({ transport, fetches, getMedia: get, newKey: randomKey }, url, options),
       list: ({ limit, cursor, status, signal } = {}) =>
         pagePromise(async (at) => {
           const query = { limit, cursor: at, status };
@@ -162,13 +187,9 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
       },
       waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
     },
+    fetches,
     regions: createControlRegions(transport),
     cache: createControlCache(transport, timeoutMs),
     events: (options) => followEvents(transport, options),
   };
-}
-
-/** 128 random bits in hex. Not randomUUID, which browsers keep from pages without TLS. */
-function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -2,6 +2,7 @@ import {
   ApiError,
   ConflictError,
   ConnectionError,
+  FetchFailedError,
   ForbiddenError,
   InvalidRequestError,
   MdsError,
@@ -44,3 +45,6 @@ export const isTimeoutError = (error: unknown): error is TimeoutError => error i
 
 /** Whether a medium that was waited for has failed. */
 export const isMediaFailedError = (error: unknown): error is MediaFailedError => error instanceof MediaFailedError;
+
+/** Whether a URL that was to be ingested did not become a medium. */
+export const isFetchFailedError = (error: unknown): error is FetchFailedError => error instanceof FetchFailedError;

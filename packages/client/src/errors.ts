@@ -1,4 +1,4 @@
-import type { MediaDetail, MediaFailure, Problem, ProblemCode, ProblemIssue } from '@mds/contract';
+import type { Fetch, MediaDetail, MediaFailure, Problem, ProblemCode, ProblemIssue } from '@mds/contract';
 
 /** Base of everything that this package throws, but for the reason of the caller's own AbortSignal. */
 export class MdsError extends Error {
@@ -55,6 +55,8 @@ export interface ApiErrorDetails extends RequestLine {
   status: number;
   /** The problem document, or null where the body is none. */
   problem: Problem | null;
+  /** The code that a header says, where there is no problem document. */
+  code?: ProblemCode | null;
   requestId: string | null;
   retryAfterMs: number | null;
   /** What went wrong, as a sentence. */
@@ -68,7 +70,7 @@ export class ApiError extends MdsError {
   readonly url: string;
   /** HTTP status. */
   readonly status: number;
-  /** Stable problem code; null where the answer was not a problem document. A newer service may have codes unknown here. */
+  /** Stable problem code; null where the answer was not a problem. A newer service may have codes unknown here. */
   readonly code: ProblemCode | null;
   /** The problem document (RFC 9457), null where there was none. */
   readonly problem: Problem | null;
@@ -81,12 +83,14 @@ export class ApiError extends MdsError {
 
   constructor(details: ApiErrorDetails) {
     const { method, url, status, problem, requestId, reason } = details;
-    const code = problem ? ` ${problem.code}` : '';
-    super(`${method} ${url} answered ${status}${code}: ${reason}${requestId ? ` (request ${requestId})` : ''}`);
+    const code = problem?.code ?? details.code ?? null;
+    super(
+      `${method} ${url} answered ${status}${code ? ` ${code}` : ''}: ${reason}${requestId ? ` (request ${requestId})` : ''}`,
+    );
     this.method = method;
     this.url = url;
     this.status = status;
-    this.code = problem?.code ?? null;
+    this.code = code;
     this.problem = problem;
     this.requestId = requestId;
     this.retryAfterMs = details.retryAfterMs;
@@ -140,6 +144,24 @@ export class MediaFailedError extends MdsError {
     super(`${media.id} failed: ${why}`);
     this.media = media;
     this.failure = media.error;
+  }
+}
+
+/** A URL that was to be ingested did not become a medium: the service could not fetch it, did not accept it, or was told to cancel. */
+export class FetchFailedError extends MdsError {
+  override name = 'FetchFailedError';
+  readonly fetch: Fetch;
+  /** Why; null where it was canceled. */
+  readonly failure: MediaFailure | null;
+  /** The code of the failure, one of the problem codes: `source_refused`, `unsupported_format`… Null where it was canceled. */
+  readonly code: string | null;
+
+  constructor(fetch: Fetch) {
+    const why = fetch.error ? `${fetch.error.code}: ${fetch.error.message}` : 'it was canceled';
+    super(`${fetch.id} of ${fetch.source_url} did not become a medium: ${why}`);
+    this.fetch = fetch;
+    this.failure = fetch.error;
+    this.code = fetch.error?.code ?? null;
   }
 }
 

@@ -3,6 +3,8 @@ export type {
   AssetList,
   Event,
   EventType,
+  Fetch as UrlFetch,
+  FetchStatus,
   Format,
   FormatList,
   Manifest,
@@ -43,6 +45,7 @@ export type {
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
 export type { ControlCache, PurgeOptions } from './control-cache.ts';
 export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
+export type { ControlFetches, FetchListOptions, FetchProgress, IngestUrlOptions } from './control-fetches.ts';
 export type { ControlRegions, WrittenRegion } from './control-regions.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
@@ -50,6 +53,7 @@ export {
   isAuthError,
   isConflictError,
   isConnectionError,
+  isFetchFailedError,
   isInvalidRequestError,
   isMdsError,
   isMediaFailedError,
@@ -62,6 +66,7 @@ export {
   ConfigurationError,
   ConflictError,
   ConnectionError,
+  FetchFailedError,
   ForbiddenError,
   InvalidRequestError,
   MdsError,
@@ -77,6 +82,9 @@ export { failedRenditions } from './failed-renditions.ts';
 export type { ClientOptions, Fetch } from './options.ts';
 export type { Page, PagePromise } from './page.ts';
 export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';
+export { createFileUploadStore } from './resumable/file-upload-store.ts';
+export type { ResumableBody, ResumableProgress, SeekableContent, UploadOptions } from './resumable/upload-options.ts';
+export { createWebUploadStore, type UploadStore, type WebStorage } from './resumable/upload-store.ts';
 export type { RequestOptions } from './transport.ts';
 export type { UploadBody, UploadContent, UploadProgress } from './upload-source.ts';
 export type { MediaProgress, WaitOptions } from './wait-until-ready.ts';

@@ -8,6 +8,15 @@ const MAX_DELAY_MS = 8_000;
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
+ * Exponential backoff with full jitter, in milliseconds.
+ * @param attempt the attempt that failed, from 1
+ * @param random a number in [0, 1)
+ */
+export function backoffMs(attempt: number, random: () => number = Math.random): number {
+  return random() * Math.min(MAX_DELAY_MS, BASE_DELAY_MS * 2 ** (attempt - 1));
+}
+
+/**
  * How long to wait before the next attempt, in milliseconds, or null where another attempt makes no sense: the error
  * would repeat, or the service asks for a longer pause than {@link MAX_RETRY_AFTER_MS} (coming back early would be
  * refused again, so that the caller learns it now, with `retryAfterMs` on the error).
@@ -15,12 +24,12 @@ const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
  * @param random a number in [0, 1): exponential backoff with full jitter
  */
 export function retryDelayMs(error: unknown, attempt: number, random: () => number = Math.random): number | null {
-  const backoffMs = random() * Math.min(MAX_DELAY_MS, BASE_DELAY_MS * 2 ** (attempt - 1));
-  if (error instanceof ConnectionError || error instanceof TimeoutError) return backoffMs;
+  const pauseMs = backoffMs(attempt, random);
+  if (error instanceof ConnectionError || error instanceof TimeoutError) return pauseMs;
   if (!(error instanceof ApiError) || !RETRYABLE.has(error.status)) return null;
-  if (error.retryAfterMs === null) return backoffMs;
+  if (error.retryAfterMs === null) return pauseMs;
   // Jitter on top: those who were sent away together should not come back together.
-  return error.retryAfterMs > MAX_RETRY_AFTER_MS ? null : error.retryAfterMs + backoffMs;
+  return error.retryAfterMs > MAX_RETRY_AFTER_MS ? null : error.retryAfterMs + pauseMs;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { controlApi, controlCacheApi, controlRegionsApi, eventsApi, readApi } from '@mds/contract';
+import type { controlApi, controlCacheApi, controlRegionsApi, eventsApi, fetchesApi, readApi } from '@mds/contract';
 import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
 
 declare const contractRoute: unique symbol;
@@ -47,6 +47,14 @@ export const controlRoutes: RoutesOf<typeof controlApi> = {
   retry: { method: 'POST', path: '/control/v1/media/:id/retry' },
   verify: { method: 'POST', path: '/control/v1/media/:id/verify' },
   delete: { method: 'DELETE', path: '/control/v1/media/:id' },
+};
+
+/** The part of the control API that is about fetches; `create` shares its path with the upload of a file. */
+export const fetchesRoutes: RoutesOf<typeof fetchesApi> = {
+  create: { method: 'POST', path: '/control/v1/media' },
+  list: { method: 'GET', path: '/control/v1/fetches' },
+  get: { method: 'GET', path: '/control/v1/fetches/:fetch' },
+  cancel: { method: 'DELETE', path: '/control/v1/fetches/:fetch' },
 };
 
 /** The part of the control API that is about regions. */

@@ -34,6 +34,17 @@ export interface SendOptions extends RequestOptions {
 
 /** Sends requests to one service: headers, time limits, retries, errors. */
 export interface Transport {
+  /** Base address of the service, without a slash at its end. */
+  readonly baseUrl: string;
+  /** Milliseconds that one attempt may take, 0 for no limit. */
+  readonly timeoutMs: number;
+  /**
+   * The fields that every request to the control API carries.
+   * @throws MissingTokenError where the client has no token
+   */
+  controlHeaders(): Record<string, string>;
+  /** Sends a request to any address, once. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  exchange(line: RequestLine, options: SendOptions): Promise<Response>;
   /** Sends a request of the contract; the types of what goes in and what comes out are the contract's. */
   call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<AnswerOf<R>>;
   /** Sends a request of the contract whose answer has no end. The answer as it comes, its body unread. */
@@ -53,6 +64,11 @@ interface Outgoing extends RequestLine {
 /** Makes the {@link Transport} of a client. */
 export function createTransport(settings: Settings): Transport {
   return {
+    baseUrl: settings.baseUrl,
+    timeoutMs: settings.timeoutMs,
+    controlHeaders: () => headersOf(settings, { authorize: true }),
+    exchange: (line, options) =>
+      send(settings, { ...line, options: { ...options, repeatable: false } }, (response) => Promise.resolve(response)),
     async call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options: SendOptions = {}) {
       const outgoing = outgoingOf(settings, route, request, options);
       return send(settings, outgoing, async (response) => {

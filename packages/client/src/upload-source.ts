@@ -92,7 +92,7 @@ function openStream(
   let sentBytes = 0;
   let failure: MdsError | null = null;
   const fail = (reason: string, cause?: unknown): MdsError => {
-    failure = new MdsError(`The body cannot be uploaded: ${reason}`, { cause });
+    failure = cause instanceof MdsError ? cause : new MdsError(`The body cannot be uploaded: ${reason}`, { cause });
     return failure;
   };
   const counted = new ReadableStream<Uint8Array>(

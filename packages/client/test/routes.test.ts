@@ -1,6 +1,14 @@
-import { controlApi, controlCacheApi, controlRegionsApi, eventsApi, readApi } from '@mds/contract';
+import {
+  UPLOADS_PATH as CONTRACT_UPLOADS_PATH,
+  controlApi,
+  controlCacheApi,
+  controlRegionsApi,
+  eventsApi,
+  readApi,
+} from '@mds/contract';
 import { expect, it } from 'vitest';
 import { controlCacheRoutes, controlRegionsRoutes, controlRoutes, eventsRoutes, readRoutes } from '../src/routes.ts';
+import { UPLOADS_PATH } from '../src/upload-protocol.ts';
 
 /** Method and path of every route, by its name. */
 function outline(router: object): Record<string, string> {
@@ -18,4 +26,8 @@ it('calls the routes of the contract, all of them and no other; the compiler say
   expect(outline(controlRegionsRoutes)).toEqual(outline(controlRegionsApi));
   expect(outline(controlCacheRoutes)).toEqual(outline(controlCacheApi));
   expect(outline(eventsRoutes)).toEqual(outline(eventsApi));
+});
+
+it('uploads to where the contract has uploads', () => {
+  expect(UPLOADS_PATH).toBe(CONTRACT_UPLOADS_PATH);
 });

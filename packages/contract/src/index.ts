@@ -36,6 +36,16 @@ export {
   ReportedDelivery,
 } from './edges.ts';
 export { Event, type EventType, eventsApi } from './events.ts';
+export {
+  Fetch,
+  FetchId,
+  FetchList,
+  FetchRequest,
+  FetchStatus,
+  fetchesApi,
+  MAX_FETCH_WAIT_S,
+  MAX_SOURCE_URL_LENGTH,
+} from './fetches.ts';
 export { Format, FormatList } from './formats.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
@@ -47,4 +57,14 @@ export { Region, RegionList } from './regions.ts';
 export { Rendition, RenditionList } from './renditions.ts';
 export { AssetId, Codecs, LIMIT, MediaId, MediaKind, RegionCode, Revision, Timestamp } from './scalars.ts';
 export { ServiceStatus, Status, StatusComponent, worstStatus } from './status.ts';
+export {
+  MEDIA_CREATED_HEADER,
+  MEDIA_ID_HEADER,
+  PROBLEM_CODE_HEADER,
+  TUS_EXTENSIONS,
+  TUS_VERSION,
+  UPLOAD_METADATA_KEYS,
+  UPLOADS_PATH,
+  UploadId,
+} from './uploads.ts';
 export { IndexedResource, VersionIndex } from './version-index.ts';

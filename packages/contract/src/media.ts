@@ -6,7 +6,9 @@ import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
 const c = initContract();
 
 /** Processing state: `queued -> processing -> ready | failed`; a retry takes `failed` back to `queued`. */
-export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed']);
+export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed'], {
+  error: 'must be queued, processing, ready or failed',
+});
 export type MediaStatus = z.infer<typeof MediaStatus>;
 
 /** The media object of interface.md 2.2: these seven fields and no other. */

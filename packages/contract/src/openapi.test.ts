@@ -52,3 +52,21 @@ it('tells a reader all seven reads, with the fields of a medium and how long eac
   expect(Object.keys(document.components.schemas['Media']?.properties ?? {})).toEqual(fields);
   expect(document.components.schemas['Media']?.required).toEqual(fields);
 });
+
+it('tells that a POST to the media takes a file, or JSON with what to fetch: one operation with both bodies', () => {
+  const document = openApiDocument('http://example.test') as unknown as {
+    paths: Record<
+      string,
+      Record<string, { requestBody: { content: object }; responses: object; parameters: { name: string }[] }>
+    >;
+  };
+  const { post } = document.paths['/control/v1/media'] ?? {};
+  expect(Object.keys(post?.requestBody.content ?? {}).sort()).toEqual(['application/json', 'application/octet-stream']);
+  expect(post?.parameters.map(({ name }) => name).sort()).toEqual([
+    'duplicate',
+    'filename',
+    'idempotency-key',
+    'prefer',
+  ]);
+  expect(Object.keys(post?.responses ?? {})).toEqual(expect.arrayContaining(['200', '201', '202', '422', '502']));
+});

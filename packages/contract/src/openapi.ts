@@ -6,6 +6,7 @@ import { controlCacheApi } from './control-cache.ts';
 import { controlRegionsApi } from './control-regions.ts';
 import { edgeStreamsApi, edgesApi } from './edges.ts';
 import { eventsApi } from './events.ts';
+import { fetchesApi } from './fetches.ts';
 import { readApi } from './read-api.ts';
 
 type Json = { [key: string]: unknown };
@@ -43,10 +44,12 @@ export function openApiDocument(serverUrl: string) {
     return hoist(json, components);
   };
 
+  const operations = new Map<string, Operation>();
   const document = generateOpenApi(
     {
       read: readApi,
       control: controlApi,
+      fetches: fetchesApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
       events: eventsApi,
@@ -72,7 +75,14 @@ export function openApiDocument(serverUrl: string) {
       setOperationId: 'concatenated-path',
       schemaTransformer: ({ schema, type }) =>
         schema instanceof z.ZodType ? toSchema(schema, type === 'response' ? 'output' : 'input') : null,
-      operationMapper: (operation, route) => describe(operation, route),
+      operationMapper: (operation, route) => {
+        const place = `${route.method} ${route.path}`;
+        const before = operations.get(place);
+        const described = describe(operation, route);
+        const merged = before ? joined(before, described) : described;
+        operations.set(place, merged);
+        return merged;
+      },
     },
   );
   return {
@@ -117,10 +127,29 @@ function describe(operation: Operation, route: AppRoute): Operation {
   };
 }
 
+/** Two routes of one path and method, told apart by the Content-Type of the body, as the one operation that OpenAPI has for them. */
+function joined(one: Operation, other: Operation): Operation {
+  const bodies = [one, other].map(({ requestBody }) => (requestBody ?? {}) as { content?: Json; description?: string });
+  const named = (parameter: object) =>
+    'name' in parameter ? `${'in' in parameter ? parameter.in : ''} ${parameter.name}` : '';
+  const known = new Set((one.parameters ?? []).map(named));
+  return {
+    ...one,
+    summary: [one.summary, other.summary].join('; '),
+    description: [one.description, other.description].join('\n\n'),
+    parameters: [
+      ...(one.parameters ?? []),
+      ...(other.parameters ?? []).filter((parameter) => !known.has(named(parameter))),
+    ],
+    requestBody: { required: true, content: Object.assign({}, ...bodies.map(({ content }) => content)) as never },
+    responses: { ...other.responses, ...one.responses },
+  };
+}
+
 const DESCRIPTIONS: Record<string, string> = {
   200: 'OK',
   201: 'Created',
-  202: 'Accepted: processing goes on',
+  202: 'Accepted: it goes on',
   204: 'Done; there is nothing to say',
   206: 'The part that was asked for',
   400: 'The request is not valid',
@@ -135,7 +164,9 @@ const DESCRIPTIONS: Record<string, string> = {
   422: 'The file is not acceptable',
   429: 'Too many requests',
   500: 'Something went wrong here',
+  502: 'Another server did not give what was needed',
   503: 'Too busy, or not available at the moment',
+  504: 'It took too long, or is not held',
   507: 'No room is left on the storage',
 };
 

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { ZodError } from 'zod';
 import { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from './errors.ts';
 import { findPrograms, type Programs } from './ffmpeg/programs.ts';
 import { formats } from './formats.ts';
@@ -209,9 +210,11 @@ function identifyError(error: unknown): Error {
   if (error instanceof TaskError) {
     const code = RejectionCode.safeParse(error.code);
     if (code.success) return new MediaRejectedError(code.data, error.message, { cause: error });
-    // Node's own codes (ENOENT, EACCES): the caller's mistake, not the file's.
-    return error;
+    // The system's own codes (ENOENT, EACCES): the caller's mistake or the machine's, not the file's.
+    if (/^E(?!RR_)[A-Z0-9]+$/.test(error.code ?? '')) return error;
+    return stumbledOver(error);
   }
+  if (error instanceof ZodError) return stumbledOver(error);
   if (!(error instanceof IsolateError)) return asError(error);
   switch (error.failure) {
     case 'timeout':
@@ -230,6 +233,15 @@ function identifyError(error: unknown): Error {
         { cause: error },
       );
   }
+}
+
+/** A defect of identification that a file brought about: not its sender's error, but nothing that another attempt would mend. */
+function stumbledOver(cause: Error): MediaRejectedError {
+  return new MediaRejectedError(
+    'identify_crashed',
+    'What the file says of itself makes no sense. It may be damaged; export it again, or convert it with another program.',
+    { cause },
+  );
 }
 
 const renderFailures: Record<IsolateFailure, RenderErrorCode> = {

@@ -1,13 +1,18 @@
 import type { Client, IngestOptions, MediaDetail } from '@mds/client';
+import type { Journal, JournalEntry } from '../journal/journal.ts';
 import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
-import type { IngestFile } from './collect-files.ts';
+import { failureOf } from './failure.ts';
+import type { IngestFile, RemoteFile, UnreadableFile } from './find-files.ts';
+import type { SendFile } from './send-file.ts';
 
 /** What became of one file. */
 export interface IngestOutcome {
   file: string;
-  outcome: 'created' | 'existing' | 'failed';
-  /** The medium as it was last seen, on its way still where waiting for it was cut short; null where none came to be. */
+  /** `remembered`: the journal has it from an earlier run, and nothing was asked. */
+  outcome: 'created' | 'existing' | 'remembered' | 'failed';
+  media_id: string | null;
+  /** The medium as it was last seen, on its way still where waiting for it was cut short; null where it was not seen. */
   media: MediaDetail | null;
   error: { code: string | null; message: string } | null;
   /** Which renditions a medium that is ready has not, for they failed: `hls.m3u8`. */
@@ -17,11 +22,14 @@ export interface IngestOutcome {
 /** How to go about it. */
 export interface IngestPlan {
   client: Client;
+  send: SendFile;
   /** How many at once. */
   parallel: number;
   duplicate: NonNullable<IngestOptions['duplicate']>;
   /** Whether a file is done when its medium is ready, and not when it is stored. */
   wait: boolean;
+  /** What earlier runs did; null where nothing is remembered. */
+  journal: Journal | null;
   signal: AbortSignal;
   /** Called when a file is under way; the transfer changes as it gets on. */
   onStart(transfer: Transfer): void;
@@ -31,25 +39,31 @@ export interface IngestPlan {
 /**
  * Ingests files, some at a time, in their order. A file that is refused does not keep the others. What would be the same
  * for all of them does: a token that is not accepted, a service that is not there, an interruption.
+ * @param files each is taken when there is a hand free for it
  * @returns what ended it before its end, or null
  */
-export async function ingestFiles(files: readonly IngestFile[], plan: IngestPlan): Promise<unknown> {
-  const queue = files.values();
+export async function ingestFiles(
+  files: AsyncGenerator<IngestFile | RemoteFile | UnreadableFile>,
+  plan: IngestPlan,
+): Promise<unknown> {
   const stop = new AbortController();
   const signal = AbortSignal.any([plan.signal, stop.signal]);
   const worker = async () => {
-    for (const file of queue) {
-      if (signal.aborted) return;
-      const transfer = startTransfer(file.label, file.bytes);
+    while (!signal.aborted) {
+      // Several may ask at once: a generator answers them one after the other.
+      const { value: file, done } = await files.next();
+      if (done || signal.aborted) return;
+      const transfer = startTransfer(file.label, 'bytes' in file ? file.bytes : null);
       plan.onStart(transfer);
-      const { outcome, stopped } = await ingestFile(file, transfer, { ...plan, signal });
+      const { outcome, stopped } =
+        'failure' in file
+          ? { outcome: outcomeOf(file, 'failed', null, file.failure), stopped: null }
+          : await ingestFile(file, transfer, { ...plan, signal });
       plan.onEnd(transfer, outcome);
-      if (stopped === null) continue;
-      stop.abort(stopped);
-      return;
+      if (stopped !== null) stop.abort(stopped);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(plan.parallel, files.length) }, worker));
+  await Promise.all(Array.from({ length: plan.parallel }, worker));
   return signal.aborted ? signal.reason : null;
 }
 
@@ -59,25 +73,38 @@ interface FileEnd {
   stopped: unknown;
 }
 
-async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
-  const { client, signal, duplicate } = plan;
+async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
+  const { client, signal, journal } = plan;
+  const source = 'source' in file ? file.source : null;
   let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {
-    const ingested = await client.control.media.ingest(file.content, {
-      filename: file.filename,
-      bytes: file.bytes ?? undefined,
-      duplicate,
-      signal,
-      onProgress: ({ sentBytes }) => {
-        transfer.sentBytes = sentBytes;
-        // Everything is out; now it is made safe over there.
-        if (sentBytes === file.bytes) enterState(transfer, 'storing');
-        else transfer.state = null;
-      },
-    });
-    media = ingested.media;
-    accepted = ingested.created ? 'created' : 'existing';
+    const known = rememberedOf(source, journal);
+    if (known && !plan.wait) {
+      transfer.sentBytes = known.bytes;
+      return { outcome: rememberedOutcome(file, known), stopped: null };
+    }
+    media = known && (await mediumOf(known, plan));
+    accepted = media && 'existing';
+    if (media === null) {
+      const ingested = await plan.send(file, {
+        duplicate: plan.duplicate,
+        // Where the program died before it could note what it sent: the same key gives the same medium.
+        idempotencyKey:
+          source && plan.duplicate === 'allow' ? journal?.idempotencyKey(source.path, source.version) : undefined,
+        signal,
+        onProgress: ({ sentBytes, totalBytes }) => {
+          transfer.sentBytes = sentBytes;
+          transfer.totalBytes = totalBytes;
+          // Everything is out; now it is made safe over there.
+          if (sentBytes === totalBytes) enterState(transfer, 'storing');
+          else transfer.state = null;
+        },
+      });
+      media = ingested.media;
+      accepted = ingested.created ? 'created' : 'existing';
+      if (source) remember(source, media.id, journal);
+    }
     if (plan.wait) {
       media = await client.control.media.waitUntilReady(media.id, {
         signal,
@@ -91,9 +118,9 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
         },
       });
     }
-    return { outcome: outcomeOf(file, accepted, media), stopped: null };
+    return { outcome: outcomeOf(file, accepted ?? 'existing', media), stopped: null };
   } catch (error) {
-    const failure = await fileError(error, signal);
+    const failure = signal.aborted ? null : await fileFailure(error);
     if (failure) return { outcome: outcomeOf(file, 'failed', media, failure), stopped: null };
     // What was accepted is processed whether or not somebody waits for it.
     const outcome = accepted && outcomeOf(file, accepted, media);
@@ -101,27 +128,52 @@ async function ingestFile(file: IngestFile, transfer: Transfer, plan: IngestPlan
   }
 }
 
-function outcomeOf(
-  file: IngestFile,
+function rememberedOf(source: IngestFile['source'], journal: Journal | null): JournalEntry | null {
+  const entry = source && journal?.find(source.path, source.version);
+  return entry?.state === 'accepted' ? entry : null;
+}
+
+function remember(
+  { path, version }: NonNullable<IngestFile['source']>,
+  mediaId: string,
+  journal: Journal | null,
+): void {
+  const { bytes, mtimeMs } = version;
+  journal?.record({ path, bytes, mtime_ms: mtimeMs, state: 'accepted', media_id: mediaId, code: null, message: null });
+}
+
+/** The medium that the journal names; null where the service has it no more, so that the file is sent again. */
+async function mediumOf({ media_id: id }: JournalEntry, { client, signal }: IngestPlan): Promise<MediaDetail | null> {
+  const { isNotFoundError } = await import('@mds/client');
+  try {
+    return id === null ? null : await client.control.media.get(id, { signal });
+  } catch (error) {
+    if (isNotFoundError(error)) return null;
+    throw error;
+  }
+}
+
+function rememberedOutcome({ label }: { label: string }, { media_id }: JournalEntry): IngestOutcome {
+  return { file: label, outcome: 'remembered', media_id, media: null, error: null, failed_renditions: [] };
+}
+
+/** What became of a file that was sent, or could not be. */
+export function outcomeOf(
+  { label }: { label: string },
   outcome: IngestOutcome['outcome'],
   media: MediaDetail | null,
   error: IngestOutcome['error'] = null,
 ): IngestOutcome {
-  return { file: file.label, outcome, media, error, failed_renditions: media === null ? [] : failedNames(media) };
+  const failed = media === null ? [] : failedNames(media);
+  return { file: label, outcome, media_id: media?.id ?? null, media, error, failed_renditions: failed };
 }
 
-/** The reason for one file's failure; null for what is no fault of the file. */
-async function fileError(error: unknown, signal: AbortSignal): Promise<IngestOutcome['error']> {
-  if (signal.aborted) return null;
-  const { isApiError, isAuthError, isConnectionError, isMdsError, isMediaFailedError } = await import('@mds/client');
-  if (isAuthError(error)) return null;
-  if (isConnectionError(error) && UNREACHABLE.has(error.code ?? '')) return null;
-  if (isMediaFailedError(error)) {
-    return { code: error.failure?.code ?? null, message: error.failure?.message ?? error.message };
-  }
-  if (isApiError(error)) return { code: error.code, message: error.problem?.detail ?? error.message };
-  if (isMdsError(error)) return { code: null, message: error.message };
-  return null;
+/** The reason for one file's failure; null for what would be the same for all. */
+async function fileFailure(error: unknown): Promise<IngestOutcome['error']> {
+  const failure = await failureOf(error);
+  if (failure === null || failure.kind === 'token') return null;
+  if (failure.kind === 'service' && 'code' in failure.error && UNREACHABLE.has(String(failure.error.code))) return null;
+  return { code: failure.code, message: failure.message };
 }
 
 const UNREACHABLE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);

@@ -8,11 +8,7 @@ import { counted, humanBytes } from '../output/quantities.ts';
 import { tabSeparated } from '../output/table.ts';
 import { wrap } from '../output/wrap.ts';
 import type { IngestOutcome } from './ingest-files.ts';
-
-/** Whether a file was accepted and is processed still, while nobody waits for it any more: possible where somebody did. */
-export function isStillProcessed({ outcome, media }: IngestOutcome): boolean {
-  return outcome !== 'failed' && media !== null && media.status !== 'ready';
-}
+import { type FailureGroup, isStillProcessed, MAX_NAMED, type Tally } from './tally.ts';
 
 /**
  * Prints what became of one file: a line for people, tab-separated values, or one object of JSON.
@@ -24,6 +20,8 @@ export function printOutcome(context: Context, result: IngestOutcome, waited: bo
     context.print(jsonText(result, 0));
   } else if (!context.interactive) {
     context.print(tabSeparated(COLUMNS, [result]).join(''));
+  } else if (result.outcome === 'remembered') {
+    // Thousands, perhaps, of which nothing is new: the summary has their number.
   } else if (result.media && result.outcome !== 'failed') {
     const { id, status, bytes } = result.media;
     const label = waited && isStillProcessed(result) ? 'accepted' : result.outcome;
@@ -37,7 +35,7 @@ export function printOutcome(context: Context, result: IngestOutcome, waited: bo
 }
 
 const COLUMNS = [
-  { title: 'ID', text: ({ media }: IngestOutcome) => media?.id ?? '' },
+  { title: 'ID', text: ({ media_id }: IngestOutcome) => media_id ?? '' },
   { title: 'OUTCOME', text: ({ outcome }: IngestOutcome) => outcome },
   { title: 'STATUS', text: ({ media }: IngestOutcome) => media?.status ?? '' },
   { title: 'FILE', text: ({ file }: IngestOutcome) => file },
@@ -69,60 +67,51 @@ function reason(error: IngestOutcome['error']): string {
   return error.code === null ? error.message : `${error.message} (${error.code})`;
 }
 
-/** More of the same would hide the summary. */
-const MAX_COMMANDS = 5;
-
 /**
- * Says how it went on the whole. What failed is told once more where results do not go to the terminal: there it has its line.
+ * Says how it went on the whole, and what failed by its reasons. Where results do not go to the terminal, some of each are told by
+ * name; there every one has its line.
  * @param files how many there were to be done
- * @param waited whether they were to be waited for
+ * @param complete whether that is all of them, or those that were found so far
  */
-export function printSummary(
-  context: Context,
-  outcomes: readonly IngestOutcome[],
-  files: number,
-  waited: boolean,
-): void {
-  const failures = outcomes.filter(({ outcome }) => outcome === 'failed');
-  const unfinished = waited ? outcomes.filter(isStillProcessed) : [];
-  const finished = outcomes.filter((it) => !unfinished.includes(it));
-  const count = (wanted: IngestOutcome['outcome']) => finished.filter(({ outcome }) => outcome === wanted).length;
-  const parts = (['created', 'existing', 'failed'] as const)
-    .filter((outcome) => count(outcome) > 0)
-    .map((outcome) => `${count(outcome)} ${outcome}`);
-  if (unfinished.length > 0) parts.push(`${unfinished.length} accepted, still processing`);
-  const missing = files - outcomes.length;
-  if (missing > 0) parts.push(`${missing} not done`);
-  const said = [parts.join(unfinished.length > 0 ? '; ' : ', '), ...partly(outcomes)].join('; ');
-  context.note(`${counted(files, 'file')}: ${said}`);
-  const ids = unfinished.map(({ media }) => media?.id ?? '');
-  for (const id of ids.slice(0, MAX_COMMANDS)) context.note(`  How far it is: mds media get ${printable(id)}`);
-  if (ids.length > MAX_COMMANDS) context.note('  How far the others are: mds media list --detail');
-  if (context.interactive) return;
-  for (const failure of failures) context.note(failureLine(failure, context.errorColours));
+export function printSummary(context: Context, tally: Tally, files: number, complete: boolean): void {
+  const parts = (['created', 'existing', 'remembered', 'failed'] as const)
+    .filter((outcome) => tally[outcome] > 0)
+    .map((outcome) => `${tally[outcome]} ${outcome}`);
+  const { unfinished } = tally;
+  if (unfinished > 0) parts.push(`${unfinished} accepted, still processing`);
+  const missing = files - tally.files;
+  if (!complete) parts.push(`at least ${Math.max(1, missing)} not done`);
+  else if (missing > 0) parts.push(`${missing} not done`);
+  const said = [parts.join(unfinished > 0 ? '; ' : ', '), ...partly(tally)].join('; ');
+  context.note([counted(files, 'file'), said].filter(Boolean).join(': '));
+  for (const { media } of tally.firstUnfinished)
+    context.note(`  How far it is: mds media get ${printable(media?.id ?? '')}`);
+  if (unfinished > MAX_NAMED) context.note('  How far the others are: mds media list --detail');
+  for (const group of [...tally.failures.values()].toSorted((a, b) => b.files - a.files)) printGroup(context, group);
+}
+
+function printGroup(context: Context, { code, files, first }: FailureGroup): void {
+  const colours = context.errorColours;
+  if (!context.interactive) for (const failure of first) context.note(failureLine(failure, colours));
+  const untold = files - (context.interactive ? 0 : first.length);
+  if (files <= MAX_NAMED) return;
+  const label = printable(code ?? 'for other reasons');
+  context.note(`${colours.red('failed')}    ${context.interactive ? files : `${untold} more`}: ${label}`);
 }
 
 /** What is to be said of files that were taken in, though not all about them is well. */
-function partly(outcomes: readonly IngestOutcome[]): string[] {
-  const parts: string[] = [];
-  const incomplete = outcomes.filter(isIncomplete);
-  const renditions = incomplete.reduce((sum, it) => sum + it.failed_renditions.length, 0);
-  if (renditions > 0) parts.push(`${counted(renditions, 'rendition')} of ${counted(incomplete.length, 'file')} failed`);
-  const warnings = outcomes.reduce((sum, { media }) => sum + (media?.warnings.length ?? 0), 0);
-  if (warnings > 0) parts.push(counted(warnings, 'warning'));
-  return parts;
-}
-
-/** Whether a file's medium is ready while renditions of it failed. */
-export function isIncomplete({ failed_renditions: failed }: IngestOutcome): boolean {
-  return failed.length > 0;
+function partly({ incomplete, failedRenditions, warnings }: Tally): string[] {
+  return [
+    ...(failedRenditions > 0
+      ? [`${counted(failedRenditions, 'rendition')} of ${counted(incomplete, 'file')} failed`]
+      : []),
+    ...(warnings > 0 ? [counted(warnings, 'warning')] : []),
+  ];
 }
 
 /** Where to read on, for files that were taken in and failed after that, or of which renditions did. */
-export function printWhereToReadOn(context: Context, outcomes: readonly IngestOutcome[]): void {
-  const [first] = outcomes.filter(({ outcome, media }) => outcome === 'failed' && media?.status === 'failed');
-  if (first?.media) context.note(context.errorColours.dim(`What was tried: mds media explain ${first.media.id}`));
-  const [partial] = outcomes.filter(isIncomplete);
-  if (partial?.media)
-    context.note(context.errorColours.dim(`Why renditions failed: mds media get ${partial.media.id}`));
+export function printWhereToReadOn(context: Context, { firstFailedMedium, firstIncomplete }: Tally): void {
+  const say = (line: string) => context.note(context.errorColours.dim(line));
+  if (firstFailedMedium) say(`What was tried: mds media explain ${firstFailedMedium.media_id}`);
+  if (firstIncomplete) say(`Why renditions failed: mds media get ${firstIncomplete.media_id}`);
 }

@@ -1,13 +1,18 @@
 import { basename } from 'node:path';
+import type { Client } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
-import type { Colours } from '../output/colours.ts';
+import type { Journal } from '../journal/journal.ts';
 import { createLiveBlock } from '../output/live-block.ts';
-import { type Transfer, transferLine } from '../output/progress.ts';
-import { counted, humanBytes } from '../output/quantities.ts';
-import { collectFiles, type IngestFile } from './collect-files.ts';
-import { type IngestOutcome, ingestFiles } from './ingest-files.ts';
-import { isIncomplete, printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
+import { counted } from '../output/quantities.ts';
+import { countFiles } from './count-files.ts';
+import { filesOf, findRoots, type IngestFile, type RemoteFile, type Root, type UnreadableFile } from './find-files.ts';
+import { createIngestDisplay } from './ingest-display.ts';
+import { ingestFiles } from './ingest-files.ts';
+import { openIngestJournal } from './ingest-journal.ts';
+import { printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
+import { createSendFile } from './send-file.ts';
+import { createTally, type Tally } from './tally.ts';
 
 /** The options of `mds ingest`, parsed. */
 export interface IngestArguments {
@@ -15,6 +20,8 @@ export interface IngestArguments {
   duplicate: 'existing' | 'allow';
   wait?: boolean;
   parallel: number;
+  journal?: string;
+  again?: boolean;
 }
 
 /**
@@ -22,88 +29,108 @@ export interface IngestArguments {
  * @throws CliError where some file failed, or waited for, renditions of one; what ended it early otherwise, an Interruption included
  */
 export async function runIngest(context: Context, paths: string[], options: IngestArguments): Promise<void> {
-  const { io } = context;
-  const files = await filesOf(context, paths, options.filename);
+  const roots = await rootsOf(context, paths, options.filename);
   const client = await context.operator();
-  const waited = options.wait === true;
-  const outcomes: IngestOutcome[] = [];
-  const active = new Set<Transfer>();
-  const started = new Set<Transfer>();
+  const journal = await openIngestJournal(context, client, roots, options);
+  try {
+    const tally = await ingestRoots(context, client, { roots, stdin: paths.includes('-'), journal }, options);
+    const { files, failed, incomplete } = tally;
+    const wrong = [
+      ...(failed > 0 ? [`${counted(failed, 'file')} of ${files} could not be ingested.`] : []),
+      ...(incomplete > 0 && options.wait ? [`Renditions of ${counted(incomplete, 'file')} of ${files} failed.`] : []),
+    ];
+    if (wrong.length > 0) throw new ReportedError(wrong.join(' '));
+  } finally {
+    await journal?.close();
+  }
+}
 
+/** So long is waited after an interruption to say how many files are not done. */
+const COUNT_GRACE_MS = 500;
+
+/** What there is to ingest. */
+interface Sources {
+  roots: readonly Root[];
+  stdin: boolean;
+  journal: Journal | null;
+}
+
+/** @throws what ended it early */
+async function ingestRoots(
+  context: Context,
+  client: Client,
+  { roots, stdin, journal }: Sources,
+  { filename, duplicate, wait, parallel }: IngestArguments,
+): Promise<Tally> {
+  const { io } = context;
+  const waited = wait === true;
+  const tally = createTally(waited);
+  // Beside the work, so that it need not wait for the last of a hundred thousand files to be found.
+  const count = countFiles(roots, stdin ? 1 : 0);
+  const display = createIngestDisplay(tally, count);
   const block = createLiveBlock(context.quiet ? null : io.stderr, (width, height) =>
-    progressLines([...active], files, outcomes.length, [...started], { width, height, colours: context.errorColours }),
+    display.lines({ width, height, colours: context.errorColours }),
   );
   let stopped: unknown;
   try {
-    stopped = await ingestFiles(files, {
+    stopped = await ingestFiles(renamed(allFiles(context, roots, stdin), filename), {
       client,
-      parallel: options.parallel,
-      duplicate: options.duplicate,
+      send: createSendFile(client, io),
+      parallel,
+      duplicate,
       wait: waited,
+      journal,
       signal: io.signal,
-      onStart(transfer) {
-        active.add(transfer);
-        started.add(transfer);
-      },
+      onStart: display.start,
       onEnd(transfer, outcome) {
-        active.delete(transfer);
+        display.end(transfer);
         if (outcome === null) return;
-        outcomes.push(outcome);
+        tally.add(outcome);
         block.above(() => printOutcome(context, outcome, waited));
       },
     });
   } finally {
     block.stop();
+    await count.stop(stopped === null ? 0 : COUNT_GRACE_MS);
   }
-
-  printSummary(context, outcomes, files.length, waited);
-  if (context.interactive) printWhereToReadOn(context, outcomes);
+  const complete = stopped === null || count.complete;
+  printSummary(context, tally, stopped === null ? tally.files : Math.max(tally.files, count.files), complete);
+  if (context.interactive) printWhereToReadOn(context, tally);
   if (stopped !== null) throw stopped;
-  const failed = outcomes.filter(({ outcome }) => outcome === 'failed').length;
-  const incomplete = waited ? outcomes.filter(isIncomplete).length : 0;
-  const wrong = [
-    ...(failed > 0 ? [`${counted(failed, 'file')} of ${files.length} could not be ingested.`] : []),
-    ...(incomplete > 0 ? [`Renditions of ${counted(incomplete, 'file')} of ${files.length} failed.`] : []),
-  ];
-  if (wrong.length > 0) throw new ReportedError(wrong.join(' '));
+  return tally;
 }
 
-async function filesOf(context: Context, paths: string[], filename: string | undefined): Promise<IngestFile[]> {
+async function rootsOf(context: Context, paths: string[], filename: string | undefined): Promise<Root[]> {
   const { stdin, cwd } = context.io;
   const usage = (message: string, ...hints: string[]) => new CliError(message, { exitCode: EXIT.usage, hints });
-  const files = await collectFiles(
+  const roots = await findRoots(
     paths.filter((path) => path !== '-'),
     cwd,
   );
-  if (paths.includes('-')) {
-    if (stdin.isTTY) throw usage('Standard input is the terminal.', 'Pipe a file into it: mds ingest - < lake.jpg');
-    files.push({ label: '-', filename: undefined, bytes: null, content: stdin });
+  const streams = paths.includes('-') ? 1 : 0;
+  if (streams > 0 && stdin.isTTY) {
+    throw usage('Standard input is the terminal.', 'Pipe a file into it: mds ingest - < lake.jpg');
   }
-  if (filename === undefined) return files;
-  const [file, ...others] = files;
-  if (!file || others.length > 0) throw usage(`--filename names a single file; there are ${files.length}.`);
-  return [{ ...file, filename: basename(filename) }];
+  if (filename === undefined) return roots;
+  const single = roots.length + streams === 1 && roots.every(({ kind }) => kind !== 'folder');
+  if (!single) throw usage('--filename names a single file; there are more.', 'Name one file, or - alone.');
+  return roots;
 }
 
-interface Room {
-  width: number;
-  height: number;
-  colours: Colours;
+async function* allFiles(
+  { io }: Context,
+  roots: readonly Root[],
+  stdin: boolean,
+): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
+  yield* filesOf(roots);
+  if (stdin) yield { label: '-', source: null, filename: undefined, bytes: null, content: io.stdin };
 }
 
-function progressLines(
-  active: Transfer[],
-  files: readonly IngestFile[],
-  done: number,
-  started: Transfer[],
-  { width, height, colours }: Room,
-): string[] {
-  const now = Date.now();
-  const lines = active.slice(0, Math.max(1, height - 1)).map((transfer) => transferLine(transfer, width, now, colours));
-  if (files.length > 1 && height > 1) {
-    const sent = started.reduce((sum, { sentBytes }) => sum + sentBytes, 0);
-    const total = files.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
-    lines.push(colours.dim(`${done} of ${files.length} files, ${humanBytes(sent)} of ${humanBytes(total)}`));
+async function* renamed(
+  files: AsyncGenerator<IngestFile | RemoteFile | UnreadableFile>,
+  filename: string | undefined,
+): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
+  for await (const file of files) {
+    yield filename === undefined || 'failure' in file ? file : { ...file, filename: basename(filename) };
   }
-  return lines;
 }

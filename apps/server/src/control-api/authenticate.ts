@@ -8,7 +8,10 @@ import { AppError } from '../http/app-error.ts';
 const REALM = 'Bearer realm="mds"';
 /** The project of the first operator token, to which the deployment as a whole belongs. */
 const DEPLOYMENT_PROJECT = 'default';
-const tokens = new WeakMap<IncomingMessage, TokenRecord>();
+const tokens = new WeakMap<IncomingMessage, CallerToken>();
+
+/** The token of a request, and the hash by which it is known. */
+export type CallerToken = TokenRecord & { sha256: string };
 
 /** The hash by which a token is known; the token itself is kept nowhere. */
 export function hashToken(token: string): string {
@@ -25,20 +28,21 @@ export function requireToken(projects: Pick<ProjectRepository, 'findToken'>) {
     if (credentials === undefined) {
       throw unauthorized('The Authorization header is not of the form "Bearer <token>".', ', error="invalid_request"');
     }
-    const token = await projects.findToken(hashToken(credentials));
+    const sha256 = hashToken(credentials);
+    const token = await projects.findToken(sha256);
     if (token === null) {
       throw unauthorized(
         'This token is not one of this service. The first one is in the file control-token of the data folder, or in MDS_CONTROL_TOKEN.',
         ', error="invalid_token", error_description="unknown token"',
       );
     }
-    tokens.set(req, token);
+    tokens.set(req, { ...token, sha256 });
     next();
   };
 }
 
 /** The token of a request that passed {@link requireToken}. */
-export function tokenOf(req: IncomingMessage): TokenRecord {
+export function tokenOf(req: IncomingMessage): CallerToken {
   const token = tokens.get(req);
   if (!token) throw new Error('a handler of the control API was mounted without authentication');
   return token;

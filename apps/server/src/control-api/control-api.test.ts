@@ -122,8 +122,7 @@ describe('ingest', () => {
 
   it.each([
     ['multipart/form-data; boundary=x', 'content-type', '--data-binary'],
-    ['application/json', 'content-type', 'not offered yet'],
-    ['application/vnd.api+json', 'content-type', 'not offered yet'],
+    ['application/vnd.api+json', 'content-type', 'source_url'],
   ])('tells the sender of %s how to send a file', async (type, header, hint) => {
     const found = await problem(
       await upload('', { headers: { 'content-type': type } }),
@@ -155,7 +154,7 @@ describe('ingest', () => {
     expect(app.ingested.length).toBe(before);
   });
 
-  it('checks the digest that a sender gives (RFC 9530), so that what was damaged on the way is not kept', async () => {
+  it('checks the digest that a sender gives (RFC 9530, RFC 3230), so that what was damaged on the way is not kept', async () => {
     const digest = (algorithm: string, bytes: Buffer) => createHash(algorithm).update(bytes).digest('base64');
     for (const [name, value, status] of [
       ['content-digest', `sha-256=:${digest('sha256', file)}:`, 201],
@@ -163,6 +162,8 @@ describe('ingest', () => {
       ['content-digest', `crc32c=:AAAAAA==:`, 201],
       ['content-digest', `sha-256=:${digest('sha256', Buffer.from('other'))}:`, 400],
       ['content-digest', 'sha-256=:AAAA:', 400],
+      ['digest', `SHA-256=${digest('sha256', file)}`, 201],
+      ['digest', `MD5=AAAA, SHA-512=${digest('sha512', Buffer.from('other'))}`, 400],
     ] as const) {
       const before = app.ingested.length;
       const response = await upload('', { headers: { [name]: value } });

@@ -5,10 +5,28 @@ import {
   type MediaRendition,
   renditionPath,
 } from '@mds/contract';
-import type { MediaFailureRecord, MediaRecord, RenditionRecord } from '../db/media-repository.ts';
-import type { JobStanding } from '../jobs/job-queue.ts';
+import type { MediaFailureRecord, MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
+import type { JobQueue, JobStanding } from '../jobs/job-queue.ts';
 import { presentMedia } from '../read-api/media.ts';
 import type { Presented } from '../read-api/presented.ts';
+
+/** Where the detail of a medium comes from. */
+export interface MediaDetailParts {
+  media: Pick<MediaRepository, 'renditions'>;
+  jobs: Pick<JobQueue, 'standings'>;
+  /** Base address that clients use, without a trailing slash. */
+  publicUrl(): string;
+}
+
+/** {@link presentMediaDetail} of one medium, as it stands. */
+export async function readMediaDetail(
+  { media, jobs, publicUrl }: MediaDetailParts,
+  record: MediaRecord,
+): Promise<Presented<MediaDetail>> {
+  const renditions = await media.renditions(record.id);
+  const [job = null] = await jobs.standings([record.id]);
+  return presentMediaDetail(record, renditions, job, publicUrl());
+}
 
 /**
  * A medium with everything that its operator may know.

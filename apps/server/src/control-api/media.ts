@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CONTROL_API_PREFIX, controlApi, type MediaDetail, type MediaDetailList } from '@mds/contract';
+import type { IncomingMessage } from 'node:http';
+import { CONTROL_API_PREFIX, controlApi, type MediaDetailList } from '@mds/contract';
 import type { Preset } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
@@ -11,10 +11,10 @@ import type { MediaVerifier } from '../processing/media-verifier.ts';
 import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
 import type { Presented } from '../read-api/presented.ts';
 import { tokenOf } from './authenticate.ts';
-import { presentMediaDetail } from './media-detail.ts';
+import { presentMediaDetail, readMediaDetail } from './media-detail.ts';
 import { presentExplanation } from './media-explanation.ts';
 import { uploadBody } from './upload-body.ts';
-import { requireFileBody } from './upload-headers.ts';
+import { abortWhenGone, requireFileBody } from './upload-headers.ts';
 
 /** What the control API's media routes need. */
 export interface ControlMediaParts {
@@ -36,13 +36,7 @@ export interface ControlMediaParts {
 export function createControlMediaHandlers(parts: ControlMediaParts) {
   const { media } = parts;
 
-  const detail = async (record: MediaRecord): Promise<Presented<MediaDetail>> =>
-    presentMediaDetail(
-      record,
-      await media.renditions(record.id),
-      (await parts.jobs.standings([record.id]))[0] ?? null,
-      parts.publicUrl(),
-    );
+  const detail = (record: MediaRecord) => readMediaDetail(parts, record);
 
   const findOwn = async (req: IncomingMessage, id: string): Promise<MediaRecord> => {
     const found = await media.find(id);
@@ -161,13 +155,4 @@ function noSuchMedium(id: string): AppError {
     'media_not_found',
     `There is no medium ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
   );
-}
-
-/** Aborted when the caller hangs up before the answer. */
-function abortWhenGone(res: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  res.once('close', () => {
-    if (!res.writableFinished) controller.abort(new Error('the client is gone'));
-  });
-  return controller.signal;
 }

@@ -65,6 +65,26 @@ it('does not take a slow reader for a silent sender', async () => {
   expect(await response.text()).toBe('4000000');
 });
 
+it('fault 20: holds a quarter of a megabyte of a body that nobody takes, so that a slow disk does not fill the memory', async () => {
+  let held = -1;
+  server = createServer((req, res) => {
+    const body = uploadBody(req, res, 10_000);
+    req.once('pause', () => {
+      held = body.readableLength;
+      body.destroy();
+      res.end('paused');
+    });
+    body.read(0);
+  });
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const response = await fetch(url(port), { method: 'POST', body: Buffer.alloc(8_000_000) });
+  expect(await response.text()).toBe('paused');
+  expect(held).toBeGreaterThanOrEqual(256 * 1024);
+  // What was read last may go beyond it.
+  expect(held).toBeLessThanOrEqual(256 * 1024 + 64 * 1024);
+});
+
 it('leaves the connection open for an answer when it is refused half-way', async () => {
   const port = await serve(async (body) => {
     for await (const _chunk of body) break;

@@ -1,20 +1,22 @@
-import { createHash, type Hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { AppError } from '../http/app-error.ts';
 import { continueBody } from '../http/unread-body.ts';
+import { announcedDigests } from './body-digest.ts';
 
 /** A sender that says nothing for this long is gone. */
 const IDLE_MS = 60_000;
+/** Read ahead of a slow disk, of each body: four reads of a socket. As many bodies as admission lets in hold half a gigabyte by it. */
+const BUFFERED_BYTES = 256 * 1024;
 
 /**
  * The body of an upload as a stream of its own: destroying it leaves the connection open for an answer, a sender that
- * waits for `100 Continue` hears it when the first byte is wanted, a silent one is given up, and a digest that the sender
- * gave is checked before the end is told. Ends with an AppError: `incomplete_body`, `content_digest_mismatch`.
+ * waits for `100 Continue` hears it when the first byte is wanted, a silent one is given up, and digests that the sender
+ * gave are checked before the end is told. Ends with an AppError: `incomplete_body`, `content_digest_mismatch`.
  * @throws AppError `invalid_request` at once for a digest that cannot be checked
  */
 export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = IDLE_MS): Readable {
-  const digest = expectedDigest(req);
+  const digests = announcedDigests(req.headers);
   let idle: NodeJS.Timeout | undefined;
   let begun = false;
 
@@ -33,20 +35,18 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
     );
   const onData = (chunk: Buffer) => {
     clearTimeout(idle);
-    digest?.hash.update(chunk);
+    digests?.update(chunk);
     if (body.push(chunk)) wait();
     else req.pause();
   };
   const onEnd = () => {
     clearTimeout(idle);
-    if (digest && !digest.hash.digest().equals(digest.expected)) {
-      body.destroy(
-        new AppError(
-          'content_digest_mismatch',
-          'The body that arrived does not have the digest that its header announces. Nothing was kept; send it again.',
-        ),
-      );
-    } else body.push(null);
+    try {
+      digests?.check();
+      body.push(null);
+    } catch (error) {
+      body.destroy(error as AppError);
+    }
   };
   const onClose = () => {
     if (!req.complete) brokenOff();
@@ -57,7 +57,7 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
   };
 
   const body = new Readable({
-    highWaterMark: 1024 * 1024,
+    highWaterMark: BUFFERED_BYTES,
     read() {
       if (!begun) {
         begun = true;
@@ -76,26 +76,4 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
     },
   });
   return body;
-}
-
-/** The digest that a sender announces (RFC 9530); of several, the strongest that is known here. */
-function expectedDigest(req: IncomingMessage): { hash: Hash; expected: Buffer } | null {
-  for (const name of ['content-digest', 'repr-digest']) {
-    const field = req.headers[name];
-    if (typeof field !== 'string') continue;
-    for (const [algorithm, key, bytes] of [
-      ['sha512', 'sha-512', 64],
-      ['sha256', 'sha-256', 32],
-    ] as const) {
-      const value = new RegExp(`(?:^|[,\\s])${key}=:([A-Za-z0-9+/=]*):`).exec(field)?.[1];
-      if (value === undefined) continue;
-      const expected = Buffer.from(value, 'base64');
-      if (expected.length === bytes) return { hash: createHash(algorithm), expected };
-      const message = `must be ${key}=:<base64 of the ${bytes} bytes>:`;
-      throw new AppError('invalid_request', `The header ${name} ${message}.`, {
-        issues: [{ in: 'header', path: name, message }],
-      });
-    }
-  }
-  return null;
 }

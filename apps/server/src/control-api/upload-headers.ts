@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '../http/app-error.ts';
 
 /**
@@ -14,10 +14,11 @@ export function requireFileBody(req: IncomingMessage): number | null {
       'Forms are not taken apart here: the body must be the file itself. With curl: --data-binary @FILE, or -X POST -T FILE, instead of -F.',
     );
   }
-  if (type === 'application/json' || type.endsWith('+json')) {
+  // JSON itself has gone to the route that fetches from a URL.
+  if (type.endsWith('+json')) {
     throw refused(
       'content-type',
-      'Ingest from a URL is not offered yet, and JSON is no medium: the body must be the file itself. With curl: --data-binary @FILE.',
+      'JSON is no medium: the body must be the file itself, with curl: --data-binary @FILE. To have a URL fetched, send {"source_url": "https://…"} with Content-Type: application/json.',
     );
   }
   const encoding = String(req.headers['content-encoding'] ?? 'identity').trim();
@@ -34,8 +35,17 @@ export function requireFileBody(req: IncomingMessage): number | null {
 }
 
 /** The media type without parameters, in lower case; `image/svg+xml` and the like do not end in `+json`. */
-function mediaTypeOf(field: string | undefined): string {
+export function mediaTypeOf(field: string | undefined): string {
   return (field ?? '').split(';', 1).join().trim().toLowerCase();
+}
+
+/** Aborted when the caller hangs up before the answer. */
+export function abortWhenGone(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  res.once('close', () => {
+    if (!res.writableFinished) controller.abort(new Error('the client is gone'));
+  });
+  return controller.signal;
 }
 
 function refused(header: string, detail: string): AppError {

@@ -124,6 +124,8 @@ export interface MediaRepository {
     before: string | null;
     status?: MediaStatus;
   }): Promise<MediaRecord[]>;
+  /** How many media of a project wait for a worker. */
+  countQueued(projectId: string): Promise<number>;
   /** As `page`, but only what anybody may know: the busiest query of all. */
   publicPage(query: { projectId: string; limit: number; before: string | null }): Promise<PublicMediaRecord[]>;
   /**

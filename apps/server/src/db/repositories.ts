@@ -1,8 +1,10 @@
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
 import type { EventRepository } from './event-repository.ts';
+import type { FetchRepository } from './fetch-repository.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
+import type { UploadRepository } from './upload-repository.ts';
 
 /** Tells whether anything that a reader could see was written since: media, assets, regions, projects. */
 export interface Versions {
@@ -21,7 +23,9 @@ export interface Repositories {
   pieceDigests: PieceDigestRepository;
   formatProofs: FormatProofRepository;
   jobs: JobQueue;
+  fetches: FetchRepository;
   events: EventRepository;
+  uploads: UploadRepository;
   versions: Versions;
   /** Resolves when the database answers and can be written. */
   probe(): Promise<void>;

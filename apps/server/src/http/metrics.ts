@@ -2,6 +2,7 @@ import type { Express } from 'express';
 import { Counter, Gauge, type Metric, Registry } from 'prom-client';
 import type { DeliveryStats } from '../delivery/delivery.ts';
 import type { QueueCounts } from '../jobs/job-queue.ts';
+import type { UploadFigures } from '../uploads/uploads.ts';
 import { makeAnswer, sendAnswer } from './answer.ts';
 import { refuseOtherMethods } from './methods.ts';
 import { createRequestFigures, type FigureLine, type RequestFigures } from './request-figures.ts';
@@ -16,6 +17,7 @@ export interface MetricSources {
     | null;
   /** What is known of the points of presence, by whoever takes their reports. */
   regions?: () => Promise<readonly { code: string; status: string | null; nodes: readonly { alive: boolean }[] }[]>;
+  uploads?: () => Promise<UploadFigures>;
   /** Of a point of presence without an api alone. */
   edge?: () => EdgeFigures;
 }
@@ -76,7 +78,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     uptime.set(process.uptime());
   });
 
-  const { deliveries, queue, workers, ingest, regions, edge } = sources;
+  const { deliveries, queue, workers, ingest, uploads, regions, edge } = sources;
   if (deliveries) {
     const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
     const stale = total('mds_deliveries_stale_total', 'Deliveries out of date, as the origin did not answer.');
@@ -136,6 +138,19 @@ export function createMetrics(sources: MetricSources): Metrics {
       const all = Object.entries({ created, existing, ...refused });
       results(all.map(([result, count]) => [{ result }, count ?? 0]));
       received([[{}, receivedBytes]]);
+    });
+  }
+  if (uploads) {
+    const open = gauge('mds_uploads_open', 'Resumable uploads that are on their way.');
+    const receiving = gauge('mds_uploads_receiving', 'Bodies of resumable uploads that are arriving.');
+    const over = total('mds_uploads_total', 'Resumable uploads that are over, by how they ended.', ['result']);
+    const received = total('mds_uploads_received_bytes_total', 'Bytes of resumable uploads that were received.');
+    read.push(async () => {
+      const figures = await uploads();
+      open.set(figures.open);
+      receiving.set(figures.receiving);
+      over(Object.entries(figures.over).map(([result, count]) => [{ result }, count]));
+      received([[{}, figures.receivedBytes]]);
     });
   }
 

@@ -39,7 +39,7 @@ export function endAnswer(req: IncomingMessage, res: ServerResponse, body: strin
     return;
   }
   res.setHeader('Connection', 'close');
-  if (req.method === 'HEAD') res.flushHeaders();
+  if (req.method === 'HEAD' || body.length === 0) res.flushHeaders();
   else res.write(body);
   answeredEarly.add(res);
   let left = LINGER_BYTES;

@@ -9,13 +9,17 @@ import { metadataOf } from './contract-routes.ts';
 /** The parameters that have a code of their own. */
 const CODES: Record<string, ProblemCode> = { cursor: 'invalid_cursor', region: 'unknown_region' };
 
+/** An id that nothing can have is that of something that is not there. */
+const PATH_CODES: Record<string, ProblemCode> = { id: 'media_not_found', fetch: 'fetch_not_found' };
+
 /** What to say of a parameter whose schema speaks in types instead of words. */
 const WORDS: Record<string, string> = {
   limit: `must be a whole number from ${LIMIT.min} to ${LIMIT.max}`,
   cursor: 'must be the next_cursor of a previous answer, unchanged',
   region: 'must be a region code such as fra1',
   id: 'must be med_ and 26 lower-case letters and digits',
-  status: 'must be queued, processing, ready or failed',
+  fetch: 'must be fch_ and 26 lower-case letters and digits',
+  source_url: 'must be an http or https URL of at most 8192 characters',
   duplicate: 'must be existing or allow',
   filename: 'must be 1 to 255 characters',
   'idempotency-key': 'must be 1 to 255 characters',
@@ -46,11 +50,11 @@ export function invalidRequest(error: RequestValidationError): AppError {
   return refusal(codeOf(issues), issues, error);
 }
 
-/** One code where one input is wrong and has one; an id that no medium can have is a medium that is not there. */
+/** One code where one input is wrong and has one. */
 function codeOf(issues: ProblemIssue[]): ProblemCode {
   const only = issues.length === 1 ? issues[0] : undefined;
-  if (only?.in === 'path' && only.path === 'id') return 'media_not_found';
-  return (only?.in === 'query' ? CODES[only.path] : undefined) ?? 'invalid_request';
+  const codes = only?.in === 'path' ? PATH_CODES : only?.in === 'query' ? CODES : {};
+  return (only && codes[only.path]) ?? 'invalid_request';
 }
 
 function refusal(code: ProblemCode, issues: ProblemIssue[], cause?: unknown): AppError {

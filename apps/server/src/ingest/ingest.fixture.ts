@@ -13,6 +13,7 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { createIngest, type Ingest, type IngestInput, type IngestParts } from './ingest.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval, type MediaRemovalParts } from './media-removal.ts';
+import { createStagingSpace } from './staging-space.ts';
 
 const logger = createLogger('silent');
 
@@ -86,8 +87,8 @@ export function ingestFixture(): IngestFixture {
         engine,
         lock,
         stagingDir: join(root, 'staging'),
+        space: createStagingSpace({ folder: join(root, 'staging'), maxBytes: 0, minFreeBytes: 0 }),
         maxUploadBytes: 2_000_000,
-        minFreeBytes: 0,
         logger,
         onAccepted: ({ id }) => accepted.push(id),
         ...overrides,

@@ -12,6 +12,7 @@ import { storageError } from '../storage/storage-error.ts';
 import { filenameLabel } from './filename-label.ts';
 import type { KeyedLock } from './keyed-lock.ts';
 import { receive, type StagedFile } from './receive.ts';
+import type { StagingSpace } from './staging-space.ts';
 
 export interface IngestParts {
   media: MediaRepository;
@@ -20,27 +21,36 @@ export interface IngestParts {
   /** Shared with the removal of media; keys are SHA-256 hashes. */
   lock: KeyedLock;
   stagingDir: string;
+  /** What files on their way in may take of the volume of `stagingDir`. */
+  space: StagingSpace;
   maxUploadBytes: number;
-  /** Uploads are refused rather than leave less than this free on the volume. Default 64 MiB. */
-  minFreeBytes?: number;
   logger: Logger;
   /** Called for each new medium once it is committed: there is something to process. */
   onAccepted(media: MediaRecord): void;
 }
 
-/** One file on its way in. */
-export interface IngestInput {
+/** How a file is to be taken in, wherever it comes from. */
+export interface AcceptOptions {
   projectId: string;
-  body: Readable;
   /** As the client said; kept as a label only. */
   filename: string | null;
   /** Makes a repeated request answer with the medium that the first one made. */
   idempotencyKey: string | null;
   /** What to do with bytes that the project has already. */
   duplicate: 'existing' | 'allow';
+  signal?: AbortSignal | undefined;
+}
+
+/** One file on its way in, as the body of a request. */
+export interface IngestInput extends AcceptOptions {
+  body: Readable;
   /** Size in bytes as the sender says; null where it does not say. */
   declaredBytes: number | null;
-  signal?: AbortSignal;
+}
+
+/** One file that has arrived. */
+export interface AcceptInput extends AcceptOptions {
+  staged: StagedFile;
 }
 
 /** Counts since the start of the process. */
@@ -62,11 +72,15 @@ export interface Ingest {
    * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the codes of a rejected medium,
    *   `idempotency_conflict`, `insufficient_storage`; nothing is kept then
    */
-  ingest(input: IngestInput): Promise<{ media: MediaRecord; created: boolean }>;
+  ingest(input: IngestInput): Promise<Acceptance>;
+  /**
+   * Identifies, stores and accepts a file that has arrived already. On return the medium survives kill -9 and power loss, and
+   * the staged file is gone, whatever the outcome.
+   * @throws AppError as `ingest` does, but for what concerns the arrival
+   */
+  accept(input: AcceptInput): Promise<Acceptance>;
   readonly stats: IngestStats;
 }
-
-const DEFAULT_MIN_FREE_BYTES = 64 * 1024 * 1024;
 
 /** What a caller is told for each reason that the engine has to reject a file. */
 const REJECTIONS = {
@@ -88,13 +102,12 @@ export function createIngest(parts: IngestParts): Ingest {
   const nextUlid = monotonicFactory();
   const stats: IngestStats = { receiving: 0, receivedBytes: 0, created: 0, existing: 0, refused: {} };
 
-  async function ingest(input: IngestInput): Promise<Acceptance> {
-    const staged = await receiveCounted(input);
+  async function accept({ staged, ...options }: AcceptInput): Promise<Acceptance> {
     try {
       // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
       return await lock.run(
         staged.sha256,
-        async () => (await findKnown(input, staged)) ?? (await admit(input, staged)),
+        async () => (await findKnown(options, staged)) ?? (await admit(options, staged)),
       );
     } finally {
       await rm(staged.path, { force: true });
@@ -107,7 +120,7 @@ export function createIngest(parts: IngestParts): Ingest {
       return await receive(input.body, {
         stagingDir: parts.stagingDir,
         maxBytes: parts.maxUploadBytes,
-        minFreeBytes: parts.minFreeBytes ?? DEFAULT_MIN_FREE_BYTES,
+        space: parts.space,
         declaredBytes: input.declaredBytes,
         signal: input.signal,
         onBytes: (count) => {
@@ -120,7 +133,7 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** The medium that this request made before, or that has these bytes: nothing needs to be identified or stored. */
-  async function findKnown(input: IngestInput, staged: StagedFile): Promise<Acceptance | null> {
+  async function findKnown(input: AcceptOptions, staged: StagedFile): Promise<Acceptance | null> {
     const { projectId, idempotencyKey } = input;
     const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
     if (made) refuseOtherBytes(made, staged);
@@ -149,7 +162,7 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** Identify, store, accept: only then may the caller be told. */
-  async function admit(input: IngestInput, staged: StagedFile): Promise<Acceptance> {
+  async function admit(input: AcceptOptions, staged: StagedFile): Promise<Acceptance> {
     const identified = await identify(staged, input.signal);
     const key = originalKey(staged.sha256);
     try {
@@ -185,7 +198,7 @@ export function createIngest(parts: IngestParts): Ingest {
     }
   }
 
-  function newMedia(input: IngestInput, staged: StagedFile, identified: IdentifiedFile): NewMedia {
+  function newMedia(input: AcceptOptions, staged: StagedFile, identified: IdentifiedFile): NewMedia {
     const createdAtMs = Date.now();
     const { image, video, audio } = identified.codecs;
     return {
@@ -216,18 +229,21 @@ export function createIngest(parts: IngestParts): Ingest {
     }
   }
 
+  async function counted(outcome: Promise<Acceptance>): Promise<Acceptance> {
+    try {
+      const accepted = await outcome;
+      stats[accepted.created ? 'created' : 'existing']++;
+      return accepted;
+    } catch (error) {
+      const code = error instanceof AppError ? error.code : 'internal_error';
+      stats.refused[code] = (stats.refused[code] ?? 0) + 1;
+      throw error;
+    }
+  }
+
   return {
-    async ingest(input) {
-      try {
-        const accepted = await ingest(input);
-        stats[accepted.created ? 'created' : 'existing']++;
-        return accepted;
-      } catch (error) {
-        const code = error instanceof AppError ? error.code : 'internal_error';
-        stats.refused[code] = (stats.refused[code] ?? 0) + 1;
-        throw error;
-      }
-    },
+    ingest: (input) => counted(receiveCounted(input).then((staged) => accept({ ...input, staged }))),
+    accept: (input) => counted(accept(input)),
     get stats() {
       return { ...stats, refused: { ...stats.refused } };
     },

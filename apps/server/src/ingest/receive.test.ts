@@ -7,8 +7,10 @@ import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import { ingestFixture, input } from './ingest.fixture.ts';
+import { createStagingSpace } from './staging-space.ts';
 
-const { makeIngest, expectNothingKept } = ingestFixture();
+const fixture = ingestFixture();
+const { makeIngest, expectNothingKept } = fixture;
 
 describe('what does not arrive whole', () => {
   /** A real HTTP request whose body the ingest reads, as the service has it. */
@@ -125,7 +127,8 @@ describe('fault 17: no room', () => {
     'on a disk that runs full: 507, staging is empty, and uploads that fit go on',
     async () => {
       await volume.use(async (stagingDir) => {
-        const ingest = makeIngest({ stagingDir });
+        const space = createStagingSpace({ folder: stagingDir, maxBytes: 0, minFreeBytes: 0 });
+        const ingest = makeIngest({ stagingDir, space });
         const large = noisePng('large', 800, 700);
         expect(large.length).toBeGreaterThan(1_100_000);
         const refused = { code: 'insufficient_storage', status: 507 };
@@ -140,7 +143,8 @@ describe('fault 17: no room', () => {
 
   it('that the operator wants kept free: 507 before a byte is read', async () => {
     const body = Readable.from([noisePng('a')]);
-    const outcome = makeIngest({ minFreeBytes: Number.MAX_SAFE_INTEGER }).ingest(input(body));
+    const space = createStagingSpace({ folder: fixture.root, maxBytes: 0, minFreeBytes: Number.MAX_SAFE_INTEGER });
+    const outcome = makeIngest({ space }).ingest(input(body));
     await expect(outcome).rejects.toMatchObject({ code: 'insufficient_storage', status: 507 });
     expect(body.readableDidRead).toBe(false);
   });

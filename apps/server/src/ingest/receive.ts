@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { AppError } from '../http/app-error.ts';
 import { storageError } from '../storage/storage-error.ts';
+import type { StagingReservation, StagingSpace } from './staging-space.ts';
 
 /** A body that arrived whole, in a file of its own. Whoever holds it removes the file when done. */
 export interface StagedFile {
@@ -15,8 +16,8 @@ export interface StagedFile {
 export interface ReceiveOptions {
   stagingDir: string;
   maxBytes: number;
-  /** Room that must be left on the volume for everything else. */
-  minFreeBytes: number;
+  /** Room for the body is taken from here until the file is removed or handed over. */
+  space: StagingSpace;
   /** What the sender says the size is; null where it does not say. */
   declaredBytes: number | null;
   signal?: AbortSignal | undefined;
@@ -33,24 +34,32 @@ export interface ReceiveOptions {
 export async function receive(body: Readable, options: ReceiveOptions): Promise<StagedFile> {
   const { stagingDir, declaredBytes } = options;
   if (declaredBytes !== null && declaredBytes > options.maxBytes) throw tooLarge(options.maxBytes);
-  await requireRoom(stagingDir, (declaredBytes ?? 0) + options.minFreeBytes);
+  const room = await options.space.reserve(declaredBytes ?? 0);
 
   // Named by us: no part of a path ever comes from a client.
   const path = join(stagingDir, `${randomUUID()}.part`);
   try {
     const file = await open(path, 'wx', 0o600);
     try {
-      return { path, ...(await copy(body, file, options)) };
+      return { path, ...(await copy(body, file, room, options)) };
     } finally {
       await file.close();
     }
   } catch (error) {
     await rm(path, { force: true });
     throw storageError(error);
+  } finally {
+    // A file that is whole is about to be accepted or removed: it no longer grows.
+    room.release();
   }
 }
 
-async function copy(body: Readable, file: FileHandle, options: ReceiveOptions): Promise<Omit<StagedFile, 'path'>> {
+async function copy(
+  body: Readable,
+  file: FileHandle,
+  room: StagingReservation,
+  options: ReceiveOptions,
+): Promise<Omit<StagedFile, 'path'>> {
   const { maxBytes, declaredBytes, signal, onBytes } = options;
   const hash = createHash('sha256');
   let bytes = 0;
@@ -58,8 +67,10 @@ async function copy(body: Readable, file: FileHandle, options: ReceiveOptions): 
     bytes += piece.length;
     if (bytes > maxBytes) throw tooLarge(maxBytes);
     if (declaredBytes !== null && bytes > declaredBytes) throw otherLength(declaredBytes, `more than ${declaredBytes}`);
+    if (bytes > room.bytes) await room.grow(bytes);
     hash.update(piece);
     await writeAll(file, piece);
+    room.wrote(bytes);
     onBytes(piece.length);
   }
   if (declaredBytes !== null && bytes < declaredBytes) throw otherLength(declaredBytes, String(bytes));
@@ -97,14 +108,6 @@ async function writeAll(file: FileHandle, piece: Uint8Array): Promise<void> {
     const { bytesWritten } = await file.write(piece, written);
     written += bytesWritten;
   }
-}
-
-async function requireRoom(folder: string, needed: number): Promise<void> {
-  const { bavail, bsize } = await statfs(folder).catch((error: unknown) => {
-    throw storageError(error);
-  });
-  if (bavail * bsize >= needed) return;
-  throw new AppError('insufficient_storage', 'The storage has no room for this file. Try again when there is room.');
 }
 
 function tooLarge(maxBytes: number): AppError {

@@ -14,6 +14,7 @@ import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createIngest } from '../ingest/ingest.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
+import { createStagingSpace } from '../ingest/staging-space.ts';
 import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
@@ -62,6 +63,7 @@ const add = async (picture: Buffer) => {
     engine,
     lock: createKeyedLock(),
     stagingDir: dataDir.stagingDir,
+    space: createStagingSpace({ folder: dataDir.stagingDir, maxBytes: 0, minFreeBytes: 0 }),
     maxUploadBytes: 50_000_000,
     logger,
     onAccepted: () => supervisor?.wake(),

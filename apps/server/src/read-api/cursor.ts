@@ -3,27 +3,30 @@ import { AppError } from '../http/app-error.ts';
 
 /**
  * A cursor is the id that a page ended with: base64url of a version byte, the id's token and the start of a hash over
- * version, project and token. The hash is no secret; it tells a cursor that was cut, retyped or taken from another
- * project from one that this service made.
+ * kind of list, version, project and token. The hash is no secret; it tells a cursor that was cut, retyped or taken from another
+ * list or project from one that this service made.
  */
 const VERSION = 1;
 const TOKEN_BYTES = 26;
 const CHECK_BYTES = 6;
 const TEXT_LENGTH = Math.ceil(((1 + TOKEN_BYTES + CHECK_BYTES) * 4) / 3);
 
-/** The cursor of the page after the medium with this id. */
-export function encodeCursor(projectId: string, lastId: string): string {
-  const token = lastId.slice('med_'.length);
-  return Buffer.concat([Buffer.from([VERSION]), Buffer.from(token, 'latin1'), checkOf(projectId, token)]).toString(
-    'base64url',
-  );
+/** What a list is of, and what the ids in it begin with. */
+const PREFIXES = { media: 'med_', fetches: 'fch_' } as const;
+export type ListKind = keyof typeof PREFIXES;
+
+/** The cursor of the page after the record with this id. */
+export function encodeCursor(projectId: string, lastId: string, kind: ListKind = 'media'): string {
+  const token = lastId.slice(PREFIXES[kind].length);
+  const check = checkOf(kind, projectId, token);
+  return Buffer.concat([Buffer.from([VERSION]), Buffer.from(token, 'latin1'), check]).toString('base64url');
 }
 
 /**
  * The id that the page starts after; null where no cursor was given.
  * @throws AppError `invalid_cursor` for a text that {@link encodeCursor} did not make for this project
  */
-export function decodeCursor(projectId: string, cursor: string | undefined): string | null {
+export function decodeCursor(projectId: string, cursor: string | undefined, kind: ListKind = 'media'): string | null {
   if (cursor === undefined) return null;
   const bytes = Buffer.from(cursor, 'base64url');
   const token = bytes.toString('latin1', 1, 1 + TOKEN_BYTES);
@@ -33,8 +36,8 @@ export function decodeCursor(projectId: string, cursor: string | undefined): str
     bytes.toString('base64url') === cursor &&
     bytes[0] === VERSION &&
     /^[0-9a-z]{26}$/.test(token) &&
-    checkOf(projectId, token).equals(bytes.subarray(1 + TOKEN_BYTES));
-  if (valid) return `med_${token}`;
+    checkOf(kind, projectId, token).equals(bytes.subarray(1 + TOKEN_BYTES));
+  if (valid) return `${PREFIXES[kind]}${token}`;
   const message = 'must be the next_cursor of a previous answer, unchanged';
   throw new AppError(
     'invalid_cursor',
@@ -43,8 +46,8 @@ export function decodeCursor(projectId: string, cursor: string | undefined): str
   );
 }
 
-function checkOf(projectId: string, token: string): Buffer {
-  return createHash('sha256').update(`media:${VERSION}:${projectId}:${token}`).digest().subarray(0, CHECK_BYTES);
+function checkOf(kind: ListKind, projectId: string, token: string): Buffer {
+  return createHash('sha256').update(`${kind}:${VERSION}:${projectId}:${token}`).digest().subarray(0, CHECK_BYTES);
 }
 
 /** Cuts the row that was read beyond the page, and says where the next page starts. */
@@ -52,10 +55,11 @@ export function pageOf<T extends { id: string }>(
   rows: T[],
   limit: number,
   projectId: string,
+  kind: ListKind = 'media',
 ): { page: T[]; nextCursor: string | null } {
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return { page, nextCursor: rows.length > limit && last ? encodeCursor(projectId, last.id) : null };
+  return { page, nextCursor: rows.length > limit && last ? encodeCursor(projectId, last.id, kind) : null };
 }
 
 /** The Link header of a page (RFC 8288): the next one, with the same limit and filters. */

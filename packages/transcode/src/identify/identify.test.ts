@@ -5,6 +5,7 @@ import { imir, irot, nclx, withProperties } from '../../test/heif-file.ts';
 import { flatPng, pngChunk, quarters, solidGif, withPngChunk } from '../../test/pictures.ts';
 import { scratch } from '../../test/scratch.ts';
 import { formats as all } from '../formats.ts';
+import { parseIdentified } from '../identified.ts';
 import { defaultLimits } from '../limits.ts';
 import { samplePath } from '../prove.ts';
 import { sharp } from '../vips.ts';
@@ -99,6 +100,29 @@ test('depth, colour and transparency are told', async () => {
   });
   expect(await identify(await quarters(10, 10).ensureAlpha(0.5).webp().toBuffer())).toMatchObject({ hasAlpha: true });
   expect(await identify(await quarters(10, 10).withIccProfile('p3').png().toBuffer())).toMatchObject({ icc: true });
+});
+
+test('fault 22: a depth of no bits at all is taken for one that is not told, whichever format says so', async () => {
+  const heic = Buffer.from(sample('heic'));
+  const pixi = heic.indexOf('pixi');
+  heic.fill(0, pixi + 9, pixi + 12);
+  const tiff = await quarters(8, 8).tiff({ compression: 'none' }).toBuffer();
+  const directory = tiff.readUInt32LE(4);
+  for (let entry = directory + 2; ; entry += 12) {
+    if (tiff.readUInt16LE(entry) !== 258) continue;
+    // BitsPerSample, of no value.
+    tiff.writeUInt32LE(1, entry + 4);
+    tiff.writeUInt32LE(0, entry + 8);
+    break;
+  }
+  const png = flatPng(8, 8);
+  png[24] = 0;
+  for (const bytes of [heic, tiff, png]) {
+    const outcome = await identify(bytes).catch((error: unknown) => error);
+    if (outcome instanceof Error) expect(outcome).toMatchObject({ code: 'corrupt_media' });
+    else expect(parseIdentified(outcome).bitDepth).toBeGreaterThan(0);
+  }
+  expect(parseIdentified(await identify(heic))).toMatchObject({ format: 'heic', bitDepth: 8 });
 });
 
 test('frames and duration of animations are counted, with delays that browsers would use', async () => {

@@ -24,6 +24,17 @@ export function mediaConformance({
       expect(await repositories.jobs.counts()).toMatchObject({ queued: 1, running: 0 });
     });
 
+    it('counts what waits for a worker, of one project alone', async () => {
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      await accept('a');
+      await accept('b');
+      await repositories.media.accept(newMedium('c', { projectId: 'other' }), EXISTING);
+      const queued = () => Promise.all(['default', 'other', 'none'].map((id) => repositories.media.countQueued(id)));
+      expect(await queued()).toEqual([2, 1, 0]);
+      await repositories.media.start(await claim(), []);
+      expect(await queued()).toEqual([1, 1, 0]);
+    });
+
     it('has null for what is not there', async () => {
       expect(await repositories.media.find('med_none')).toBeNull();
       expect(await repositories.media.findBySha256('default', 'none')).toBeNull();

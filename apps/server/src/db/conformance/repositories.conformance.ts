@@ -4,6 +4,7 @@ import { attemptsConformance } from './attempts.conformance.ts';
 import { databaseConformance } from './database.conformance.ts';
 import { deliveryConformance } from './delivery.conformance.ts';
 import { eventsConformance } from './events.conformance.ts';
+import { fetchesConformance } from './fetches.conformance.ts';
 import { formatProofsConformance } from './format-proofs.conformance.ts';
 import { jobsConformance } from './jobs.conformance.ts';
 import { mediaConformance } from './media.conformance.ts';
@@ -12,6 +13,7 @@ import { regionsConformance } from './regions.conformance.ts';
 import { renditionFilesConformance } from './rendition-files.conformance.ts';
 import { renditionsConformance } from './renditions.conformance.ts';
 import { repositoriesFixture } from './repositories.fixture.ts';
+import { uploadsConformance } from './uploads.conformance.ts';
 
 /**
  * What the repositories must do, whatever database they keep things in.
@@ -29,7 +31,9 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     deliveryConformance(fixture);
     regionsConformance(fixture);
     projectsConformance(fixture);
+    fetchesConformance(fixture);
     formatProofsConformance(fixture);
+    uploadsConformance(fixture);
     databaseConformance(fixture);
   });
 }

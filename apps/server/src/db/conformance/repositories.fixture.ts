@@ -94,8 +94,14 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get jobs() {
       return opened.jobs;
     },
+    get fetches() {
+      return opened.fetches;
+    },
     get events() {
       return opened.events;
+    },
+    get uploads() {
+      return opened.uploads;
     },
     get versions() {
       return opened.versions;

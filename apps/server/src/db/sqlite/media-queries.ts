@@ -5,7 +5,7 @@ import { media } from './schema.ts';
 
 export type MediaQueries = Pick<
   MediaRepository,
-  'find' | 'findBySha256' | 'findByIdempotencyKey' | 'page' | 'publicPage' | 'version'
+  'find' | 'findBySha256' | 'findByIdempotencyKey' | 'countQueued' | 'page' | 'publicPage' | 'version'
 >;
 
 /** What is asked of media themselves, one by one and page by page. */
@@ -33,6 +33,10 @@ export function createMediaQueries(db: SqliteDatabase): MediaQueries {
     async findByIdempotencyKey(projectId, key) {
       const where = and(eq(media.projectId, projectId), eq(media.idempotencyKey, key));
       return db.select().from(media).where(where).get() ?? null;
+    },
+
+    async countQueued(projectId) {
+      return db.$count(media, and(eq(media.projectId, projectId), eq(media.status, 'queued')));
     },
 
     async page({ projectId, limit, before, status }) {

@@ -2,11 +2,13 @@ import type { Repositories } from '../repositories.ts';
 import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
+import { createFetchRepository } from './fetch-repository.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createLockQueue } from './lock-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { createProjectRepository } from './project-repository.ts';
+import { createUploadRepository } from './upload-repository.ts';
 
 /** Readiness and status want to know soon whether the database can be written; in milliseconds. */
 const PROBE_PATIENCE_MS = 1_000;
@@ -40,7 +42,9 @@ export function openSqliteRepositories(file: string): Repositories {
     pieceDigests: patient(createPieceDigestRepository(db)),
     formatProofs: patient(createFormatProofRepository(db)),
     jobs: patient(createJobQueue(db, { events: eventWriter })),
+    fetches: patient(createFetchRepository(db)),
     events: patient(createEventRepository(db, eventWriter)),
+    uploads: patient(createUploadRepository(db)),
     versions: patient(createVersions(db)),
     probe: probing.probe,
     async close() {

@@ -183,6 +183,51 @@ export const events = sqliteTable('events', {
   createdAtMs: integer('created_at_ms').notNull(),
 });
 
+/** Files on their way in from URLs, and the latest of those that are over. */
+export const fetches = sqliteTable(
+  'fetches',
+  {
+    id: text('id').primaryKey(),
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id),
+    createdAtMs: integer('created_at_ms').notNull(),
+    updatedAtMs: integer('updated_at_ms').notNull(),
+    /** Whole while it is needed; without its query, which may hold a secret, once the fetch is over. */
+    sourceUrl: text('source_url').notNull(),
+    /** Of the request, by which a repetition of it is known. */
+    requestSha256: text('request_sha256').notNull(),
+    idempotencyKey: text('idempotency_key'),
+    filename: text('filename'),
+    duplicate: text('duplicate', { enum: ['existing', 'allow'] }).notNull(),
+    status: text('status', { enum: ['queued', 'fetching', 'done', 'failed', 'canceled'] }).notNull(),
+    /** Bytes that are synced to disk. */
+    receivedBytes: integer('received_bytes').notNull().default(0),
+    totalBytes: integer('total_bytes'),
+    /** Strong validator of what was received: what `If-Range` asks for. */
+    validator: text('validator'),
+    attempts: integer('attempts').notNull().default(0),
+    /** Attempts since the last one that brought the fetch further. */
+    fruitlessAttempts: integer('fruitless_attempts').notNull().default(0),
+    /** Time that all attempts took, by monotonic clocks. */
+    spentMs: integer('spent_ms').notNull().default(0),
+    dueAtMs: integer('due_at_ms').notNull(),
+    /** All bytes are there and are being accepted: nothing can be canceled any more. */
+    accepting: integer('accepting', { mode: 'boolean' }).notNull().default(false),
+    mediaId: text('media_id'),
+    mediaCreated: integer('media_created', { mode: 'boolean' }),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string; retryable: boolean }>(),
+    leaseToken: text('lease_token'),
+    leaseBeat: integer('lease_beat').notNull().default(0),
+  },
+  (table) => [
+    index('fetches_by_project').on(table.projectId, table.id),
+    index('fetches_by_project_status').on(table.projectId, table.status, table.id),
+    index('fetches_due').on(table.status, table.dueAtMs, table.id),
+    unique('fetches_idempotency').on(table.projectId, table.idempotencyKey),
+  ],
+);
+
 export const workers = sqliteTable('workers', {
   id: text('id').primaryKey(),
   pid: integer('pid').notNull(),
@@ -237,6 +282,41 @@ export const formatProofs = sqliteTable(
     reason: text('reason'),
   },
   (table) => [primaryKey({ columns: [table.engineKey, table.formatId] })],
+);
+
+/** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
+export const uploads = sqliteTable(
+  'uploads',
+  {
+    id: text('id').primaryKey(),
+    projectId: text('project_id')
+      .notNull()
+      .references(() => projects.id, { onDelete: 'cascade' }),
+    /** No reference: an upload outlives the token that began it. */
+    tokenSha256: text('token_sha256').notNull(),
+    createdAtMs: integer('created_at_ms').notNull(),
+    expiresAtMs: integer('expires_at_ms').notNull(),
+    metadata: text('metadata', { mode: 'json' }).$type<Record<string, string | null>>(),
+    filename: text('filename'),
+    duplicate: text('duplicate', { enum: ['existing', 'allow'] }).notNull(),
+    idempotencyKey: text('idempotency_key'),
+    expectedSha256: text('expected_sha256'),
+    length: integer('length'),
+    state: text('state', { enum: ['open', 'accepted', 'rejected', 'terminated', 'expired'] }).notNull(),
+    /** No reference: it tells what became of the upload, also once the medium is deleted. */
+    mediaId: text('media_id'),
+    mediaCreated: integer('media_created', { mode: 'boolean' }),
+    failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string }>(),
+    lockHolder: text('lock_holder'),
+    lockBeat: integer('lock_beat').notNull().default(0),
+    lockReleaseRequested: integer('lock_release_requested', { mode: 'boolean' }).notNull().default(false),
+  },
+  (table) => [
+    index('uploads_by_token').on(table.tokenSha256, table.state),
+    index('uploads_by_state').on(table.state, table.id),
+    index('uploads_by_expiry').on(table.state, table.expiresAtMs),
+    index('uploads_by_lock').on(table.lockHolder),
+  ],
 );
 
 /** Counters that change with every write a reader could see: what hot answers are checked against. */

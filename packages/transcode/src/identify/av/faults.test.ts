@@ -13,7 +13,7 @@ import { formats } from '../../formats.ts';
 import { demuxers } from '../../formats-av.ts';
 import { defaultLimits } from '../../limits.ts';
 import { samplePath } from '../../prove.ts';
-import { createProber } from './probe.ts';
+import { createProber, seconds } from './probe.ts';
 
 const { folder, file } = scratch();
 const { clip, bytes } = clipMaker(join(folder, 'clips'));
@@ -240,6 +240,26 @@ test('fault 22: two formats in one file are taken for the one that its first byt
   // A page or a script in front of a film is no film.
   const page = Buffer.from('<html><script>alert(1)</script></html>');
   expect(await outcomeOf(file(Buffer.concat([page, mp4]), 'film.mp4'))).toBe('unsupported_format');
+});
+
+test.each([
+  ['no JSON', '{"streams":[{'],
+  ['streams without a place', '{"streams":[{"index":-1}]}'],
+  ['tags that are no text', '{"streams":[{"index":0,"tags":{"title":7}}]}'],
+])('fault 22: a file that makes ffprobe say what it never says (%s) is refused with a sentence', async (_, said) => {
+  const ffprobe = join(folder, `probe-${said.length}`);
+  const script = `[ "$1" = -version ] && exec '${programs.ffprobe.path}' -version\nprintf '%s' '${said}'\n`;
+  writeFileSync(ffprobe, `#!/bin/sh\n${script}`, { mode: 0o755 });
+  const confused = engineWith({ programs: { ffprobe, ffmpeg: programs.ffmpeg.path } });
+  const path = clip('plain.mp4', [...picture(), ...tone(), ...h264]);
+  await expect(confused.identify(path)).rejects.toMatchObject(rejection('identify_crashed', /makes no sense/));
+  // A file that is not there is another matter, and nobody's medium.
+  await expect(confused.identify(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('fault 22: a time that no clock can show is none', () => {
+  for (const text of ['N/A', undefined, '', 'inf', '9223372036854.775807', '-1e300']) expect(seconds(text)).toBeNull();
+  expect([seconds('0.5'), seconds('-12'), seconds('1e12')]).toEqual([0.5, -12, 1e12]);
 });
 
 test('fault 22: endings and beginnings of nothing are called empty', async () => {

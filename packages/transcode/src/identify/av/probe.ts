@@ -181,10 +181,13 @@ function packetOf(line: string): ProbedPacket {
   return { pts: value('pts'), dts: value('dts'), duration: value('duration') };
 }
 
-/** A time as ffprobe writes it, or null for `N/A` and nothing. */
+/** Beyond this many seconds, milliseconds are no longer whole numbers. 30,000 years are far above any limit on durations. */
+const mostSeconds = 1e12;
+
+/** A time as ffprobe writes it, or null for `N/A`, nothing, and what no clock can show. */
 export function seconds(text: string | undefined): number | null {
   const value = text === undefined ? Number.NaN : Number.parseFloat(text);
-  return Number.isFinite(value) ? value : null;
+  return Math.abs(value) <= mostSeconds ? value : null;
 }
 
 function lineReader(onLine: (line: string) => void) {

@@ -189,7 +189,8 @@ function orientationOf(bytes: Bytes, properties: Box[]): number {
 
 function bitDepthOf(bytes: Bytes, properties: Box[]): number | null {
   const pixi = properties.find(({ type }) => type === 'pixi');
-  return pixi && pixi.end - pixi.start > 5 ? bytes.u8(pixi.start + 5) : null;
+  // No picture has samples of no bits: what says so says nothing.
+  return pixi && pixi.end - pixi.start > 5 ? bytes.u8(pixi.start + 5) || null : null;
 }
 
 function readColor(bytes: Bytes, properties: Box[]): HeifColor {

@@ -1,0 +1,170 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CliError } from '../exit-codes.ts';
+import { jsonText } from '../output/json.ts';
+import { type JournalLock, lockJournal } from './journal-lock.ts';
+import { readJournal } from './read-journal.ts';
+import { rewriteJournal } from './rewrite-journal.ts';
+
+/** By what a file is known to be the same as before. */
+export interface FileVersion {
+  bytes: number;
+  /** Time of its last change, milliseconds since the epoch with a fraction. */
+  mtimeMs: number;
+}
+
+/** What became of one version of one file; a line of the journal. */
+export interface JournalEntry {
+  path: string;
+  bytes: number;
+  mtime_ms: number;
+  /** `gone`: the file was accepted, and is no longer there by this program's doing. */
+  state: 'accepted' | 'refused' | 'gone';
+  media_id: string | null;
+  /** Why it was refused. */
+  code: string | null;
+  message: string | null;
+  at: string;
+}
+
+/** Whose journal it is: its first line. A journal of another service or folder is never written to. */
+export interface JournalOwner {
+  kind: 'ingest' | 'watch';
+  /** Base address of the service. */
+  service: string;
+  /** The folder that is watched, and paths are seen from; null where paths are absolute. */
+  root: string | null;
+}
+
+/** What is remembered of files across runs of the program. */
+export interface Journal {
+  readonly file: string;
+  /** How many lines could not be read when it was opened; their files are sent again. */
+  readonly damagedLines: number;
+  /** What became of this very version of a file; null where nothing is known. */
+  find(path: string, version: FileVersion): JournalEntry | null;
+  entries(): Iterable<JournalEntry>;
+  /** Notes what became of a file. It is on its way to the disk; {@link close} waits for it. */
+  record(entry: Omit<JournalEntry, 'at'>): void;
+  /** Forgets everything that was recorded so far. */
+  forgetAll(): Promise<void>;
+  /** A key for a request that sends this version: the same in every run, until all is forgotten. */
+  idempotencyKey(path: string, version: FileVersion): string;
+  /** Waits until all is on the disk, and lets others have it. @throws where it could not be written */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a journal, or begins one. Lines that are damaged, by a crash or a disk, are dropped: to send a file again does no harm.
+ * @throws CliError where the file is no journal, another's, or in use
+ */
+export async function openJournal(file: string, owner: JournalOwner, signal: AbortSignal): Promise<Journal> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const lock = await lockJournal(file, signal);
+  try {
+    return await openLocked(file, owner, lock);
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+async function openLocked(file: string, owner: JournalOwner, lock: JournalLock): Promise<Journal> {
+  const found = await readJournal(file);
+  if (found !== null) checkOwner(file, found.header, owner);
+  let id = found?.header.id ?? randomBytes(8).toString('hex');
+  const entries = found?.entries ?? new Map<string, JournalEntry>();
+  const damagedLines = found?.damagedLines ?? 0;
+  // Made anew where half of it is out of date, and wherever its end is not to be trusted.
+  if (found === null || found.lines > 2 * entries.size + 100 || found.torn || damagedLines > 0) {
+    await rewriteJournal(file, { ...owner, id }, entries.values());
+  }
+  const log = createLog(await open(file, 'a'));
+
+  return {
+    file,
+    damagedLines,
+    find(path, { bytes, mtimeMs }) {
+      const entry = entries.get(path);
+      return entry?.bytes === bytes && entry.mtime_ms === mtimeMs ? entry : null;
+    },
+    entries: () => entries.values(),
+    record(unstamped) {
+      const entry = { ...unstamped, at: new Date().toISOString() };
+      log.write(`${jsonText(entry, 0)}\n`);
+      if (entry.state === 'gone') entries.delete(entry.path);
+      else entries.set(entry.path, entry);
+    },
+    async forgetAll() {
+      id = randomBytes(8).toString('hex');
+      entries.clear();
+      await log.flush();
+      await rewriteJournal(file, { ...owner, id }, []);
+      await log.reopen(await open(file, 'a'));
+    },
+    idempotencyKey: (path, { bytes, mtimeMs }) =>
+      `mds-cli-${createHash('sha256').update([id, path, bytes, mtimeMs].join('\0')).digest('hex').slice(0, 32)}`,
+    async close() {
+      try {
+        await log.close();
+      } finally {
+        await lock.release();
+      }
+    },
+  };
+}
+
+function checkOwner(file: string, header: JournalOwner, owner: JournalOwner): void {
+  const { kind, service, root } = header;
+  if (kind === owner.kind && service === owner.service && root === owner.root) return;
+  throw new CliError(`${file} is the journal of something else: mds ${kind} ${root ?? ''} to ${service}.`, {
+    hints: ['Name another file with --journal.'],
+  });
+}
+
+/** The end of a file that lines are put to. What is written while the disk is busy goes out in one piece, and is synced once. */
+function createLog(handle: FileHandle) {
+  let current = handle;
+  let waiting = '';
+  let writing: Promise<void> | null = null;
+  let failure: unknown = null;
+
+  const drain = async () => {
+    while (waiting !== '' && failure === null) {
+      const batch = waiting;
+      waiting = '';
+      try {
+        await current.appendFile(batch);
+        await current.datasync();
+      } catch (error) {
+        failure = error;
+      }
+    }
+    writing = null;
+  };
+  const flush = async () => {
+    while (writing !== null) await writing;
+    if (failure !== null) throw failure;
+  };
+  return {
+    /** @throws what an earlier line failed with */
+    write(line: string) {
+      if (failure !== null) throw failure;
+      waiting += line;
+      writing ??= drain();
+    },
+    flush,
+    async reopen(next: FileHandle) {
+      await current.close();
+      current = next;
+    },
+    async close() {
+      try {
+        await flush();
+      } finally {
+        await current.close();
+      }
+    },
+  };
+}

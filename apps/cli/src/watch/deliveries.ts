@@ -1,0 +1,165 @@
+import { basename, join } from 'node:path';
+import type { Client } from '@mds/client';
+import { fileContent } from '../ingest/file-content.ts';
+import type { IngestFile } from '../ingest/find-files.ts';
+import { type IngestOutcome, outcomeOf } from '../ingest/ingest-files.ts';
+import type { SendFile } from '../ingest/send-file.ts';
+import { reasonOf } from '../ingest/walk-folder.ts';
+import type { Journal } from '../journal/journal.ts';
+import { startTransfer, type Transfer } from '../output/progress.ts';
+import { type Delivery, deliver } from './deliver.ts';
+import { type Done, finishFile } from './done-action.ts';
+import { hasMedium } from './has-medium.ts';
+import type { ServiceGate } from './service-gate.ts';
+import type { Candidate } from './settling.ts';
+
+/** A file that has settled. */
+export interface SettledFile {
+  file: Candidate;
+  /** Its path as seen from the watched folder. */
+  shown: string;
+  /** Whether the journal knows that the service has it; then all that is left is to move or delete it. */
+  accepted: boolean;
+}
+
+/** What deliveries work with. */
+export interface DeliveriesOptions {
+  client: Client;
+  send: SendFile;
+  journal: Journal;
+  gate: ServiceGate;
+  done: Done;
+  /** How many at once. */
+  parallel: number;
+  /** The watched folder, as its user named it. */
+  label: string;
+  /** No file is begun after this. */
+  stop: AbortSignal;
+  /** Cuts off what is under way. */
+  cut: AbortSignal;
+  onStart(transfer: Transfer): void;
+  onEnd(transfer: Transfer): void;
+  onOutcome(outcome: IngestOutcome): void;
+  /** The file is done with, or to be looked at anew. */
+  release(path: string): void;
+  /** @returns whether it is news that the file cannot be done with for this reason */
+  putOff(path: string, why: string): Promise<boolean>;
+  /** Something that is the same for every file: a token, a journal that cannot be written. */
+  onFatal(error: unknown): void;
+}
+
+/** Files on their way to the service, some at once. */
+export interface Deliveries {
+  add(file: SettledFile): void;
+  /** Resolves when nothing is under way any more. */
+  idle(): Promise<void>;
+  /** Files that wait for their turn. */
+  readonly waiting: number;
+}
+
+/** Makes {@link Deliveries}. */
+export function createDeliveries(options: DeliveriesOptions): Deliveries {
+  const { client, journal, gate, done, label, stop, cut } = options;
+  const queue: SettledFile[] = [];
+  const active = new Set<Promise<void>>();
+
+  const begin = () => {
+    while (active.size < options.parallel && !stop.aborted) {
+      const next = queue.shift();
+      if (!next) return;
+      const task: Promise<void> = work(next)
+        .catch((error: unknown) => {
+          if (!stop.aborted && !cut.aborted) options.onFatal(error);
+        })
+        .finally(() => {
+          active.delete(task);
+          begin();
+        });
+      active.add(task);
+    }
+  };
+  const work = async (settled: SettledFile) => {
+    const { file, shown, accepted } = settled;
+    const transfer = startTransfer(join(label, shown), file.version.bytes);
+    options.onStart(transfer);
+    try {
+      if (!accepted || !(await isThere(settled))) {
+        const delivery = await deliver(options.send, sendable(file, join(label, shown)), transfer, gate, { stop, cut });
+        if (!(await take(settled, delivery))) return;
+      }
+      await finish(settled);
+    } finally {
+      options.onEnd(transfer);
+    }
+  };
+  /** Before anything is deleted on the word of the journal, the service is asked. */
+  const isThere = async ({ file, shown }: SettledFile) => {
+    const id = journal.find(shown, file.version)?.media_id;
+    return id !== null && id !== undefined && (await hasMedium(client, id, gate, stop));
+  };
+  /** @returns whether the service has it */
+  const take = async ({ file, shown }: SettledFile, delivery: Delivery): Promise<boolean> => {
+    const { bytes, mtimeMs } = file.version;
+    const { outcome } = delivery;
+    if (delivery.kind === 'later') {
+      const { code, message } = delivery.failure;
+      if (code !== 'file_unreadable') options.release(file.path);
+      else if (await options.putOff(file.path, message)) options.onOutcome(outcome);
+      return false;
+    }
+    const accepted = delivery.kind === 'accepted';
+    journal.record({
+      path: shown,
+      bytes,
+      mtime_ms: mtimeMs,
+      state: accepted ? 'accepted' : 'refused',
+      media_id: outcome.media_id,
+      code: outcome.error?.code ?? null,
+      message: outcome.error?.message ?? null,
+    });
+    options.onOutcome(outcome);
+    if (!accepted) options.release(file.path);
+    return accepted;
+  };
+  const finish = async ({ file, shown }: SettledFile) => {
+    const { path, version, link } = file;
+    try {
+      const gone = !link && (await finishFile({ path, relative: shown, version }, done));
+      if (gone) {
+        const { bytes, mtimeMs } = version;
+        const entry = { path: shown, bytes, mtime_ms: mtimeMs, media_id: null, code: null, message: null };
+        journal.record({ ...entry, state: 'gone' });
+      }
+      options.release(path);
+    } catch (error) {
+      const what = done.how === 'move' ? 'moved' : 'deleted';
+      const message = `It is ingested, but cannot be ${what}: ${reasonOf(error, path)}.`;
+      const said = { code: 'file_not_finished', message };
+      if (await options.putOff(path, message))
+        options.onOutcome(outcomeOf({ label: join(label, shown) }, 'failed', null, said));
+    }
+  };
+
+  return {
+    add(file) {
+      queue.push(file);
+      begin();
+    },
+    async idle() {
+      while (active.size > 0) await Promise.all(active);
+    },
+    get waiting() {
+      return queue.length;
+    },
+  };
+}
+
+function sendable({ path, version }: Candidate, label: string): IngestFile {
+  return {
+    label,
+    source: { path, version },
+    filename: basename(path),
+    bytes: version.bytes,
+    content: () => fileContent(path, version),
+  };
+}

@@ -1,0 +1,218 @@
+import { stat } from 'node:fs/promises';
+import { relative, resolve, sep } from 'node:path';
+import type { Client } from '@mds/client';
+import type { Context } from '../context.ts';
+import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
+import { outcomeOf } from '../ingest/ingest-files.ts';
+import { sampleOf } from '../ingest/ingest-journal.ts';
+import { printOutcome, printSummary } from '../ingest/outcomes.ts';
+import { createSendFile } from '../ingest/send-file.ts';
+import { createTally } from '../ingest/tally.ts';
+import { reasonOf } from '../ingest/walk-folder.ts';
+import { defaultJournal } from '../journal/default-journal.ts';
+import { type Journal, openJournal } from '../journal/journal.ts';
+import { createLiveBlock } from '../output/live-block.ts';
+import { counted, humanTiming } from '../output/quantities.ts';
+import { createDeliveries } from './deliveries.ts';
+import type { Done } from './done-action.ts';
+import { hasMedium } from './has-medium.ts';
+import { createServiceGate, type ServiceGate } from './service-gate.ts';
+import { createWatchDisplay } from './watch-display.ts';
+import { createFolderWatch } from './watch-folder.ts';
+import { printWatchStatus } from './watch-status.ts';
+
+/** The options of `mds watch`, parsed. */
+export interface WatchArguments {
+  done: Done['how'];
+  doneDir?: string;
+  /** Seconds. */
+  settle: number;
+  /** Seconds. */
+  poll?: number;
+  once?: boolean;
+  parallel: number;
+  journal?: string;
+  status?: boolean;
+}
+
+/** What is under way when it is interrupted has so long to come to its end. */
+const FAREWELL_MS = 10_000;
+
+/**
+ * Ingests what settles in a folder, until it is interrupted, which is no error: that is how it ends.
+ * @throws CliError where the folder or the options are of no use, or, with `once`, some file failed; what the token is refused with
+ */
+export async function runWatch(context: Context, label: string, options: WatchArguments): Promise<void> {
+  const { io } = context;
+  const folder = resolve(io.cwd, label);
+  const { done, leaveOut } = doneOf(folder, options, io.cwd);
+  const client = options.status ? await context.client() : await context.operator();
+  const file = journalFile(context, client, folder, options.journal);
+  if (options.status) return printWatchStatus(context, label, file);
+  await checkFolder(label, folder);
+  const journal = await openJournal(file, { kind: 'watch', service: client.baseUrl, root: folder }, io.signal);
+  try {
+    await watchFolder(context, { client, journal, label, folder, done, leaveOut: [...leaveOut, file] }, options);
+  } finally {
+    await journal.close();
+  }
+}
+
+/** What is watched, and what for. */
+interface Watched {
+  client: Client;
+  journal: Journal;
+  label: string;
+  folder: string;
+  done: Done;
+  leaveOut: readonly string[];
+}
+
+async function watchFolder(context: Context, watched: Watched, options: WatchArguments): Promise<void> {
+  const { client, journal, label, folder, done, leaveOut } = watched;
+  const { io, errorColours } = context;
+  const tally = createTally(false);
+  const stop = new AbortController();
+  const cut = new AbortController();
+  let fatal: unknown = null;
+  let trouble: string | null = null;
+  const onInterrupt = () => {
+    stop.abort(io.signal.reason);
+    setTimeout(() => cut.abort(io.signal.reason), FAREWELL_MS).unref();
+  };
+  io.signal.addEventListener('abort', onInterrupt, { once: true });
+
+  const block = createLiveBlock(context.quiet ? null : io.stderr, (width, height) =>
+    display.lines({ width, height, colours: errorColours }),
+  );
+  const say = (line: string) => block.above(() => context.note(errorColours.yellow(line)));
+  const gate = createServiceGate({
+    onShut(reason) {
+      trouble = 'waiting for the service';
+      say(`The service cannot take files now: ${reason} Waiting for it.`);
+    },
+    onOpen(downMs) {
+      trouble = null;
+      say(`The service is there again, after ${humanTiming(downMs)}.`);
+    },
+  });
+  const tell = (outcome: Parameters<typeof printOutcome>[1]) => {
+    tally.add(outcome);
+    block.above(() => printOutcome(context, outcome, false));
+  };
+  const watch = createFolderWatch({
+    folder,
+    settleMs: options.settle * 1000,
+    pollMs: options.poll === undefined ? null : options.poll * 1000,
+    leaveOut,
+    journal,
+    tellAccepted: done.how !== 'keep',
+    onSettled: (file, shown, accepted) => deliveries.add({ file, shown, accepted }),
+    onUnreadable(shown, why) {
+      const said = { code: 'file_unreadable', message: `It cannot be read: ${why}.` };
+      tell(outcomeOf({ label: `${label}${sep}${shown}` }, 'failed', null, said));
+    },
+    onMissing(why) {
+      trouble = 'the folder is not there';
+      say(`${label}: ${why}. Waiting for it.`);
+    },
+    onBack() {
+      trouble = null;
+      say(`${label} is there again.`);
+    },
+    onNoEvents: () =>
+      say(
+        'The system tells of changes in no more folders: looking every 5 s. Raise fs.inotify.max_user_watches, or use --poll.',
+      ),
+  });
+  const deliveries = createDeliveries({
+    ...{ client, journal, gate, done, label },
+    send: createSendFile(client, io),
+    parallel: options.parallel,
+    stop: stop.signal,
+    cut: cut.signal,
+    onStart: (transfer) => display.start(transfer),
+    onEnd: (transfer) => display.end(transfer),
+    onOutcome: tell,
+    release: watch.release,
+    putOff: watch.putOff,
+    onFatal(error) {
+      fatal ??= error;
+      stop.abort(error);
+      cut.abort(error);
+    },
+  });
+  const display = createWatchDisplay(tally, () => ({
+    folder: label,
+    trouble,
+    settling: watch.settling,
+    waiting: deliveries.waiting,
+  }));
+
+  try {
+    await checkMemory(context, watched, gate, stop.signal);
+    await watch.run(options.once === true, stop.signal);
+    await deliveries.idle();
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+  } finally {
+    io.signal.removeEventListener('abort', onInterrupt);
+    block.stop();
+  }
+  printSummary(context, tally, tally.files, true);
+  if (fatal !== null) throw fatal;
+  if (options.once && tally.failed > 0 && !io.signal.aborted) {
+    throw new ReportedError(`${counted(tally.failed, 'file')} of ${tally.files} could not be ingested.`);
+  }
+}
+
+/** A journal of media that the service has not is of another time, or of another project's token: everything goes again. */
+async function checkMemory(context: Context, { client, journal }: Watched, gate: ServiceGate, signal: AbortSignal) {
+  const { damagedLines } = journal;
+  if (damagedLines > 0)
+    context.note(`${counted(damagedLines, 'line')} of the journal could not be read; those files are sent again.`);
+  const ids = sampleOf(journal);
+  for (const id of ids) if (await hasMedium(client, id, gate, signal)) return;
+  if (ids.length === 0) return;
+  context.note('The service has nothing of what was ingested before; everything is sent again.');
+  await journal.forgetAll();
+}
+
+function doneOf(
+  folder: string,
+  { done: how, doneDir }: WatchArguments,
+  cwd: string,
+): { done: Done; leaveOut: string[] } {
+  const usage = (message: string) => new CliError(message, { exitCode: EXIT.usage });
+  if (how !== 'move') {
+    if (doneDir !== undefined) throw usage('--done-dir is where files are moved to: it needs --done move.');
+    return { done: { how }, leaveOut: [] };
+  }
+  if (doneDir === undefined) throw usage('--done move needs a folder to move to: --done-dir DIR.');
+  const target = resolve(cwd, doneDir);
+  const inside = relative(target, folder);
+  if (inside === '' || !(inside === '..' || inside.startsWith(`..${sep}`))) {
+    throw usage(
+      'Files cannot be moved to where they are watched: --done-dir is the watched folder, or one that it lies in.',
+    );
+  }
+  return { done: { how, folder: target }, leaveOut: [target] };
+}
+
+function journalFile(context: Context, client: Client, folder: string, named: string | undefined): string {
+  const { io } = context;
+  const file = named === undefined ? defaultJournal(io, 'watch', client.baseUrl, [folder]) : resolve(io.cwd, named);
+  if (file !== null) return file;
+  throw new CliError('There is no place to remember what was ingested.', {
+    exitCode: EXIT.usage,
+    hints: ['Name a file with --journal, or set XDG_STATE_HOME or HOME.'],
+  });
+}
+
+async function checkFolder(label: string, folder: string): Promise<void> {
+  const problem = await stat(folder).then(
+    (stats) => (stats.isDirectory() ? null : 'this is no folder'),
+    (error: unknown) => reasonOf(error, folder),
+  );
+  if (problem !== null) throw new CliError(`${label}: ${problem}`, { exitCode: EXIT.usage });
+}

@@ -1,0 +1,82 @@
+import { appendFile, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { createClient } from '@mds/client';
+import { expect, it } from 'vitest';
+import { noisePng } from '../../server/test/pictures.ts';
+import { spawnService } from '../../server/test/service-process.ts';
+import { start, temporaryFolder } from './run-cli.ts';
+
+/** A slow line to a service that counts what goes over it. */
+async function slowLine(url: string, bytesPerSecond: number) {
+  const line = { url: '', sentBytes: 0, bytesPerSecond, close: () => undefined as unknown };
+  const target = new URL(url);
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    far.pipe(near);
+    near.on('data', (piece) => {
+      line.sentBytes += piece.byteLength;
+      far.write(piece);
+      near.pause();
+      setTimeout(() => near.resume(), (piece.byteLength / line.bytesPerSecond) * 1000);
+    });
+    near.on('close', () => far.destroy()).on('error', () => far.destroy());
+    far.on('close', () => near.destroy()).on('error', () => near.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  line.url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  line.close = () => server.close();
+  return line;
+}
+
+async function setUp() {
+  const folder = await temporaryFolder();
+  const at = (name: string) => join(folder.path, name);
+  const service = await spawnService({ dataDir: at('data'), env: { MDS_ROLES: 'api' } });
+  const line = await slowLine(service.url, 8_000_000);
+  const picture = noisePng(1, 2_600, 2_600);
+  await writeFile(at('large.png'), picture);
+  return {
+    ...{ at, line, picture },
+    run: (args: string[]) => {
+      const env = { MDS_URL: line.url, MDS_TOKEN: service.token, XDG_STATE_HOME: at('state') };
+      return start(args, { cwd: folder.path, env, stdin: '' });
+    },
+    client: createClient({ baseUrl: service.url, token: service.token }),
+    async [Symbol.asyncDispose]() {
+      line.close();
+      await service.end('SIGKILL');
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+it('a large file whose upload was killed half-way goes on from there in the next run', {
+  timeout: 240_000,
+}, async () => {
+  await using it = await setUp();
+  const first = it.run(['ingest', 'large.png']);
+  await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.6);
+  first.kill('SIGKILL');
+  await first.done;
+  it.line.sentBytes = 0;
+  it.line.bytesPerSecond = 80_000_000;
+  const { code, stderr } = await it.run(['ingest', 'large.png']).done;
+  expect([code, stderr]).toEqual([0, '1 file: 1 created\n']);
+  expect(it.line.sentBytes).toBeLessThan(it.picture.byteLength * 0.6);
+  const { data } = await it.client.control.media.list();
+  expect(data).toMatchObject([{ bytes: it.picture.byteLength, filename: 'large.png' }]);
+});
+
+it('a file that is written to while it is uploaded makes no medium', { timeout: 240_000 }, async () => {
+  await using it = await setUp();
+  const running = it.run(['ingest', 'large.png']);
+  await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.3);
+  // Longer by a piece, as a scanner writes it: what is there is still a whole picture.
+  await appendFile(it.at('large.png'), 'more');
+  it.line.bytesPerSecond = 80_000_000;
+  const { code, stdout } = await running.done;
+  expect([code, stdout]).toEqual([1, expect.stringContaining('The file changed while it was read. (file_changed)')]);
+  expect((await it.client.control.media.list()).data).toEqual([]);
+});

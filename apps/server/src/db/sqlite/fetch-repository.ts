@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql } from 'drizzle-orm';
+import { shownUrl } from '../../fetches/shown-url.ts';
+import { type FetchLease, type FetchRecord, type FetchRepository, KEPT_FETCHES } from '../fetch-repository.ts';
+import type { SqliteDatabase } from './database.ts';
+import { keepLatest } from './keep-latest.ts';
+import { fetches } from './schema.ts';
+import { type Transaction, WRITE } from './transaction.ts';
+
+const UNDER_WAY = ['queued', 'fetching'] as const;
+const OVER = ['done', 'failed', 'canceled'] as const;
+const NO_LEASE = { leaseToken: null, accepting: false } as const;
+/** No fetch waits longer: one that is due later than that was given back before the wall clock was set back. */
+const LONGEST_DELAY_MS = 3_600_000;
+
+export interface FetchRepositoryOptions {
+  /** The wall clock, milliseconds since the epoch. */
+  now?: () => number;
+  /** Fetches that are over and kept, a project. */
+  keep?: number;
+}
+
+/** {@link FetchRepository} over SQLite. */
+export function createFetchRepository(
+  db: SqliteDatabase,
+  { now = Date.now, keep = KEPT_FETCHES }: FetchRepositoryOptions = {},
+): FetchRepository {
+  const find = (tx: Transaction | SqliteDatabase, id: string) =>
+    tx.select().from(fetches).where(eq(fetches.id, id)).get();
+
+  const findByKey = (tx: Transaction | SqliteDatabase, projectId: string, key: string) =>
+    tx
+      .select()
+      .from(fetches)
+      .where(and(eq(fetches.projectId, projectId), eq(fetches.idempotencyKey, key)))
+      .get();
+
+  /** Writes to a fetch whose lease stands; false where it does not. */
+  const underLease = (tx: Transaction | SqliteDatabase, lease: FetchLease, values: Partial<Row>): boolean =>
+    tx
+      .update(fetches)
+      .set({ updatedAtMs: now(), ...values })
+      .where(and(eq(fetches.id, lease.fetch.id), eq(fetches.leaseToken, lease.token)))
+      .run().changes === 1;
+
+  const forgetSecrets = (tx: Transaction, { id, projectId, sourceUrl }: FetchRecord): void => {
+    tx.update(fetches)
+      .set({ sourceUrl: shownUrl(sourceUrl), validator: null })
+      .where(eq(fetches.id, id))
+      .run();
+    const over = and(eq(fetches.projectId, projectId), inArray(fetches.status, OVER));
+    if (over) keepLatest(tx, { table: fetches, group: over, column: fetches.id, keep });
+  };
+
+  return {
+    add: async (fetch, { maxWaiting }) =>
+      db.transaction((tx) => {
+        const { projectId, idempotencyKey, requestSha256, createdAtMs } = fetch;
+        const known = idempotencyKey === null ? undefined : findByKey(tx, projectId, idempotencyKey);
+        if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: recordOf(known) };
+        if (known) return { outcome: 'other', fetchId: known.id };
+        const waiting = tx
+          .select({ fetches: count() })
+          .from(fetches)
+          .where(and(eq(fetches.projectId, projectId), inArray(fetches.status, UNDER_WAY)))
+          .get();
+        if ((waiting?.fetches ?? 0) >= maxWaiting) return { outcome: 'full' };
+        const row = tx
+          .insert(fetches)
+          .values({ ...fetch, updatedAtMs: createdAtMs, dueAtMs: createdAtMs, status: 'queued' })
+          .returning()
+          .get();
+        return { outcome: 'created', fetch: recordOf(row) };
+      }, WRITE),
+
+    async find(id) {
+      const row = find(db, id);
+      return row ? recordOf(row) : null;
+    },
+
+    async findByIdempotencyKey(projectId, key) {
+      const row = findByKey(db, projectId, key);
+      return row ? recordOf(row) : null;
+    },
+
+    async page({ projectId, limit, before, status }) {
+      return db
+        .select()
+        .from(fetches)
+        .where(
+          and(
+            eq(fetches.projectId, projectId),
+            status === undefined ? undefined : eq(fetches.status, status),
+            before === null ? undefined : lt(fetches.id, before),
+          ),
+        )
+        .orderBy(desc(fetches.id))
+        .limit(limit)
+        .all()
+        .map(recordOf);
+    },
+
+    async unfinished() {
+      const rows = db.select({ id: fetches.id }).from(fetches).where(inArray(fetches.status, UNDER_WAY)).all();
+      return rows.map(({ id }) => id);
+    },
+
+    async claim() {
+      const at = now();
+      const isDue = or(lte(fetches.dueAtMs, at), gt(fetches.dueAtMs, at + LONGEST_DELAY_MS));
+      const oldest = db
+        .select({ id: fetches.id })
+        .from(fetches)
+        .where(and(eq(fetches.status, 'queued'), isDue))
+        .orderBy(asc(fetches.dueAtMs), asc(fetches.id))
+        .limit(1);
+      // A look takes no lock, and most of the time there is nothing.
+      if (oldest.get() === undefined) return null;
+      const token = randomUUID();
+      const row = db
+        .update(fetches)
+        .set({
+          ...{ status: 'fetching', leaseToken: token, leaseBeat: 0, updatedAtMs: at },
+          attempts: sql`${fetches.attempts} + 1`,
+          fruitlessAttempts: sql`${fetches.fruitlessAttempts} + 1`,
+        })
+        .where(inArray(fetches.id, oldest))
+        .returning()
+        .get() as Row | undefined;
+      return row ? { fetch: recordOf(row), token } : null;
+    },
+
+    async beat(lease, { receivedBytes, totalBytes, validator, spentMs, fruitful }) {
+      return (
+        db
+          .update(fetches)
+          .set({
+            ...{ receivedBytes, totalBytes, validator, updatedAtMs: now() },
+            leaseBeat: sql`${fetches.leaseBeat} + 1`,
+            spentMs: sql`${fetches.spentMs} + ${Math.round(spentMs)}`,
+            ...(fruitful ? { fruitlessAttempts: 0 } : {}),
+          })
+          .where(and(eq(fetches.id, lease.fetch.id), eq(fetches.leaseToken, lease.token)))
+          .run().changes === 1
+      );
+    },
+
+    beginAccepting: async (lease) => underLease(db, lease, { accepting: true }),
+
+    giveBack: async (lease, as) =>
+      db.transaction((tx) => {
+        const row = find(tx, lease.fetch.id);
+        if (row?.leaseToken !== lease.token) return false;
+        if (as.kind === 'retry') {
+          const { failure, delayMs } = as;
+          return underLease(tx, lease, { ...NO_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs });
+        }
+        return underLease(tx, lease, {
+          ...{ ...NO_LEASE, status: 'queued', dueAtMs: now(), attempts: row.attempts - 1 },
+          fruitlessAttempts: Math.max(0, row.fruitlessAttempts - 1),
+        });
+      }, WRITE),
+
+    end: async (lease, end) =>
+      db.transaction((tx) => {
+        const values = end.status === 'done' ? { ...end, totalBytes: end.receivedBytes, failure: null } : end;
+        if (!underLease(tx, lease, { ...values, ...NO_LEASE })) return false;
+        forgetSecrets(tx, lease.fetch);
+        return true;
+      }, WRITE),
+
+    cancel: async (id) =>
+      db.transaction((tx) => {
+        const row = tx
+          .update(fetches)
+          .set({ ...NO_LEASE, status: 'canceled', failure: null, updatedAtMs: now() })
+          .where(and(eq(fetches.id, id), inArray(fetches.status, UNDER_WAY), eq(fetches.accepting, false)))
+          .returning()
+          .get() as Row | undefined;
+        if (row === undefined) return false;
+        forgetSecrets(tx, recordOf(row));
+        return true;
+      }, WRITE),
+
+    async held() {
+      const rows = db
+        .select({ token: fetches.leaseToken, beat: fetches.leaseBeat })
+        .from(fetches)
+        .where(isNotNull(fetches.leaseToken))
+        .all();
+      return rows.flatMap(({ token, beat }) => (token === null ? [] : [{ token, beat }]));
+    },
+
+    async reclaim(token) {
+      const values = { ...NO_LEASE, status: 'queued', dueAtMs: now(), updatedAtMs: now() } as const;
+      return db.update(fetches).set(values).where(eq(fetches.leaseToken, token)).run().changes === 1;
+    },
+  };
+}
+
+type Row = typeof fetches.$inferSelect;
+
+function recordOf(row: Row): FetchRecord {
+  const {
+    requestSha256: _hash,
+    dueAtMs: _due,
+    accepting: _accepting,
+    leaseToken: _token,
+    leaseBeat: _beat,
+    ...rest
+  } = row;
+  return rest;
+}

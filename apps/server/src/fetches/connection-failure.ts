@@ -1,0 +1,37 @@
+import { systemCode } from '../storage/storage-error.ts';
+import { SourceError } from './source-error.ts';
+
+/** Codes of OpenSSL and of Node for a certificate that does not prove who answers. */
+const CERTIFICATE =
+  /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(?:GET|VERIFY|DECRYPT|DECODE)|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
+
+/** What a request that got no answer failed with, as its asker may see it. */
+export function connectionFailure(error: unknown): SourceError {
+  if (error instanceof SourceError) return error;
+  const code = systemCode(error) ?? '';
+  if (code === 'ENOTFOUND' || code === 'ENODATA') {
+    return unreachable('The host name of the source is not known.', error, { retryable: false });
+  }
+  if (CERTIFICATE.test(code)) {
+    return unreachable(
+      `The source has a certificate that is not trusted (${code}). A certificate authority of your own can be named with NODE_EXTRA_CA_CERTS.`,
+      error,
+      { retryable: false },
+    );
+  }
+  if (isNoHttp(error) || code === 'UND_ERR_HEADERS_OVERFLOW') {
+    return unreachable('What the source answers is not HTTP.', error, { retryable: false });
+  }
+  return unreachable('No connection to the source could be made, or it ended without an answer.', error, {
+    retryable: true,
+  });
+}
+
+function unreachable(detail: string, cause: unknown, { retryable }: { retryable: boolean }): SourceError {
+  return new SourceError('source_unreachable', detail, { retryable, cause });
+}
+
+/** By its name: undici's parser gives its errors a code only now and then. */
+function isNoHttp(error: unknown): boolean {
+  return error instanceof Error && error.name === 'HTTPParserError';
+}

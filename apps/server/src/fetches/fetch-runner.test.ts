@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { ingestFixture, sha256 } from '../ingest/ingest.fixture.ts';
+import { createStagingSpace } from '../ingest/staging-space.ts';
+import { originalKey } from '../storage/object-store.ts';
+import { runnerFixture } from './fetch-runner.fixture.ts';
+import { recoverFetches } from './fetch-runner.ts';
+import { sendFile, startSource } from './scripted-source.fixture.ts';
+
+const ingest = ingestFixture();
+const { add, find, log, over, parts, run } = runnerFixture(ingest);
+/** About 1.4 MB: more than all buffers on the way. */
+const picture = noisePng('fetched', 800, 600);
+
+const mediumOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
+/** Where each request went on. */
+const _offsets = (requests: string[]) => requests.map((line) => Number(/ bytes=(\d+)-$/.exec(line)?.[1] ?? 0));
+const stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
+
+describe('a fetch', () => {
+  it('becomes a medium, byte for byte, and leaves nothing else behind', async () => {
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const id = await add(source.url('/lake.png?token=secret'));
+    const fetch = await over(await run(), id);
+    expect(fetch).toMatchObject({ status: 'done', attempts: 1, receivedBytes: picture.length, mediaCreated: true });
+    expect(fetch).toMatchObject({ totalBytes: picture.length, failure: null, sourceUrl: source.url('/lake.png') });
+    expect(await mediumOf(fetch)).toMatchObject({
+      filename: 'a.png',
+      sha256: sha256(picture),
+      contentType: 'image/png',
+    });
+    expect((await stored(sha256(picture)))?.equals(picture)).toBe(true);
+    await expect.poll(parts).toEqual([]);
+    expect(log.join('')).toContain(id);
+    expect(log.join('')).not.toContain('secret');
+  });
+
+  it('of bytes that the project has gives the medium that has them', async () => {
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const runner = await run();
+    const first = await over(runner, await add(source.url('/a')));
+    const again = await over(runner, await add(source.url('/b')));
+    expect(again).toMatchObject({ status: 'done', mediaId: first.mediaId, mediaCreated: false });
+    const another = await over(runner, await add(source.url('/c'), { duplicate: 'allow' }));
+    expect(another.mediaCreated).toBe(true);
+    expect(another.mediaId).not.toBe(first.mediaId);
+  });
+
+  it('of what is no medium fails at once, and nothing is kept', async () => {
+    const source = await startSource((_, response) => response.end('just a text, no picture '.repeat(20)));
+    const fetch = await over(await run(), await add(source.url('/a.png')));
+    expect(fetch).toMatchObject({
+      status: 'failed',
+      attempts: 1,
+      failure: { code: 'unsupported_format', retryable: false },
+    });
+    await expect.poll(parts).toEqual([]);
+    await ingest.expectNothingKept();
+  });
+
+  it('of an empty file says so', async () => {
+    const source = await startSource((_, response) => response.end());
+    expect(await over(await run(), await add(source.url('/')))).toMatchObject({ failure: { code: 'empty_file' } });
+  });
+});
+
+describe('fault 17: no room', () => {
+  it('a fetch waits until there is, says so, and holds nothing meanwhile', async () => {
+    const space = createStagingSpace({ folder: ingest.root, maxBytes: 500_000, minFreeBytes: 0 });
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const id = await add(source.url('/'));
+    await run({ space });
+    await expect
+      .poll(async () => (await find(id)).failure, { timeout: 10_000 })
+      .toMatchObject({
+        code: 'insufficient_storage',
+        retryable: true,
+      });
+    expect(await find(id)).toMatchObject({ status: 'queued', attempts: 1 });
+    expect(await ingest.repositories.fetches.claim()).toBeNull();
+    expect(space.reservedBytes).toBe(0);
+  });
+});
+
+describe('a runner', () => {
+  it('fetches no more at once than it is told, and the rest in order', async () => {
+    let open = 0;
+    let most = 0;
+    const source = await startSource((request, response) => {
+      open += 1;
+      most = Math.max(most, open);
+      setTimeout(() => {
+        open -= 1;
+        sendFile(request, response, { bytes: noisePng(request.url ?? '') });
+      }, 50);
+    });
+    const ids = [];
+    for (let n = 0; n < 6; n++) ids.push(await add(source.url(`/${n}`)));
+    const runner = await run({ concurrency: 2 });
+    for (const id of ids) expect(await over(runner, id)).toMatchObject({ status: 'done' });
+    expect(most).toBe(2);
+  });
+
+  it('that is stopped gives back what is under way, and the next one goes on where it was', async () => {
+    const source = await startSource((request, response, n) =>
+      n === 1
+        ? void response
+            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
+            .write(picture.subarray(0, 400_000))
+        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
+    );
+    const id = await add(source.url('/'));
+    const first = await run();
+    await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
+    await first.stop();
+    expect(await find(id)).toMatchObject({ status: 'queued', attempts: 0, receivedBytes: 400_000 });
+    expect(await parts()).toEqual([id]);
+    expect(await over(await run(), id)).toMatchObject({ status: 'done', attempts: 1 });
+    expect(source.requests).toEqual(['GET /', 'GET / bytes=400000-']);
+  });
+
+  it('that is stopped keeps nobody waiting', async () => {
+    const source = await startSource(() => undefined);
+    const id = await add(source.url('/'));
+    const runner = await run();
+    await expect.poll(() => source.requests, { timeout: 10_000 }).toHaveLength(1);
+    const settled = runner.settled(id, { timeoutMs: 600_000, signal: new AbortController().signal });
+    await runner.stop();
+    expect(await settled).toBeNull();
+  });
+
+  it('takes over what another one left when it died, once its lease has shown no life', async () => {
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const id = await add(source.url('/'));
+    expect(await ingest.repositories.fetches.claim()).not.toBeNull();
+    const runner = await run({ leaseMs: 3_000 });
+    expect(await over(runner, id)).toMatchObject({ status: 'done', attempts: 2 });
+  });
+
+  it('trusts no more of a part than was synced, and removes parts that nobody knows', async () => {
+    const source = await startSource((request, response) =>
+      sendFile(request, response, { bytes: picture, etag: '"v"' }),
+    );
+    const id = await add(source.url('/'));
+    const lease = await ingest.repositories.fetches.claim();
+    if (lease === null) throw new Error('There is nothing to claim.');
+    const synced = { receivedBytes: 1000, totalBytes: picture.length, validator: '"v"', spentMs: 0, fruitful: true };
+    await ingest.repositories.fetches.beat(lease, synced);
+    const folder = join(ingest.root, 'uploads');
+    await mkdir(folder);
+    // After a power loss the file may be longer than what was synced, and be anything from there.
+    await writeFile(join(folder, id), Buffer.concat([picture.subarray(0, 1000), Buffer.alloc(5000)]));
+    await writeFile(join(folder, 'fch_00000000000000000000000000'), 'stray');
+    await writeFile(join(folder, 'upl_00000000000000000000000000'), 'not ours');
+    await recoverFetches(ingest.repositories.fetches);
+    const fetch = await over(await run(), id);
+    expect((await mediumOf(fetch))?.sha256).toBe(sha256(picture));
+    expect(source.requests).toEqual(['GET / bytes=1000-']);
+    expect(await parts()).toEqual(['upl_00000000000000000000000000']);
+  });
+
+  it('does not make a second medium where it died between accepting one and saying so', async () => {
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const id = await add(source.url('/'), { duplicate: 'allow' });
+    const { fetches } = ingest.repositories;
+    // All that it writes last is lost.
+    const dying = { ...fetches, end: () => Promise.reject(new Error('killed')), giveBack: async () => false };
+    const first = await run({ fetches: dying });
+    await expect.poll(() => ingest.accepted, { timeout: 10_000 }).toHaveLength(1);
+    await first.stop();
+    await recoverFetches(fetches);
+    const fetch = await over(await run(), id);
+    expect(fetch).toMatchObject({ status: 'done', mediaId: ingest.accepted[0], mediaCreated: true });
+    expect(source.requests).toHaveLength(1);
+    expect(ingest.accepted).toHaveLength(1);
+  });
+
+  it('lets go at once of what is canceled, and removes what had arrived', async () => {
+    const source = await startSource((_, response) => {
+      response.writeHead(200, { 'content-length': picture.length }).write(picture.subarray(0, 400_000));
+    });
+    const id = await add(source.url('/'));
+    const runner = await run();
+    await expect.poll(parts, { timeout: 10_000 }).toEqual([id]);
+    const closed = once(source.responses[0] ?? process, 'close');
+    expect(await ingest.repositories.fetches.cancel(id)).toBe(true);
+    runner.canceled(id);
+    await closed;
+    await expect.poll(parts).toEqual([]);
+    expect(await find(id)).toMatchObject({ status: 'canceled', failure: null });
+  });
+
+  it('learns by its next beat of what was canceled elsewhere', async () => {
+    const source = await startSource((_, response) => {
+      response.writeHead(200, { 'content-length': picture.length }).write(picture.subarray(0, 400_000));
+    });
+    const id = await add(source.url('/'));
+    // Nothing else would end it in that time.
+    await run({ patience: { idleMs: 60_000, minBytes: 1 } });
+    await expect.poll(parts, { timeout: 10_000 }).toEqual([id]);
+    await ingest.repositories.fetches.cancel(id);
+    await expect.poll(parts, { timeout: 10_000 }).toEqual([]);
+    await ingest.expectNothingKept();
+  });
+});

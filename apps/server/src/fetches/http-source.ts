@@ -1,0 +1,210 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { buildConnector } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
+import { connectionFailure } from './connection-failure.ts';
+import { parseRetryAfterMs } from './retry-after.ts';
+import { SourceError } from './source-error.ts';
+import { type SourceUrl, sourceUrlOf } from './source-url.ts';
+import { contentLengthOf, contentRangeOf, validatorOf } from './validators.ts';
+
+/** What is there of a file already, and by what the source will know whether it is still that file. */
+export interface Resumption {
+  bytes: number;
+  validator: string;
+  /** Null where the source did not say. */
+  totalBytes: number | null;
+}
+
+/** The file of a source, on its way. */
+export interface SourceAnswer {
+  /** Place of the first byte that comes: 0, or what there was already. */
+  from: number;
+  /** As the source says; null where it does not say. */
+  totalBytes: number | null;
+  /** What `If-Range` can ask for later; null where a broken transfer has to begin anew. */
+  validator: string | null;
+  /** Its pieces. Throws SourceError where the connection ends before the file does. */
+  body: AsyncIterator<Uint8Array>;
+}
+
+/** A way to files of the web. */
+export interface HttpSource {
+  /**
+   * Asks for a file, follows redirects, and gives the answer to `use` once its head is there. Every connection is closed at the end.
+   * @param resume goes on there where the source still has the same file, and begins anew where it has not
+   * @throws SourceError
+   */
+  read<T>(
+    url: string,
+    options: { resume: Resumption | null; signal: AbortSignal },
+    use: (answer: SourceAnswer) => Promise<T>,
+  ): Promise<T>;
+}
+
+export interface HttpSourceParts {
+  /** Makes the connections, to permitted addresses alone. */
+  connect: buildConnector.connector;
+  /** From the begin of a request, lookup and connection included, to the end of the answer's head; for each hop. */
+  firstByteMs?: number;
+}
+
+const FIRST_BYTE_MS = 30_000;
+const MAX_REDIRECTS = 5;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** A source that answers so may answer otherwise soon. */
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+const USER_AGENT = 'media-delivery-service';
+
+/** {@link HttpSource}. Neither proxies of the environment nor cookies nor credentials are used. */
+export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpSourceParts): HttpSource {
+  /** One hop: its answer with the body unread. */
+  const ask = async (
+    agent: Agent,
+    url: SourceUrl,
+    resume: Resumption | null,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> => {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(tookTooLong(firstByteMs)), firstByteMs);
+    const either = AbortSignal.any([signal, late.signal]);
+    // A signal alone is not heard while a connection is being made.
+    const giveUp = () => close(agent);
+    either.addEventListener('abort', giveUp, { once: true });
+    try {
+      return await request(url, {
+        dispatcher: agent,
+        signal: either,
+        headers: {
+          accept: '*/*',
+          // What is stored are the bytes of the file, and their number is to be known.
+          'accept-encoding': 'identity',
+          'user-agent': USER_AGENT,
+          ...(resume ? { range: `bytes=${resume.bytes}-`, 'if-range': resume.validator } : {}),
+        },
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw late.signal.aborted ? late.signal.reason : connectionFailure(error);
+    } finally {
+      clearTimeout(timer);
+      either.removeEventListener('abort', giveUp);
+    }
+  };
+
+  const follow = async (agent: Agent, first: string, resume: Resumption | null, signal: AbortSignal) => {
+    let url = sourceUrlOf(first);
+    for (let redirects = 0; ; redirects++) {
+      const answer = await ask(agent, url, resume, signal);
+      // One that breaks while nobody reads it must not end the process.
+      answer.body.on('error', () => undefined);
+      const location = answer.headers.location;
+      if (!REDIRECTS.has(answer.statusCode) || location === undefined) return answer;
+      answer.body.destroy();
+      if (redirects === MAX_REDIRECTS) {
+        throw new SourceError('source_refused', `The source redirects more than ${MAX_REDIRECTS} times.`);
+      }
+      url = sourceUrlOf(String(location), url);
+    }
+  };
+
+  return {
+    async read(url, { resume, signal }, use) {
+      const agent = new Agent({
+        connect,
+        ...{ connections: 1, pipelining: 1, allowH2: false },
+        // Timed here: undici's own begin anew with every byte of a head.
+        ...{ headersTimeout: 0, bodyTimeout: 0 },
+      });
+      try {
+        let answer = await follow(agent, url, resume, signal);
+        if (resume && !continues(answer, resume)) {
+          // RFC 9110, 13.1.5: a 200 has the whole of what the file is now. What else is said to a range says nothing of the file.
+          if (answer.statusCode === 206 || answer.statusCode === 416) {
+            answer.body.destroy();
+            answer = await follow(agent, url, null, signal);
+          }
+          resume = null;
+        }
+        return await use(resume ? rest(answer, resume, signal) : whole(answer, signal));
+      } finally {
+        close(agent);
+      }
+    },
+  };
+}
+
+/** Closes all connections. Not waited for: a lookup that never ends would hold it for ever, and what connects later is closed at once. */
+function close(agent: Agent): void {
+  agent.destroy().catch(() => undefined);
+}
+
+/** Whether an answer goes on where we are, in the same file. */
+function continues({ statusCode, headers }: Dispatcher.ResponseData, resume: Resumption): boolean {
+  const range = statusCode === 206 ? contentRangeOf(single(headers, 'content-range')) : null;
+  if (range === null || range.from !== resume.bytes) return false;
+  const tag = single(headers, 'etag');
+  const isSameTag = tag === undefined || !resume.validator.startsWith('"') || tag === resume.validator;
+  return isSameTag && (resume.totalBytes === null || range.totalBytes === resume.totalBytes);
+}
+
+function rest({ headers, body }: Dispatcher.ResponseData, resume: Resumption, signal: AbortSignal): SourceAnswer {
+  refuseEncoded(headers);
+  const range = contentRangeOf(single(headers, 'content-range'));
+  return {
+    from: resume.bytes,
+    totalBytes: range?.totalBytes ?? null,
+    validator: resume.validator,
+    body: piecesOf(body, signal),
+  };
+}
+
+function whole({ statusCode, headers, body }: Dispatcher.ResponseData, signal: AbortSignal): SourceAnswer {
+  if (statusCode !== 200) {
+    const isPassing = PASSING.has(statusCode);
+    throw new SourceError(
+      'source_refused',
+      `The source answered with status ${statusCode}${isPassing ? '' : ' instead of the file'}.`,
+      { retryable: isPassing, retryAfterMs: parseRetryAfterMs(single(headers, 'retry-after'), Date.now()) },
+    );
+  }
+  refuseEncoded(headers);
+  return {
+    from: 0,
+    totalBytes: contentLengthOf(single(headers, 'content-length')),
+    validator: validatorOf(headers),
+    body: piecesOf(body, signal),
+  };
+}
+
+function refuseEncoded(headers: IncomingHttpHeaders): void {
+  const encoding = single(headers, 'content-encoding')?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity') return;
+  throw new SourceError(
+    'source_refused',
+    'The source sent the file in a Content-Encoding although it was asked not to. It has to serve the file as it is.',
+  );
+}
+
+/** A field that came more than once, or not at all, is none that could be relied on. */
+function single(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+async function* piecesOf(body: Dispatcher.ResponseData['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const piece of body) yield piece as Uint8Array;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new SourceError('source_incomplete', 'The connection to the source ended before the file did.', {
+      retryable: true,
+      cause: error,
+    });
+  }
+}
+
+function tookTooLong(ms: number): SourceError {
+  return new SourceError('source_timeout', `The source did not begin its answer within ${ms / 1000} seconds.`, {
+    retryable: true,
+  });
+}

@@ -1,0 +1,50 @@
+import { SourceError } from './source-error.ts';
+
+/** How long a source may keep us waiting. */
+export interface Patience {
+  /** Longest wait for {@link Patience.minBytes}, in milliseconds. Time that we take ourselves does not count. */
+  idleMs: number;
+  /** What has to come in that time: a byte now and then does not keep a connection. */
+  minBytes: number;
+}
+
+/**
+ * Passes on what a source sends, as long as it sends.
+ * @throws SourceError `source_timeout` where it trickles or stops
+ */
+export async function* withPatience(
+  body: AsyncIterator<Uint8Array>,
+  { idleMs, minBytes }: Patience,
+): AsyncGenerator<Uint8Array> {
+  let leftMs = idleMs;
+  let bytes = 0;
+  for (;;) {
+    const beganMs = performance.now();
+    const next = await within(body.next(), leftMs, idleMs);
+    if (next.done) return;
+    leftMs -= performance.now() - beganMs;
+    bytes += next.value.length;
+    if (bytes >= minBytes) {
+      leftMs = idleMs;
+      bytes = 0;
+    }
+    yield next.value;
+  }
+}
+
+async function within<T>(work: Promise<T>, leftMs: number, idleMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const detail = `The source sent next to nothing for ${idleMs / 1000} seconds.`;
+      reject(new SourceError('source_timeout', detail, { retryable: true }));
+    }, leftMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+    // What is given up breaks when its connection is closed, and nobody listens any more.
+    work.catch(() => undefined);
+  }
+}

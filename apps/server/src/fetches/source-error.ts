@@ -1,0 +1,27 @@
+import type { ProblemCode } from '@mds/contract';
+import { AppError } from '../http/app-error.ts';
+
+/** What may go wrong with a source. */
+export type SourceErrorCode = Extract<
+  ProblemCode,
+  'source_not_allowed' | 'source_unreachable' | 'source_refused' | 'source_timeout' | 'source_incomplete'
+>;
+
+/** A source that did not give its file. The message names no address, no query and no credentials. */
+export class SourceError extends AppError {
+  /** Whether it may go better when it is tried again. */
+  readonly retryable: boolean;
+  /** How long the source asks to be left alone, in milliseconds; null where it does not say. */
+  readonly retryAfterMs: number | null;
+
+  constructor(
+    code: SourceErrorCode,
+    detail: string,
+    options: { retryable?: boolean; retryAfterMs?: number | null; cause?: unknown } = {},
+  ) {
+    super(code, detail, { cause: options.cause });
+    this.name = 'SourceError';
+    this.retryable = options.retryable ?? false;
+    this.retryAfterMs = options.retryAfterMs ?? null;
+  }
+}

@@ -1,0 +1,58 @@
+import type { MediaRepository } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
+
+/** How long a sender should wait before it tries again: media take seconds, and a full queue empties for hours. */
+const RETRY_AFTER_S = 30;
+/** A queue that is full is looked at this often, so that asking costs nothing where many ask; any other as often as it may be full. */
+const LOOK_AGAIN_MS = 1_000;
+/** Media come back into the queue by retries, too, of which nobody tells: so long may a count be believed. */
+const BELIEVE_MS = 60_000;
+
+export interface QueueBoundParts {
+  media: Pick<MediaRepository, 'countQueued'>;
+  /** Media of one project that may wait to be processed. */
+  maxQueued: number;
+  /** Milliseconds of a monotonic clock. */
+  nowMs?: () => number;
+}
+
+/** Keeps projects from queueing more than can be worked off. */
+export interface QueueBound {
+  /**
+   * To be asked before a body is read. What is being received at that moment still comes on top, which admission bounds.
+   * @throws AppError `overloaded` with `Retry-After`
+   */
+  requireRoom(projectId: string): Promise<void>;
+  /** Tells that a medium was queued. */
+  queued(projectId: string): void;
+}
+
+/** {@link QueueBound} that counts rows only where the queue may be full by what it knows. */
+export function createQueueBound({ media, maxQueued, nowMs = () => performance.now() }: QueueBoundParts): QueueBound {
+  const known = new Map<string, { atMost: number; countedAtMs: number }>();
+
+  const atMostQueued = async (projectId: string): Promise<number> => {
+    const last = known.get(projectId);
+    const age = last === undefined ? Number.POSITIVE_INFINITY : nowMs() - last.countedAtMs;
+    if (last !== undefined && age < (last.atMost < maxQueued ? BELIEVE_MS : LOOK_AGAIN_MS)) return last.atMost;
+    const atMost = await media.countQueued(projectId);
+    known.set(projectId, { atMost, countedAtMs: nowMs() });
+    return atMost;
+  };
+
+  return {
+    async requireRoom(projectId) {
+      if ((await atMostQueued(projectId)) < maxQueued) return;
+      throw new AppError(
+        'overloaded',
+        `${maxQueued} media of this project wait to be processed, and no more may (MDS_MAX_QUEUED_JOBS). Send it again in ${RETRY_AFTER_S} seconds.`,
+        { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
+      );
+    },
+
+    queued(projectId) {
+      const last = known.get(projectId);
+      if (last !== undefined) last.atMost += 1;
+    },
+  };
+}

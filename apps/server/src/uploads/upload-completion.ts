@@ -1,0 +1,104 @@
+import { createReadStream } from 'node:fs';
+import type { MediaRepository } from '../db/media-repository.ts';
+import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import type { Logger } from '../logger.ts';
+import { hashStream } from '../storage/hash-stream.ts';
+import type { UploadFiles } from './upload-files.ts';
+import { roomError } from './upload-problems.ts';
+import type { UploadProgress } from './upload-progress.ts';
+
+/** A file that is read once more is read in pieces of this size. */
+const READ_PIECE_BYTES = 1024 * 1024;
+
+export interface UploadCompletionParts {
+  uploads: Pick<UploadRepository, 'finish'>;
+  media: Pick<MediaRepository, 'findByIdempotencyKey'>;
+  ingest: Pick<Ingest, 'accept'>;
+  files: UploadFiles;
+  progress: UploadProgress;
+  /** How long the outcome is kept for those who ask, in milliseconds. */
+  keepMs: number;
+  /** Aborted when the service stops: what is not accepted then is taken up at the next start. */
+  signal: AbortSignal;
+  /** Told of every upload that is over. */
+  onOver(state: UploadOutcome['state']): void;
+  logger: Logger;
+}
+
+/** What becomes of an upload whose bytes are all there, or will never be. Whoever calls has its lock. */
+export interface UploadCompletion {
+  /**
+   * Checks, identifies and accepts the file; done once, however often it is tried.
+   * @throws AppError why it was rejected, which is final and recorded; or `insufficient_storage`, `unavailable` and the like, after
+   *   which the upload is as it was and may be tried again
+   */
+  complete(upload: UploadRecord): Promise<void>;
+  /** Ends an open upload without a medium and removes its bytes. False where it was over. */
+  discard(id: string, outcome: Exclude<UploadOutcome, { state: 'accepted' }>): Promise<boolean>;
+}
+
+export function createUploadCompletion(parts: UploadCompletionParts): UploadCompletion {
+  const { uploads, media, ingest, files, progress, logger } = parts;
+
+  const end = async (id: string, outcome: UploadOutcome): Promise<boolean> => {
+    if (!(await uploads.finish(id, outcome, Date.now() + parts.keepMs))) return false;
+    progress.end(id);
+    parts.onOver(outcome.state);
+    await files.remove(id);
+    return true;
+  };
+
+  const sha256Of = async (upload: UploadRecord, bytes: number): Promise<string> => {
+    const { hash, hashedBytes } = progress.of(upload, bytes);
+    // A copy: the digest ends a hash, and this may have to be tried again.
+    if (hashedBytes === bytes) return hash.copy().digest('hex');
+    return hashStream(createReadStream(files.pathOf(upload.id), { highWaterMark: READ_PIECE_BYTES }));
+  };
+
+  const accept = async (upload: UploadRecord) => {
+    const { id, projectId, filename, duplicate, expectedSha256 } = upload;
+    const bytes = await files.size(id);
+    if (bytes === 0) throw new AppError('empty_file', 'The upload has no bytes.');
+    const sha256 = await sha256Of(upload, bytes);
+    if (expectedSha256 !== null && sha256 !== expectedSha256) {
+      throw new AppError(
+        'checksum_mismatch',
+        `The file that arrived has the SHA-256 ${sha256}, not the one announced.`,
+      );
+    }
+    // Named after the upload, so that one that a crash interrupted finds the medium that it had made.
+    const idempotencyKey = upload.idempotencyKey ?? id;
+    const { media: accepted, created } = await ingest.accept({
+      projectId,
+      staged: { path: await files.handOut(id), bytes, sha256 },
+      filename,
+      idempotencyKey,
+      duplicate,
+      signal: parts.signal,
+    });
+    const made = created || (await media.findByIdempotencyKey(projectId, id))?.id === accepted.id;
+    await end(id, { state: 'accepted', mediaId: accepted.id, mediaCreated: made });
+  };
+
+  return {
+    async complete(upload) {
+      try {
+        await accept(upload);
+      } catch (error) {
+        if (!isFinal(error)) throw roomError(error);
+        const failure = { code: error.code, message: error.message };
+        await end(upload.id, { state: 'rejected', failure });
+        logger.info({ uploadId: upload.id, code: error.code }, 'an upload was rejected');
+        throw error;
+      }
+    },
+    discard: end,
+  };
+}
+
+/** Whether the same bytes would be refused again. */
+function isFinal(error: unknown): error is AppError {
+  return error instanceof AppError && (error.status === 422 || error.code === 'idempotency_conflict');
+}

@@ -1,0 +1,155 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { createLogger } from '../logger.ts';
+import { createUploadLocker, type UploadLocker, type UploadLockTiming } from './upload-locker.ts';
+
+const OTHER = fileURLToPath(new URL('./locking-process.fixture.ts', import.meta.url));
+const ID = `upl_${'0'.repeat(26)}`;
+const logger = createLogger('silent');
+
+let root: string;
+let repositories: Repositories;
+let lockers: UploadLocker[];
+let children: ChildProcess[];
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'mds-locks-'));
+  repositories = openSqliteRepositories(join(root, 'mds.sqlite'));
+  lockers = [];
+  children = [];
+  const upload = {
+    ...{ id: ID, projectId: 'default', tokenSha256: 'a', createdAtMs: 0, expiresAtMs: 1, metadata: null },
+    ...{ filename: null, duplicate: 'existing' as const, idempotencyKey: null, expectedSha256: null, length: 1 },
+  };
+  await repositories.uploads.create(upload, { maxOpen: 1 });
+});
+afterEach(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  for (const locker of lockers) await locker.stop();
+  await repositories.close();
+  await rm(root, { recursive: true });
+});
+
+const makeLocker = (timing: Partial<UploadLockTiming> = {}) => {
+  const locker = createUploadLocker({ uploads: repositories.uploads, logger, timing });
+  lockers.push(locker);
+  return locker;
+};
+
+/** Takes the lock in a process of its own; it says `held`, `asked` when it is asked to let go, and what came of a word sent to it. */
+const otherProcess = async (letsGo: boolean) => {
+  const argv = ['--conditions=@mds/source', '--import', 'tsx', OTHER, join(root, 'mds.sqlite'), ID, String(letsGo)];
+  const child = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.push(child);
+  const lines = createInterface({ input: child.stdout });
+  const said = lines[Symbol.asyncIterator]();
+  const hear = async () => String((await said.next()).value);
+  expect(await hear()).toBe('held');
+  return { child, hear, tell: (word: string) => child.stdin.write(`${word}\n`) };
+};
+
+const never = new AbortController().signal;
+
+describe('the lock of an upload', () => {
+  it('has one holder: who comes later asks for it, and has it when it is given back', async () => {
+    const locker = makeLocker();
+    const first = locker.newLock(ID);
+    const asked = new Promise<void>((resolve) => void first.lock(never, resolve));
+    await expect.poll(() => locker.isHeld(ID)).toBe(true);
+    const second = locker.newLock(ID);
+    let has = false;
+    const waiting = second
+      .lock(never, () => undefined)
+      .then(() => {
+        has = true;
+      });
+    await asked;
+    await locker.confirm(ID);
+    expect(has).toBe(false);
+    await first.unlock();
+    await waiting;
+    await second.unlock();
+    expect(locker.isHeld(ID)).toBe(false);
+  });
+
+  it('is given to one of many at a time, and to each in the end', async () => {
+    const locker = makeLocker();
+    let inside = 0;
+    let most = 0;
+    const turns = Array.from({ length: 20 }, () =>
+      locker.run(ID, async () => {
+        most = Math.max(most, ++inside);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        inside--;
+      }),
+    );
+    await Promise.all(turns);
+    expect(most).toBe(1);
+  });
+
+  it('that is not given back in time is refused with 423, and whoever has it keeps it', async () => {
+    const locker = makeLocker({ patience: 50 });
+    await locker.newLock(ID).lock(never, () => undefined);
+    await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({
+      code: 'upload_locked',
+      status: 423,
+      headers: { 'Retry-After': '1' },
+    });
+    await locker.confirm(ID);
+  });
+
+  it('of an upload that is gone is refused with 404', async () => {
+    await expect(makeLocker().run('upl_gone', async () => undefined)).rejects.toMatchObject({
+      code: 'upload_not_found',
+    });
+  });
+
+  it('fault 11: is handed over between two processes on one database within a second or two', async () => {
+    const other = await otherProcess(true);
+    const locker = makeLocker();
+    await locker.newLock(ID).lock(never, () => undefined);
+    expect(await other.hear()).toBe('asked');
+    await locker.confirm(ID);
+    expect(await other.hear()).toBe('gave');
+    other.tell('confirm');
+    expect(await other.hear()).toBe('upload_locked');
+  }, 60_000);
+
+  it('fault 11: is not taken from another process that lives, however long it keeps it', async () => {
+    const other = await otherProcess(false);
+    const locker = makeLocker({ patience: 4000, death: 2500 });
+    await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({ code: 'upload_locked' });
+    expect(await other.hear()).toBe('asked');
+    other.tell('confirm');
+    expect(await other.hear()).toBe('has it');
+  }, 60_000);
+
+  it('fault 11: is taken from a process that stands still, which finds out before it writes another byte', async () => {
+    const other = await otherProcess(false);
+    const locker = makeLocker({ death: 2500 });
+    other.child.kill('SIGSTOP');
+    await locker.newLock(ID).lock(never, () => undefined);
+    other.child.kill('SIGCONT');
+    other.tell('confirm');
+    const words = [await other.hear(), await other.hear()];
+    expect(words).toContain('upload_locked');
+    await locker.confirm(ID);
+  }, 60_000);
+
+  it('fault 11: is taken from a process that was killed', async () => {
+    const other = await otherProcess(false);
+    const ended = once(other.child, 'exit');
+    other.child.kill('SIGKILL');
+    await ended;
+    const locker = makeLocker({ death: 1000 });
+    await locker.newLock(ID).lock(never, () => undefined);
+    await locker.confirm(ID);
+  }, 60_000);
+});

@@ -1,0 +1,170 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import { TUS_EXTENSIONS } from '@mds/contract';
+import { DataStore, Upload } from '@tus/server';
+import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
+import { AppError } from '../http/app-error.ts';
+import type { UploadCompletion } from './upload-completion.ts';
+import type { UploadFiles } from './upload-files.ts';
+import type { UploadLocker } from './upload-locker.ts';
+import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem, roomError } from './upload-problems.ts';
+import { HASH_LOST, type Progress, type UploadProgress } from './upload-progress.ts';
+
+export interface UploadStoreParts {
+  uploads: Pick<UploadRepository, 'find' | 'declareLength' | 'postpone'>;
+  files: UploadFiles;
+  progress: UploadProgress;
+  completion: UploadCompletion;
+  locker: Pick<UploadLocker, 'confirm'>;
+  /** How long an upload is kept after its last byte, in milliseconds. */
+  expiryMs: number;
+  onBytes(count: number): void;
+}
+
+/**
+ * Where the protocol's handlers keep uploads: bytes in a file each, everything else in the database. Every method is called under the
+ * upload's lock. What is acknowledged is on disk: each write is synced before its offset is told, and the last one is told when the
+ * file has become a medium.
+ */
+export class UploadStore extends DataStore {
+  readonly #parts: UploadStoreParts;
+  readonly #writing = new Map<string, Promise<unknown>>();
+
+  constructor(parts: UploadStoreParts) {
+    super();
+    this.#parts = parts;
+    this.extensions = [...TUS_EXTENSIONS];
+  }
+
+  /** Where an upload stands. One that is whole and not accepted yet, for a crash or a lost answer, is accepted first. */
+  override async getUpload(id: string): Promise<Upload> {
+    const { record, size } = await this.#take(id);
+    if (record.state !== 'open') return uploadOf(record, record.length ?? 0);
+    if (record.length === size) await this.#parts.completion.complete(record);
+    return uploadOf(record, size);
+  }
+
+  override async declareUploadLength(id: string, length: number): Promise<void> {
+    const { record, size } = await this.#take(id);
+    await this.#parts.progress.of(record, size).room.grow(length);
+    if (!(await this.#parts.uploads.declareLength(id, length))) throw noSuchUpload();
+  }
+
+  /** Ends an upload; one that has become a medium is none any more. */
+  override async remove(id: string): Promise<void> {
+    const { record } = await this.#take(id);
+    if (record.state === 'accepted') {
+      const detail = `The upload has become the medium ${record.mediaId}. Delete that to have it gone.`;
+      throw new AppError('state_conflict', detail);
+    }
+    await this.#parts.completion.discard(id, { state: 'terminated' });
+  }
+
+  /** Adds a body to the file. @returns the offset after it */
+  override async write(body: Readable, id: string, offset: number): Promise<number> {
+    const writing = this.#write(body, id, offset);
+    this.#writing.set(id, writing);
+    return writing.finally(() => this.#writing.delete(id));
+  }
+
+  /**
+   * Resolves when nothing is being written to an upload. A stream that fails in the middle of a pipeline does not wait for who reads from
+   * it, so that the library would give the lock back while bytes are still being put away.
+   */
+  async settled(id: string): Promise<void> {
+    await this.#writing.get(id)?.catch(() => undefined);
+  }
+
+  async #write(body: Readable, id: string, offset: number): Promise<number> {
+    const { uploads, files, progress, completion, expiryMs } = this.#parts;
+    const { record, size } = await this.#take(id);
+    if (record.state !== 'open') {
+      for await (const _ of body) throw beyondLength();
+      return record.length ?? 0;
+    }
+    if (size !== offset) throw offsetConflict();
+    const file = await files.open(id);
+    let end: number;
+    try {
+      end = await this.#append(body, file, id, offset, progress.of(record, size));
+    } finally {
+      await file.close();
+    }
+    await uploads.postpone(id, Date.now() + expiryMs);
+    if (end === record.length) await completion.complete(record);
+    return end;
+  }
+
+  async #take(id: string): Promise<{ record: UploadRecord; size: number }> {
+    const record = await this.#parts.uploads.find(id);
+    if (record === null) throw noSuchUpload();
+    const over = overProblem(record.expiresAtMs > Date.now() ? record : { ...record, state: expired(record) });
+    if (over) throw over;
+    return { record, size: record.state === 'open' ? await this.#parts.files.size(id) : 0 };
+  }
+
+  async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
+    let end = offset;
+    try {
+      // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
+      for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        await this.#parts.locker.confirm(id);
+        await progress.room.grow(end + piece.length);
+        const writing = writeAll(file, piece, end);
+        // Beside the write, which another thread does.
+        const follows = progress.hashedBytes === end;
+        if (follows) progress.hash.update(piece);
+        await writing;
+        if (follows) progress.hashedBytes += piece.length;
+        end += piece.length;
+        progress.room.wrote(end);
+        this.#parts.onBytes(piece.length);
+      }
+      await file.datasync();
+      return end;
+    } catch (error) {
+      // It has seen bytes that are not in the file: the file itself is read when it is whole.
+      progress.hashedBytes = HASH_LOST;
+      // Who lost the lock leaves the file to whoever has it now.
+      await this.#parts.locker.confirm(id);
+      if (isOverrun(error)) {
+        // Which of these bytes belong to the file nobody knows: it stands where it stood.
+        await file.truncate(offset);
+        throw error;
+      }
+      await keep(file, offset);
+      throw roomError(error);
+    }
+  }
+}
+
+/** `write` may take only a part of what it is given. */
+async function writeAll(file: FileHandle, piece: Uint8Array, position: number): Promise<void> {
+  for (let written = 0; written < piece.length; ) {
+    const { bytesWritten } = await file.write(piece, written, piece.length - written, position + written);
+    written += bytesWritten;
+  }
+}
+
+/** Makes what came durable; where the volume does not even let that be done, what this request brought is given up. */
+async function keep(file: FileHandle, offset: number): Promise<void> {
+  try {
+    await file.datasync();
+  } catch {
+    await file.truncate(offset);
+  }
+}
+
+/** An upload that was never finished in its time is over, whether or not it has been cleared away. */
+function expired({ state }: UploadRecord): UploadRecord['state'] {
+  return state === 'open' ? 'expired' : state;
+}
+
+function uploadOf({ id, length, metadata }: UploadRecord, offset: number): Upload {
+  return new Upload({
+    id,
+    offset,
+    ...(length === null ? {} : { size: length }),
+    ...(metadata === null ? {} : { metadata }),
+  });
+}

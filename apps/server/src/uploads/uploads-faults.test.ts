@@ -1,0 +1,288 @@
+import { once } from 'node:events';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { smallVolume } from '../../test/small-volume.ts';
+import { sha256 } from '../ingest/ingest.fixture.ts';
+import { createStagingSpace } from '../ingest/staging-space.ts';
+import { originalKey } from '../storage/object-store.ts';
+import { OFFSET_OCTETS, type RunningUploads, uploadsFixture } from './uploads.fixture.ts';
+
+const fixture = uploadsFixture();
+const { ingest } = fixture;
+const picture = noisePng('a', 300, 200);
+
+const at = (offset: number) => ({ ...OFFSET_OCTETS, 'upload-offset': String(offset) });
+const idOf = (path: string) => path.split('/').pop() ?? '';
+const uploads = () => ingest.repositories.uploads;
+
+/** Waits until that much of an upload is on disk, without asking for it, which would interrupt its sender. */
+const arrived = ({ uploads: running }: RunningUploads, bytes: number) =>
+  expect.poll(async () => (await running.figures()).receivedBytes, { timeout: 10_000 }).toBe(bytes);
+
+const expectWhole = async (mediaId: string | null) => {
+  const media = await ingest.repositories.media.find(mediaId ?? '');
+  expect(media?.sha256).toBe(sha256(picture));
+  expect((await ingest.store.readAll(originalKey(media?.sha256 ?? '')))?.equals(picture)).toBe(true);
+};
+
+describe('fault 11: interrupted and rival senders', () => {
+  it('a client that dies half-way: what came is kept, and the rest is all that it takes', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 50_000));
+    await arrived(running, 50_000);
+    sending.cut();
+    expect(await running.head(path)).toMatchObject({ status: 200, offset: 50_000 });
+    await expectWhole((await running.patch(path, 50_000, picture.subarray(50_000))).mediaId);
+  });
+
+  it('a client that is silent is cut off, with what it sent kept and acknowledged', async () => {
+    const running = await fixture.run({ idleMs: 200 });
+    const path = await running.create(picture.length);
+    const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 5000));
+    expect(await sending.answer).toMatchObject({ status: 204, offset: 5000, headers: { connection: 'close' } });
+    expect(await running.head(path)).toMatchObject({ offset: 5000 });
+  });
+
+  it('two PATCHes at once: the first is cut and hears how far it came, the second goes on from there or learns where', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    const first = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    first.send(picture.subarray(0, 70_000));
+    await arrived(running, 70_000);
+    const rival = await running.patch(path, 0, Buffer.alloc(1000, 0xee));
+    expect(rival).toMatchObject({ status: 409, code: 'upload_offset_conflict' });
+    expect(await first.answer).toMatchObject({ status: 204, offset: 70_000 });
+    // What the first one still sends goes nowhere.
+    first.send(Buffer.alloc(1000, 0xdd));
+    expect(await running.head(path)).toMatchObject({ offset: 70_000 });
+    await expectWhole((await running.patch(path, 70_000, picture.subarray(70_000))).mediaId);
+  });
+
+  it('many senders of the same upload who all begin where it stands: not one byte is out of its place', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    let done: string | null = null;
+    const insist = async (step: number) => {
+      for (let tries = 0; tries < 500 && done === null; tries++) {
+        const { offset, mediaId } = await running.head(path);
+        done ??= mediaId;
+        if (offset === null || mediaId !== null) continue;
+        const answer = await running.patch(path, offset, picture.subarray(offset, offset + step));
+        expect([204, 409, 413, 423], JSON.stringify(answer)).toContain(answer.status);
+        done ??= answer.mediaId;
+      }
+    };
+    await Promise.all([7000, 11_000, 13_000, 17_000].map(insist));
+    await expectWhole(done);
+    expect(await ingest.objects()).toHaveLength(1);
+  }, 60_000);
+
+  it('a sender that waits for its turn and dies meanwhile takes nothing from the one that follows', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    const sendings = Array.from({ length: 5 }, () => {
+      const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+      sending.send(picture.subarray(0, 100));
+      return sending;
+    });
+    for (const sending of sendings) sending.cut();
+    const { offset, status } = await running.head(path);
+    expect(status).toBe(200);
+    await expectWhole((await running.patch(path, offset ?? -1, picture.subarray(offset ?? 0))).mediaId);
+  });
+
+  it('what can be refused by its head is refused before the body is asked for', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    const socket = connect(running.port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(
+      `PATCH ${path} HTTP/1.1\r\nHost: x\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 7\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n`,
+    );
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 409 /);
+    socket.destroy();
+  });
+});
+
+describe('what a crash interrupts', () => {
+  /** Another life of the service on the same folder and database. */
+  const restart = async (running: RunningUploads) => {
+    await running.crash();
+    return fixture.run();
+  };
+
+  it('an upload on its way goes on after it, and its hash is that of all its bytes', async () => {
+    const before = await fixture.run();
+    const path = await before.create(picture.length);
+    const sending = before.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 80_000));
+    await arrived(before, 80_000);
+    const after = await restart(before);
+    expect(await after.head(path)).toMatchObject({ status: 200, offset: 80_000 });
+    await expectWhole((await after.patch(path, 80_000, picture.subarray(80_000))).mediaId);
+  });
+
+  it('one that was whole and not accepted is accepted by the start, without anybody asking', async () => {
+    const before = await fixture.run();
+    const path = await before.create(picture.length, { filename: 'kept.png' });
+    await writeFile(join(before.folder, idOf(path)), picture);
+    await restart(before);
+    await expect.poll(async () => (await uploads().find(idOf(path)))?.state, { timeout: 10_000 }).toBe('accepted');
+    await expectWhole((await uploads().find(idOf(path)))?.mediaId ?? null);
+  });
+
+  it.each(['HEAD', 'PATCH'])('or by the next %s', async (method) => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    await writeFile(join(running.folder, idOf(path)), picture);
+    const answer = await running.ask(method, path, method === 'HEAD' ? {} : at(picture.length));
+    expect(answer).toMatchObject({ offset: picture.length, mediaId: expect.stringMatching(/^med_/) });
+    await expectWhole(answer.mediaId);
+  });
+
+  it('one whose answer was never recorded is the same medium when it is taken up, also where duplicates are allowed', async () => {
+    const accept = ingest.makeIngest().accept;
+    const dying = await fixture.run({
+      ingest: {
+        accept: async (input) => {
+          await accept(input);
+          throw new Error('the process ends between the medium and the record of the upload');
+        },
+      },
+    });
+    const path = await dying.create(picture.length, { duplicate: 'allow' });
+    expect(await dying.patch(path, 0, picture)).toMatchObject({ status: 500 });
+    const after = await restart(dying);
+    const { mediaId, headers } = await after.head(path);
+    expect(headers).toMatchObject({ 'mds-media-created': 'true' });
+    await expectWhole(mediaId);
+    expect(await ingest.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toHaveLength(1);
+  });
+
+  it('one that could not be accepted for a passing reason is not rejected: the next question tries again', async () => {
+    const full = { accept: async () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) };
+    const before = await fixture.run({ ingest: full });
+    const path = await before.create(picture.length);
+    expect(await before.patch(path, 0, picture)).toMatchObject({ status: 507, code: 'insufficient_storage' });
+    expect((await uploads().find(idOf(path)))?.state).toBe('open');
+    const after = await restart(before);
+    await expectWhole((await after.head(path)).mediaId);
+  });
+
+  it('files without an upload are removed by the start, those of others in the folder are not', async () => {
+    const before = await fixture.run();
+    const path = await before.create(picture.length);
+    const stray = [`upl_${'0'.repeat(26)}`, `${idOf(path)}.whole`];
+    for (const name of [...stray, 'fch_of_somebody_else']) await writeFile(join(before.folder, name), 'x');
+    await restart(before);
+    expect((await readdir(before.folder)).sort()).toEqual(['fch_of_somebody_else', idOf(path)]);
+  });
+
+  it('one whose file is lost begins anew', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    await running.patch(path, 0, picture.subarray(0, 100));
+    await rm(join(running.folder, idOf(path)));
+    expect(await running.head(path)).toMatchObject({ offset: 0 });
+    await expectWhole((await running.patch(path, 0, picture)).mediaId);
+  });
+
+  it('of which the rest of the service stops in good order: what came is acknowledged, and no more is taken', async () => {
+    const running = await fixture.run();
+    const path = await running.create(picture.length);
+    const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 30_000));
+    await arrived(running, 30_000);
+    running.uploads.leave();
+    expect(await sending.answer).toMatchObject({ status: 204, offset: 30_000 });
+    expect(await running.head(path)).toMatchObject({ status: 503 });
+    const after = await restart(running);
+    await expectWhole((await after.patch(path, 30_000, picture.subarray(30_000))).mediaId);
+  });
+});
+
+describe('fault 17: no room for uploads', () => {
+  const volume = smallVolume({ mebibytes: 1 });
+
+  it.skipIf(!volume.available)(
+    'a disk that runs full in the middle: 507, the offset is true, and the upload goes on when there is room',
+    async () => {
+      await volume.use(async (folder) => {
+        // Larger than what is left, and looked at by nobody before: as when others fill the disk meanwhile.
+        const blind = createStagingSpace({ folder: ingest.root, maxBytes: 0, minFreeBytes: 0 });
+        const filler = join(folder, 'filler');
+        await writeFile(filler, Buffer.alloc(900_000));
+        const running = await fixture.run({ folder, space: blind });
+        const path = await running.create(picture.length);
+        const refused = await running.patch(path, 0, picture);
+        expect(refused).toMatchObject({ status: 507, code: 'insufficient_storage' });
+        expect(refused.detail).toContain('HEAD');
+        const { offset, status } = await running.head(path);
+        expect(status).toBe(200);
+        expect(offset).toBeGreaterThan(0);
+        expect(offset).toBeLessThan(picture.length);
+        expect((await running.patch(path, offset ?? 0, picture.subarray(offset ?? 0))).status).toBe(507);
+        await rm(filler);
+        const now = (await running.head(path)).offset ?? 0;
+        await expectWhole((await running.patch(path, now, picture.subarray(now))).mediaId);
+      });
+    },
+    30_000,
+  );
+
+  it('for what is announced: 507 at the creation, and nothing is begun', async () => {
+    const full = createStagingSpace({ folder: ingest.root, maxBytes: 0, minFreeBytes: Number.MAX_SAFE_INTEGER });
+    const running = await fixture.run({ space: full });
+    await expect(running.create(10)).rejects.toThrow('507');
+    expect(await readdir(running.folder)).toEqual([]);
+    expect(await uploads().countOpen()).toBe(0);
+  });
+
+  it('set aside for files on their way: 507 with Retry-After, and what is done, ended or given up makes room', async () => {
+    const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 10, minFreeBytes: 0 });
+    const running = await fixture.run({ space });
+    const path = await running.create(picture.length);
+    const refused = await running.ask('POST', '/control/v1/uploads', { 'upload-length': '11' });
+    expect(refused).toMatchObject({ status: 507, headers: { 'retry-after': '60' } });
+    const ended = await running.create(10);
+    await running.ask('DELETE', ended);
+    expect(space.reservedBytes).toBe(picture.length);
+    await expectWhole((await running.patch(path, 0, picture)).mediaId);
+    expect(space.reservedBytes).toBe(0);
+    await running.create(picture.length + 10);
+  });
+
+  it('for an upload of unknown length: 507 where it outgrows the room, its offset is kept, and it goes on later', async () => {
+    const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 1000, minFreeBytes: 0 });
+    const running = await fixture.run({ space });
+    const other = await running.create(picture.length);
+    const path = await running.create(null);
+    expect(await running.patch(path, 0, picture.subarray(0, 1000))).toMatchObject({ status: 204, offset: 1000 });
+    expect(await running.patch(path, 1000, picture.subarray(1000))).toMatchObject({ status: 507 });
+    expect(await running.head(path)).toMatchObject({ status: 200, offset: 1000 });
+    await running.ask('DELETE', other);
+    expect(await running.patch(path, 1000, picture.subarray(1000))).toMatchObject({
+      status: 204,
+      offset: picture.length,
+    });
+  });
+
+  it('is taken again by a restart for what is on its way', async () => {
+    const before = await fixture.run();
+    const path = await before.create(picture.length);
+    await before.patch(path, 0, picture.subarray(0, 1000));
+    await before.crash();
+    const space = createStagingSpace({ folder: ingest.root, maxBytes: 0, minFreeBytes: 0 });
+    const after = await fixture.run({ space });
+    expect(space.reservedBytes).toBe(picture.length);
+    await after.patch(path, 1000, picture.subarray(1000));
+    expect(space.reservedBytes).toBe(0);
+  });
+});

@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
+import { noisePng } from './pictures.ts';
+import { type ServiceFixture, startService } from './service-fixture.ts';
+import { findSystemProgram, testWith } from './system-program.ts';
+
+const browserPath = findSystemProgram('chromium', 'chromium-browser', 'google-chrome');
+const inBrowser = testWith(browserPath, 'Chromium');
+
+const KIB = 1024;
+
+/** What `uploadByClient` of browser-upload-page.js gives back. */
+interface Uploaded {
+  id?: string;
+  created?: boolean;
+  error?: string;
+  code?: string | null;
+  told: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
+  /** What localStorage holds afterwards. */
+  kept: number;
+}
+
+describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
+  let house: ServiceFixture;
+  let pages: Server;
+  let pagesUrl: string;
+  let browser: Browser | undefined;
+  let context: BrowserContext;
+  /** Another picture for each test: what the project has already would be no news. */
+  let content: Buffer<ArrayBuffer>;
+  let pictures = 0;
+
+  beforeAll(async () => {
+    const script = await bundle('browser-upload-page.js');
+    pages = createServer((req, res) => {
+      const [type, body] =
+        req.url === '/content'
+          ? ['image/png', content]
+          : req.url === '/page.js'
+            ? ['text/javascript', script]
+            : ['text/html', `<!doctype html><meta charset='utf-8'><script type='module' src='/page.js'></script>`];
+      res.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
+      res.end(body);
+    });
+    pages.listen(0, '127.0.0.1');
+    await once(pages, 'listening');
+    pagesUrl = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+    house = await startService({ MDS_UPLOAD_ORIGINS: pagesUrl, MDS_ROLES: 'api' });
+    if (browserPath === null) return;
+    browser = await chromium.launch({
+      executablePath: browserPath,
+      args: [
+        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+        ...['--disable-component-update', '--disable-sync'],
+      ],
+    });
+  }, 120_000);
+  afterAll(async () => {
+    await browser?.close();
+    pages?.close();
+    await house?.stop();
+  });
+
+  async function openPage(): Promise<Page> {
+    if (!browser) throw new Error('There is no browser.');
+    content = noisePng(`browser ${pictures++}`, 960, 720);
+    context = await browser.newContext();
+    return showPage();
+  }
+
+  async function showPage(): Promise<Page> {
+    const page = await context.newPage();
+    await page.goto(pagesUrl);
+    return page;
+  }
+
+  async function expectArrived(id: string | null | undefined): Promise<void> {
+    const { sha256, bytes } = await house.client.control.media.get(String(id));
+    expect([sha256, bytes]).toEqual([createHash('sha256').update(content).digest('hex'), content.length]);
+  }
+
+  const call = (name: string, serviceUrl: string, ...rest: unknown[]) =>
+    `${name}(${[serviceUrl, house.token, ...rest].map((it) => JSON.stringify(it)).join(', ')})`;
+
+  inBrowser('the client uploads a File over a network that is cut again and again, byte for byte', async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB, 400 * KIB]);
+    const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, {}));
+    expect(uploaded).toMatchObject({ created: true });
+    expect(network.cuts()).toBe(3);
+    await expectArrived(uploaded.id);
+    const all = { sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length };
+    expect(uploaded.told.at(-1)).toEqual(all);
+    await context.close();
+  });
+
+  inBrowser('the client uploads a stream whose length it does not know, over a network that is cut', async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
+    const options = { streamed: true, chunkBytes: 500 * KIB };
+    const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, options));
+    await expectArrived(uploaded.id);
+    await context.close();
+  });
+
+  inBrowser(
+    'a connection on which nothing moves any more is given up after the time limit, and the upload goes on',
+    async () => {
+      const page = await openPage();
+      await using network = await startCuttingProxy(house.url, [900 * KIB], true);
+      const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
+      expect(network.cuts()).toBe(1);
+      await expectArrived(uploaded.id);
+      await context.close();
+    },
+  );
+
+  inBrowser('what a page stopped, another one goes on with, by its resumeKey', async () => {
+    const page = await openPage();
+    const options = { resumeKey: 'noise', chunkBytes: 256 * KIB };
+    const stopped = await page.evaluate<Uploaded>(call('uploadByClient', house.url, { ...options, stopAt: 700 * KIB }));
+    expect(stopped).toMatchObject({ error: 'Error: stopped', kept: 1 });
+    await page.close();
+
+    const later = await showPage();
+    const methods: string[] = [];
+    later.on('request', (request) => methods.push(request.method()));
+    const uploaded = await later.evaluate<Uploaded>(call('uploadByClient', house.url, options));
+    expect(methods).not.toContain('POST');
+    expect(uploaded.told[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
+    expect(uploaded.kept).toBe(0);
+    await expectArrived(uploaded.id);
+    await context.close();
+  });
+
+  inBrowser('what the service refuses, the page is told with its code', async () => {
+    const page = await openPage();
+    content = Buffer.from('just text, and no picture');
+    const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', house.url, {}));
+    expect(uploaded).toMatchObject({ code: 'unsupported_format' });
+    expect(uploaded.error).toContain('InvalidRequestError');
+    await context.close();
+  });
+
+  inBrowser('tus-js-client as it comes uploads over a network that is cut', async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
+    await expectArrived(await page.evaluate<string>(call('uploadByTus', network.url)));
+    expect(network.cuts()).toBe(2);
+    await context.close();
+  });
+
+  inBrowser("Uppy's tus plugin as it comes uploads over a network that is cut", async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
+    const { id, ...result } = await page.evaluate<{ id: string | null; successful: number; failed: unknown[] }>(
+      call('uploadByUppy', network.url),
+    );
+    expect(result).toEqual({ successful: 1, failed: [] });
+    expect(network.cuts()).toBe(2);
+    await expectArrived(id);
+    await context.close();
+  });
+
+  inBrowser('a page of an origin that is not trusted uploads nothing', async () => {
+    const page = await openPage();
+    const stranger = await startService({ MDS_ROLES: 'api' });
+    try {
+      const uploaded = await page.evaluate<Uploaded>(
+        `uploadByClient(${JSON.stringify(stranger.url)}, ${JSON.stringify(stranger.token)}, { maxRetries: 0 })`,
+      );
+      expect(uploaded.error).toContain('ConnectionError');
+      expect((await stranger.client.media.list()).data).toEqual([]);
+    } finally {
+      await stranger.stop();
+    }
+    await context.close();
+  });
+});
+
+async function bundle(script: string): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL(script, import.meta.url))],
+    ...{ bundle: true, format: 'esm', platform: 'browser', write: false, conditions: ['@mds/source'] },
+    logLevel: 'error',
+  });
+  const [file] = outputFiles;
+  if (!file) throw new Error('esbuild made no file.');
+  return file.contents;
+}

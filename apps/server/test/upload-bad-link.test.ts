@@ -1,0 +1,84 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createClient } from '@mds/client';
+import { expect, it, onTestFinished } from 'vitest';
+import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
+import { hashStream } from '../src/storage/hash-stream.ts';
+import { originalKey } from '../src/storage/object-store.ts';
+import { seededRandom } from './seeded-random.ts';
+import { spawnService } from './service-process.ts';
+
+const MIB = 1024 * 1024;
+/** `MDS_TEST_UPLOAD_MIB=1024 npm test -- apps/server/test/upload-bad-link.test.ts` for the long version. */
+const SIZE_MIB = Number(process.env['MDS_TEST_UPLOAD_MIB'] ?? 64);
+const CUTS = 20;
+
+/** Noise that sounds: 16 bit, two channels, 96,000 samples a second (RIFF WAVE, 1991). */
+function* wave(mib: number): Generator<Buffer> {
+  const random = seededRandom(20_261_122);
+  const head = Buffer.alloc(44);
+  const dataBytes = mib * MIB - head.length;
+  head.write('RIFF', 0, 'latin1');
+  head.writeUInt32LE(dataBytes + 36, 4);
+  head.write('WAVEfmt ', 8, 'latin1');
+  head.writeUInt32LE(16, 16);
+  head.writeUInt16LE(1, 20);
+  head.writeUInt16LE(2, 22);
+  head.writeUInt32LE(96_000, 24);
+  head.writeUInt32LE(96_000 * 4, 28);
+  head.writeUInt16LE(4, 32);
+  head.writeUInt16LE(16, 34);
+  head.write('data', 36, 'latin1');
+  head.writeUInt32LE(dataBytes, 40);
+  yield head;
+  for (let left = dataBytes; left > 0; left -= MIB) {
+    const noise = Buffer.alloc(Math.min(MIB, left));
+    // No two pieces are alike, so that none can be taken for another.
+    for (let at = 0; at + 4 <= noise.length; at += 4) noise.writeUInt32LE(Math.floor(random() * 2 ** 32), at);
+    yield noise;
+  }
+}
+
+it(
+  `a file of ${SIZE_MIB} MiB arrives byte-exact over a link that is cut ${CUTS} times, and nothing that had arrived is sent again`,
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mds-bad-link-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const path = join(folder, 'noise.wav');
+    await pipeline(Readable.from(wave(SIZE_MIB)), createWriteStream(path));
+    const sha256 = await hashStream(createReadStream(path));
+    const dataDir = join(folder, 'data');
+    const service = await spawnService({ dataDir, built: true, env: { MDS_ROLES: 'api' } });
+    onTestFinished(() => service.end('SIGTERM').then(() => undefined));
+
+    // Anywhere, the very first and the very last bytes included.
+    const random = seededRandom(7);
+    const cuts = Array.from({ length: CUTS }, () => Math.floor(((random() * SIZE_MIB) / CUTS) * 1.6 * MIB));
+    await using link = await startCuttingProxy(service.url, cuts);
+    const { upload } = createClient({ baseUrl: link.url, token: service.token }).control.media;
+    let [accepted, steps] = [0, 0];
+    const { media, created } = await upload(
+      { bytes: SIZE_MIB * MIB, open: (start) => createReadStream(path, { start }) },
+      {
+        filename: 'noise.wav',
+        checksum: sha256,
+        onProgress({ acceptedBytes }) {
+          expect(acceptedBytes).toBeGreaterThanOrEqual(accepted);
+          if (acceptedBytes > accepted) steps += 1;
+          accepted = acceptedBytes;
+        },
+      },
+    );
+    console.log(`${SIZE_MIB} MiB over a link that was cut ${link.cuts()} times`);
+    expect(link.cuts()).toBeGreaterThanOrEqual(CUTS - 1);
+    expect(steps).toBeGreaterThan(CUTS / 2);
+    expect([created, media.sha256, media.bytes]).toEqual([true, sha256, SIZE_MIB * MIB]);
+    const stored = createReadStream(join(dataDir, 'objects', originalKey(sha256)));
+    expect(await hashStream(stored)).toBe(sha256);
+  },
+  60_000 + SIZE_MIB * 1_000,
+);

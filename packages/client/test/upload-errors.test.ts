@@ -1,0 +1,312 @@
+import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import {
+  ApiError,
+  ConfigurationError,
+  ConnectionError,
+  createClient,
+  InvalidRequestError,
+  MdsError,
+  MissingTokenError,
+  type ResumableBody,
+  TimeoutError,
+  type UploadOptions,
+} from '../src/index.ts';
+import { rejection, sendJson, sendProblem, startServer } from './http-server.ts';
+import { startTusService } from './tus-service.ts';
+
+const content = randomBytes(3_000_000);
+
+async function* pieces(): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < content.length; at += 70_001) yield content.subarray(at, at + 70_001);
+}
+
+function clientOf(url: string, timeoutMs = 30_000) {
+  return createClient({ baseUrl: url, token: 'secret', timeoutMs }).control.media;
+}
+
+/** Answers a creation as the service does. */
+function created(response: ServerResponse, location: string): void {
+  response.writeHead(201, { 'tus-resumable': '1.0.0', location }).end();
+}
+
+describe('what makes no sense is refused before anything is sent', () => {
+  it.each<[string, ResumableBody, UploadOptions, string]>([
+    ['a length that is not the one of the body', new Blob([content]), { bytes: 5 }, 'bytes is 5'],
+    ['a length that is none', pieces(), { bytes: -1 }, 'bytes has to be'],
+    ['chunks of nothing', new Blob([content]), { chunkBytes: 0 }, 'chunkBytes has to be'],
+    ['half a retry', new Blob([content]), { maxRetries: 0.5 }, 'maxRetries has to be'],
+  ])('%s', async (_, body, options, message) => {
+    await using service = await startTusService();
+    const error = await rejection(clientOf(service.url).upload(body, options));
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(String(error)).toContain(message);
+    expect(service.requests).toEqual([]);
+  });
+
+  it('an upload without a token', async () => {
+    await using service = await startTusService();
+    const { upload } = createClient({ baseUrl: service.url }).control.media;
+    expect(await rejection(upload(new Blob([content])))).toBeInstanceOf(MissingTokenError);
+    expect(service.requests).toEqual([]);
+  });
+
+  it('an upload that was aborted before it began', async () => {
+    await using service = await startTusService();
+    const reason = new Error('never mind');
+    expect(await rejection(clientOf(service.url).upload(pieces(), { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(service.requests).toEqual([]);
+  });
+});
+
+describe('a body of another length than it was said to have is never taken for right', () => {
+  const lengths: [string, number, string][] = [
+    ['shorter', content.length + 1, `it ended after ${content.length} of ${content.length + 1} bytes`],
+    ['longer', content.length - 1, `it is longer than ${content.length - 1} bytes`],
+    // All that was announced has gone out, if the last piece is not held back until the end is seen.
+    ['longer by whole pieces', 70_001 * 2, `it is longer than ${70_001 * 2} bytes`],
+  ];
+  it.each(lengths)('a stream that is %s', async (_, bytes, message) => {
+    await using service = await startTusService();
+    const error = await rejection(clientOf(service.url).upload(pieces(), { bytes }));
+    expect(error).toBeInstanceOf(MdsError);
+    expect(String(error)).toContain(message);
+    expect(service.arrived).toEqual([]);
+  });
+
+  it.each(lengths)('a function whose content is %s', async (_, bytes, message) => {
+    await using service = await startTusService();
+    const error = await rejection(clientOf(service.url).upload(() => Readable.from(pieces()), { bytes }));
+    expect(String(error)).toContain(message);
+    expect(service.arrived).toEqual([]);
+    // It would be the same again.
+    expect(service.requests.filter((line) => line.startsWith('PATCH ')).length).toBeLessThanOrEqual(1);
+  });
+});
+
+it('what is longer is not taken for right where its end is late: the last piece waits for it', async () => {
+  await using service = await startTusService();
+  const lateEnd = async function* () {
+    yield content.subarray(0, 1_000_000);
+    yield content.subarray(1_000_000, 2_000_000);
+    // Time enough for all that was announced to arrive, if it were sent.
+    for (let waits = 0; waits < 100 && service.arrived.length === 0; waits++) await sleep(10);
+    yield content.subarray(2_000_000);
+  };
+  const error = await rejection(clientOf(service.url).upload(() => lateEnd(), { bytes: 2_000_000 }));
+  expect(String(error)).toContain('it is longer than 2000000 bytes');
+  expect(service.arrived).toEqual([]);
+});
+
+it('content that cannot be read fails the upload with the reason, whether or not it was begun to be read', async () => {
+  await using service = await startTusService();
+  const failing = () =>
+    new Readable({
+      read() {
+        this.destroy(new Error('the card was pulled out'));
+      },
+    });
+  const failed = () => failing().destroy(new Error('the card was pulled out'));
+  // A stream of Node's that fails before anybody listens to it would end the program.
+  for (const bodyOf of [() => failing(), () => failing, () => failed(), () => failed]) {
+    const body = bodyOf();
+    const error = await rejection(clientOf(service.url).upload(body, { bytes: 10 }));
+    expect(error).toMatchObject({ message: 'The body cannot be uploaded: the card was pulled out' });
+  }
+  expect(service.arrived).toEqual([]);
+});
+
+it('a stream that was never read is closed all the same', async () => {
+  await using server = await startServer((_, response) => sendProblem(response, 403, 'forbidden'));
+  const stream = Readable.from(pieces());
+  await rejection(clientOf(server.url).upload(stream));
+  expect(stream.destroyed).toBe(true);
+});
+
+describe('what the service refuses is an error of its kind, and is not tried again', () => {
+  it.each([
+    [413, 'payload_too_large', InvalidRequestError],
+    [507, 'insufficient_storage', ApiError],
+    [409, 'idempotency_conflict', ApiError],
+  ] as const)('%i on creation', async (status, code, kind) => {
+    await using server = await startServer((_, response) => sendProblem(response, status, code));
+    const error = await rejection(clientOf(server.url).upload(new Blob([content])));
+    expect(error).toBeInstanceOf(kind);
+    expect(error).toMatchObject({ status, code, requestId: 'req-7' });
+    expect(server.requests).toEqual(['POST /control/v1/uploads']);
+  });
+
+  it('a file that is not accepted, on its last byte', async () => {
+    await using service = await startTusService((request, response) => {
+      if (request.method !== 'PATCH') return false;
+      request.resume().on('end', () => sendProblem(response, 422, 'unsupported_format'));
+      return true;
+    });
+    const error = await rejection(clientOf(service.url).upload(new Blob([content])));
+    expect(error).toBeInstanceOf(InvalidRequestError);
+    expect(error).toMatchObject({ code: 'unsupported_format', problem: { detail: 'detail of unsupported_format' } });
+  });
+
+  it('a file that was not accepted, where that answer was lost: its code is told, and nothing is sent anew', async () => {
+    await using service = await startTusService((request, response) => {
+      if (request.method === 'PATCH') request.resume().on('end', () => response.destroy());
+      else if (request.method === 'HEAD') response.writeHead(410, { 'MDS-Problem-Code': 'corrupt_media' }).end();
+      else return false;
+      return true;
+    });
+    const error = await rejection(clientOf(service.url).upload(new Blob([content])));
+    expect(error).toMatchObject({ status: 410, code: 'corrupt_media' });
+    expect(service.requests.filter((line) => /^(POST|PATCH)/.test(line))).toHaveLength(2);
+  });
+});
+
+it.each([
+  [423, 'upload_locked', {}],
+  [409, 'upload_offset_conflict', {}],
+  [429, 'too_many_uploads', { 'retry-after': '0' }],
+  [503, 'overloaded', { 'retry-after': '0' }],
+])('%i %s passes: it goes on from where the service stands', async (status, code, headers) => {
+  let refusals = 0;
+  await using service = await startTusService((request, response) => {
+    if (request.method !== 'PATCH' || refusals++ > 1) return false;
+    request.resume().on('end', () => sendProblem(response, status, code, headers));
+    return true;
+  });
+  await clientOf(service.url).upload(new Blob([content]));
+  expect(service.arrived).toHaveLength(1);
+});
+
+it('a Retry-After is waited for; one that is too long ends the upload and says when to come back', async () => {
+  let wait = '1';
+  const times: number[] = [];
+  await using service = await startTusService((request, response) => {
+    if (request.method !== 'POST' || times.push(performance.now()) === 2) return false;
+    sendProblem(response, 429, 'too_many_uploads', { 'retry-after': wait });
+    return true;
+  });
+  await clientOf(service.url).upload(new Blob([content]));
+  expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
+  wait = '3600';
+  const error = await rejection(clientOf(service.url).upload(new Blob([content])));
+  expect(error).toMatchObject({ status: 429, retryAfterMs: 3_600_000, attempts: 1 });
+});
+
+it('gives up after so many failures in a row', async () => {
+  await using server = await startServer((request) => void request.socket.destroy());
+  const error = await rejection(clientOf(server.url).upload(new Blob([content]), { maxRetries: 2 }));
+  expect(error).toBeInstanceOf(ConnectionError);
+  expect(server.requests).toHaveLength(3);
+});
+
+it('a service that takes no more and says nothing is given up after the time limit, and asked again', async () => {
+  let stuck = 1;
+  await using service = await startTusService((request) => request.method === 'PATCH' && stuck-- > 0);
+  await clientOf(service.url, 300).upload(new Blob([content]));
+  expect(service.arrived).toHaveLength(1);
+  stuck = 1;
+  const error = await rejection(clientOf(service.url, 300).upload(new Blob([content]), { maxRetries: 0 }));
+  expect(error).toBeInstanceOf(TimeoutError);
+});
+
+it('where the answer to the last byte was lost, the medium is found by asking for the upload', async () => {
+  await using service = await startTusService((request, response) => {
+    if (request.method === 'PATCH') {
+      response.writeHead = () => response.destroy() as never;
+    }
+    return false;
+  });
+  const { media } = await clientOf(service.url).upload(new Blob([content]));
+  expect(media.id).toBe(service.arrived[0]?.id);
+  expect(service.arrived).toHaveLength(1);
+  expect(service.patchedFrom()).toEqual([0]);
+});
+
+/** Takes the name of the medium out of an answer. */
+function unname(response: ServerResponse): void {
+  const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+  response.writeHead = ((status: number, ...rest: unknown[]) => {
+    response.removeHeader('MDS-Media-Id');
+    const fields = rest.map((it) => (Array.isArray(it) ? it.filter((pair) => !/mds-/i.test(String(pair))) : it));
+    return write(status, ...fields);
+  }) as typeof response.writeHead;
+}
+
+it('where the answer to the last byte does not name the medium, the upload is asked which one it became', async () => {
+  await using service = await startTusService((request, response) => {
+    if (request.method === 'PATCH') unname(response);
+    return false;
+  });
+  const { media } = await clientOf(service.url).upload(new Blob([content]));
+  expect(media.id).toBe(service.arrived[0]?.id);
+});
+
+it('a service that never says which medium it became is told so, not left for ever', async () => {
+  await using service = await startTusService((_, response) => {
+    unname(response);
+    return false;
+  });
+  const error = await rejection(clientOf(service.url).upload(new Blob([content]), { maxRetries: 1 }));
+  expect(String(error)).toContain('nothing says which medium it became');
+});
+
+it('one who may read a body once is told so where the service forgot what it had', async () => {
+  let heads = 0;
+  await using service = await startTusService((request, response) => {
+    if (request.method === 'PATCH' && request.headers['upload-offset'] !== '0') {
+      request.socket.destroy();
+      return true;
+    }
+    if (request.method === 'HEAD' && heads++ > 0) {
+      response.writeHead(404).end();
+      return true;
+    }
+    return false;
+  });
+  const options = { bytes: content.length, chunkBytes: 1_000_000 };
+  expect(await rejection(clientOf(service.url).upload(pieces(), options))).toMatchObject({ status: 404 });
+  expect(service.requests.filter((line) => line.startsWith('POST '))).toHaveLength(1);
+});
+
+describe('the token goes to its own service alone', () => {
+  it('whatever address the service says that the upload has', async () => {
+    await using thief = await startServer((_, response) => void response.writeHead(200).end());
+    await using service = await startServer((request, response) => {
+      if (request.method === 'POST') created(response, `${thief.url}/control/v1/uploads/upl_1`);
+      else if (request.method === 'GET') sendJson(response, 200, { id: 'med_1' });
+      else response.writeHead(204, { 'upload-offset': String(content.length), 'mds-media-id': 'med_1' }).end();
+    });
+    await clientOf(service.url).upload(new Blob([content]));
+    expect(thief.requests).toEqual([]);
+    expect(service.requests[1]).toBe('PATCH /control/v1/uploads/upl_1');
+  });
+
+  it('an address that is none of an upload is refused', async () => {
+    await using service = await startServer((_, response) => created(response, '/control/v1/uploads/..'));
+    const error = await rejection(clientOf(service.url).upload(new Blob([content])));
+    expect(String(error)).toContain('for the address of an upload');
+    expect(service.requests).toEqual(['POST /control/v1/uploads']);
+  });
+});
+
+it('behind a proxy that adds a path, the address is the one that the client knows, not what the service makes of it', async () => {
+  await using service = await startServer((request, response) => {
+    if (request.method === 'POST') created(response, 'http://internal:8080/control/v1/uploads/upl_1');
+    else response.writeHead(500).end();
+  });
+  await rejection(clientOf(`${service.url}/mds`).upload(new Blob([content])));
+  expect(service.requests.slice(0, 2)).toEqual(['POST /mds/control/v1/uploads', 'PATCH /mds/control/v1/uploads/upl_1']);
+});
+
+it('says what it has to say of the file: name, duplicates, checksum, key; and makes up a key where none is given', async () => {
+  await using service = await startTusService();
+  const { upload } = clientOf(service.url);
+  const checksum = 'a'.repeat(64);
+  await upload(new Blob([content]), { filename: 'a, b.mp4', duplicate: 'allow', checksum, idempotencyKey: 'key' });
+  await upload(new Blob([content]));
+  const [first, second] = service.arrived.map(({ metadata }) => metadata);
+  expect(first).toEqual({ filename: 'a, b.mp4', duplicate: 'allow', checksum, idempotency_key: 'key' });
+  expect(second).toEqual({ idempotency_key: expect.stringMatching(/^[0-9a-f]{32}$/) });
+});

@@ -1,0 +1,255 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  createClient,
+  createFileUploadStore,
+  createWebUploadStore,
+  type ResumableBody,
+  type ResumableProgress,
+  type UploadOptions,
+} from '../src/index.ts';
+import { startCuttingProxy } from './cutting-proxy.ts';
+import { rejection, startServer } from './http-server.ts';
+import { startTusService } from './tus-service.ts';
+
+const MIB = 1024 * 1024;
+const content = randomBytes(12 * MIB + 17);
+const sha256 = createHash('sha256').update(content).digest('hex');
+let folder: string;
+let file: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mds-upload-'));
+  file = join(folder, 'content.bin');
+  await writeFile(file, content);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Pieces of odd sizes, so that none ends where a chunk does. */
+async function* pieces(bytes: Buffer = content): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += 70_001) yield bytes.subarray(at, at + 70_001);
+}
+
+function webStream(): ReadableStream<Uint8Array> {
+  return Readable.toWeb(Readable.from(pieces())) as ReadableStream<Uint8Array>;
+}
+
+function clientOf(url: string) {
+  return createClient({ baseUrl: url, token: 'secret' }).control.media;
+}
+
+const bodies: [string, () => ResumableBody, UploadOptions][] = [
+  ['bytes', () => new Uint8Array(content), {}],
+  ['a Blob', () => new Blob([content]), {}],
+  ['a File', () => new File([content], 'film.mp4'), {}],
+  ['a ReadableStream', () => webStream(), { bytes: content.length }],
+  ['a ReadableStream of unknown length', () => webStream(), {}],
+  ['an async iterable', () => pieces(), {}],
+  ["a stream of Node's", () => Readable.from(pieces()), {}],
+  ['a function that opens a file', () => () => createReadStream(file), { bytes: content.length }],
+  ['a function that opens a file of unknown length', () => () => createReadStream(file), {}],
+  [
+    'a file that can be opened anywhere',
+    () => ({ bytes: content.length, open: (start) => createReadStream(file, { start }) }),
+    {},
+  ],
+  [
+    'a file, in chunks',
+    () => ({ bytes: content.length, open: (start) => createReadStream(file, { start }) }),
+    { chunkBytes: 5 * MIB },
+  ],
+  ['a Blob, in chunks', () => new Blob([content]), { chunkBytes: 5 * MIB }],
+  ['a stream whose end is the end of a chunk', () => pieces(), { chunkBytes: content.length }],
+];
+
+describe('what is uploaded arrives byte for byte', () => {
+  it.each(bodies)('%s', async (_, body, options) => {
+    await using service = await startTusService();
+    const { media, created } = await clientOf(service.url).upload(body(), { filename: 'fílm.mp4', ...options });
+    expect(service.arrived).toMatchObject([{ sha256, metadata: { filename: 'fílm.mp4' } }]);
+    expect([media.id, media.sha256, created]).toEqual([service.arrived[0]?.id, sha256, true]);
+    expect(service.headers.every(({ authorization }) => authorization === 'Bearer secret')).toBe(true);
+  });
+
+  it.each(bodies)('%s, over a network that is cut again and again', async (_, body, options) => {
+    await using service = await startTusService();
+    await using network = await startCuttingProxy(service.url, [2 * MIB, 300, 3 * MIB, 3 * MIB, MIB]);
+    await clientOf(network.url).upload(body(), options);
+    expect(network.cuts()).toBe(5);
+    expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
+  });
+});
+
+it.each<[string, ResumableBody]>([
+  ['bytes', new Uint8Array()],
+  ['a stream', pieces(Buffer.alloc(0))],
+  ['a function', () => pieces(Buffer.alloc(0))],
+])('nothing at all is an upload, too: %s', async (_, body) => {
+  await using service = await startTusService();
+  await clientOf(service.url).upload(body, {});
+  expect(service.arrived).toMatchObject([{ bytes: 0 }]);
+});
+
+it('goes on where the service stands, and sends nothing twice that it has', async () => {
+  await using service = await startTusService();
+  await using network = await startCuttingProxy(service.url, [6 * MIB]);
+  const opened: number[] = [];
+  const open = (start: number) => {
+    opened.push(start);
+    return createReadStream(file, { start });
+  };
+  await clientOf(network.url).upload({ bytes: content.length, open });
+  expect(opened).toEqual(service.patchedFrom());
+  expect(opened[0]).toBe(0);
+  expect(opened[1]).toBeGreaterThan(MIB);
+});
+
+it('a stream whose length the service learned with a last piece that was cut goes on, and does not say it twice', async () => {
+  await using service = await startTusService();
+  await using network = await startCuttingProxy(service.url, [4 * MIB]);
+  await clientOf(network.url).upload(pieces(), { chunkBytes: 2 * content.length });
+  const lengths = service.headers.filter((_, n) => service.requests[n]?.startsWith('PATCH '));
+  expect(lengths.map((headers) => headers['upload-length'])).toEqual([String(content.length), undefined]);
+  expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
+});
+
+it('an upload of more cuts than it has retries arrives, as long as it gets on', async () => {
+  await using service = await startTusService();
+  await using network = await startCuttingProxy(service.url, Array<number>(6).fill(1.5 * MIB));
+  await clientOf(network.url).upload(new Blob([content]), { maxRetries: 2 });
+  expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
+});
+
+it('tells what the service has, falls back to it after a break and says so, and ends with all of it', async () => {
+  await using service = await startTusService();
+  await using network = await startCuttingProxy(service.url, [5 * MIB]);
+  const told: ResumableProgress[] = [];
+  await clientOf(network.url).upload(new Blob([content]), { onProgress: (progress) => told.push(progress) });
+  const resumedAt = service.patchedFrom()[1];
+  expect(told.at(-1)).toEqual({ sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length });
+  expect(told.some(({ sentBytes, acceptedBytes }) => sentBytes > acceptedBytes)).toBe(true);
+  const falls = told.filter(({ sentBytes }, n) => sentBytes < (told[n - 1]?.sentBytes ?? 0));
+  expect(falls).toEqual([{ sentBytes: resumedAt, acceptedBytes: resumedAt, totalBytes: content.length }]);
+  for (const [n, { acceptedBytes }] of told.entries())
+    expect(acceptedBytes).toBeGreaterThanOrEqual(told[n - 1]?.acceptedBytes ?? 0);
+});
+
+it('what a caller throws from onProgress ends the upload, as it is', async () => {
+  await using service = await startTusService();
+  const own = new Error('enough');
+  const onProgress = ({ sentBytes }: ResumableProgress) => {
+    if (sentBytes > 0) throw own;
+  };
+  expect(await rejection(clientOf(service.url).upload(new Blob([content]), { onProgress }))).toBe(own);
+  expect(service.requests.filter((line) => !/^(POST|PATCH|DELETE) /.test(line))).toEqual([]);
+});
+
+describe('with a resumeKey', () => {
+  it('a later call goes on where an aborted one stopped, and the abort rejects at once with its own reason', async () => {
+    await using service = await startTusService();
+    const stop = new AbortController();
+    const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'aborted')) };
+    const first = clientOf(service.url).upload(new Blob([content]), {
+      ...options,
+      chunkBytes: MIB,
+      signal: stop.signal,
+      onProgress: ({ acceptedBytes }) => acceptedBytes >= 4 * MIB && stop.abort(new Error('later')),
+    });
+    expect(await rejection(first)).toBe(stop.signal.reason);
+    expect(service.requests.filter((line) => line.startsWith('DELETE'))).toEqual([]);
+
+    await clientOf(service.url).upload(pieces(), { ...options, bytes: content.length });
+    expect(service.patchedFrom().filter((offset) => offset === 0)).toHaveLength(1);
+    expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
+    expect(await readdir(join(folder, 'aborted'))).toEqual([]);
+  });
+
+  it('content of another length begins anew, and the upload that nobody needs any more is dropped', async () => {
+    await using service = await startTusService();
+    const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'changed')) };
+    const stop = new AbortController();
+    await rejection(
+      clientOf(service.url).upload(new Blob([content]), {
+        ...options,
+        chunkBytes: MIB,
+        signal: stop.signal,
+        onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
+      }),
+    );
+    const changed = content.subarray(1000);
+    await clientOf(service.url).upload(new Blob([changed]), options);
+    expect(service.arrived.map(({ bytes }) => bytes)).toEqual([changed.length]);
+    expect(service.requests.filter((line) => line.startsWith('DELETE'))).toHaveLength(1);
+  });
+
+  it('an upload that the service has forgotten begins anew, and tells it from 0', async () => {
+    await using service = await startTusService();
+    const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'forgotten')) };
+    const stop = new AbortController();
+    await rejection(
+      clientOf(service.url).upload(new Blob([content]), {
+        ...options,
+        chunkBytes: MIB,
+        signal: stop.signal,
+        onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
+      }),
+    );
+    await service.forgetUploads();
+    const told: number[] = [];
+    await clientOf(service.url).upload(new Blob([content]), {
+      ...options,
+      onProgress: ({ sentBytes }) => told.push(sentBytes),
+    });
+    expect(told[0]).toBe(0);
+    expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
+  });
+
+  it('an address of somebody else, put where ours is kept, never gets the token', async () => {
+    await using service = await startTusService();
+    await using thief = await startServer((_, response) => void response.writeHead(200).end());
+    const kept = new Map<string, string>();
+    const storage = {
+      getItem: () => `${thief.url}/control/v1/uploads/x`,
+      setItem: (key: string, value: string) => void kept.set(key, value),
+      removeItem: (key: string) => void kept.delete(key),
+    };
+    await clientOf(service.url).upload(new Blob([content]), {
+      resumeKey: 'k',
+      resumeStore: createWebUploadStore(storage),
+    });
+    expect(thief.requests).toEqual([]);
+    expect(service.arrived).toHaveLength(1);
+  });
+
+  it('a place where nothing can be kept fails it at once: it would not be what was asked for', async () => {
+    await using service = await startTusService();
+    const resumeStore = createFileUploadStore(join(file, 'not-a-folder'));
+    const error = await rejection(clientOf(service.url).upload(new Blob([content]), { resumeKey: 'k', resumeStore }));
+    expect(String(error)).toContain('cannot be made resumable');
+    expect(service.patchedFrom()).toEqual([]);
+  });
+});
+
+it('without a resumeKey, an upload that ends is dropped, for nobody could go on with it', async () => {
+  let dropped: () => void = () => undefined;
+  const deleted = new Promise<void>((resolve) => {
+    dropped = resolve;
+  });
+  await using service = await startTusService((request) => {
+    if (request.method === 'DELETE') dropped();
+    return false;
+  });
+  const stop = new AbortController();
+  const uploading = clientOf(service.url).upload(new Blob([content]), {
+    chunkBytes: MIB,
+    signal: stop.signal,
+    onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
+  });
+  expect(await rejection(uploading)).toBe(stop.signal.reason);
+  await deleted;
+});
