@@ -19,7 +19,13 @@ function requireJson(req: Request, _res: Response, next: NextFunction): void {
       `This takes JSON, with Content-Type: application/json${type === undefined ? '' : `, not ${type.slice(0, 100)}`}.`,
     );
   }
+  // The parser would read all of it before it says so.
+  if (Number(length ?? 0) > MAX_BODY_BYTES) throw tooLarge();
   next();
+}
+
+function tooLarge(cause?: unknown): AppError {
+  return new AppError('payload_too_large', `The body may have ${MAX_BODY_BYTES} bytes.`, { cause });
 }
 
 /** The errors of body-parser have a `type`; one that is not known here is not the caller's. */
@@ -29,7 +35,7 @@ function explainBrokenBody(error: unknown, _req: Request, _res: Response, next: 
       next(new AppError('invalid_request', 'The body is not valid JSON.', { cause: error }));
       return;
     case 'entity.too.large':
-      next(new AppError('payload_too_large', `The body may have ${MAX_BODY_BYTES} bytes.`, { cause: error }));
+      next(tooLarge(error));
       return;
     case 'charset.unsupported':
     case 'encoding.unsupported':

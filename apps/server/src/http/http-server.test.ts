@@ -175,7 +175,8 @@ describe('bodies that are refused', () => {
   it.each([
     ['401', '', '/control/v1/media', 401],
     ['413', auth, '/control/v1/media', 413],
-    ['415', `${auth}Content-Type: application/json\r\n`, '/control/v1/media', 415],
+    ['415', `${auth}Content-Type: multipart/form-data; boundary=x\r\n`, '/control/v1/media', 415],
+    ['413 of JSON', `${auth}Content-Type: application/json\r\n`, '/control/v1/media', 413],
     ['405', '', '/api/v1/media', 405],
   ])(
     'shows its %s to a client that sends on regardless, whole and without a reset',
