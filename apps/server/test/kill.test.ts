@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, createClient, createFileUploadStore } from '@mds/client';
+import { type Client, createClient, createFileUploadStore, type UploadStore } from '@mds/client';
 import { Fetch } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
@@ -23,10 +23,12 @@ const uploaded = (seed: number) => noisePng(`upload ${seed}`, 250, 200);
 let dataDir: string;
 let running: ServiceProcess | undefined;
 let site: Server;
+/** The same for every service: an upload is gone on with at the address where it was begun. */
+let port: number;
 /** Where files are fetched from: `/N.png`, at no great speed. */
 let siteUrl: string;
 const start = async () => {
-  running = await spawnService({ dataDir, env: { MDS_FETCH_ALLOW: '127.0.0.1' } });
+  running = await spawnService({ dataDir, env: { MDS_FETCH_ALLOW: '127.0.0.1', MDS_PORT: String(port) } });
   return running;
 };
 beforeEach(async () => {
@@ -39,6 +41,7 @@ beforeEach(async () => {
   });
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
   siteUrl = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  port = await freePort();
 });
 afterEach(async () => {
   site.closeAllConnections();
@@ -59,7 +62,16 @@ it(
     const perhapsDeleted = new Set<string>();
     /** Ids of fetches that were answered with 202. */
     const promised = new Map<string, string>();
-    const uploads = { store: createFileUploadStore(`${dataDir}-addresses`), resumed: 0 };
+    const addresses = createFileUploadStore(`${dataDir}-addresses`);
+    let resumed = 0;
+    const store: UploadStore = {
+      ...addresses,
+      async get(key) {
+        const address = await addresses.get(key);
+        if (address !== null) resumed += 1;
+        return address;
+      },
+    };
     let seed = 0;
     let uploading = 0;
     let fetching = 0;
@@ -81,9 +93,8 @@ it(
         until(killed.signal, async () => {
           const body = uploaded(uploading);
           const resumeKey = `upload ${uploading}`;
-          if ((await uploads.store.get(resumeKey)) !== null) uploads.resumed += 1;
           const { media } = await client.control.media.upload(body, {
-            ...{ resumeKey, resumeStore: uploads.store, chunkBytes: 50_000, signal: killed.signal },
+            ...{ resumeKey, resumeStore: store, chunkBytes: 50_000, signal: killed.signal },
           });
           acknowledged.set(createHash('sha256').update(body).digest('hex'), media.id);
           uploading++;
@@ -134,13 +145,22 @@ it(
       }
     }
     console.log(
-      `fault 16: ${KILLS} kills; begun: ${seed} files in one request, ${uploading + 1} resumable (${uploads.resumed} times gone on with), ${fetching} from URLs (${promised.size} promised); ${acknowledged.size} acknowledged and kept, ${perhapsDeleted.size} deleted, 0 lost or altered`,
+      `fault 16: ${KILLS} kills; begun: ${seed} files in one request, ${uploading + 1} resumable (${resumed} times gone on with), ${fetching} from URLs (${promised.size} promised); ${acknowledged.size} acknowledged and kept, ${perhapsDeleted.size} deleted, 0 lost or altered`,
     );
     expect(acknowledged.size + perhapsDeleted.size).toBeGreaterThan(KILLS);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   },
   60_000 + KILLS * 10_000,
 );
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: free } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return free;
+}
 
 /** Has a file fetched. @returns the id of the fetch, once that is promised */
 async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<string> {
