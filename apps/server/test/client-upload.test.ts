@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, createFileUploadStore, InvalidRequestError, isApiError } from '@mds/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
+import { freePort } from './free-port.ts';
 import { noisePng } from './pictures.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
@@ -156,12 +155,3 @@ it('goes on after a service that is killed in the middle and started again', asy
     await rm(folder, { recursive: true, force: true });
   }
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

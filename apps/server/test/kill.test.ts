@@ -9,6 +9,7 @@ import { type Client, createClient, createFileUploadStore, type UploadStore } fr
 import { Fetch } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
+import { freePort } from './free-port.ts';
 import { noisePng, png } from './pictures.ts';
 import { seededRandom } from './seeded-random.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
@@ -152,15 +153,6 @@ it(
   },
   60_000 + KILLS * 10_000,
 );
-
-/** A port that nobody listens on. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: free } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return free;
-}
 
 /** Has a file fetched. @returns the id of the fetch, once that is promised */
 async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<string> {
