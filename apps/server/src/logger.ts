@@ -1,5 +1,6 @@
 import { type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
+import sonicBoom from 'sonic-boom';
 
 export type { Logger } from 'pino';
 
@@ -13,9 +14,27 @@ export function createLogger(level: string): Logger {
     base: { pid: process.pid },
     redact: { paths: ['req.headers.authorization', 'req.headers.cookie', '*.token'], censor: '[redacted]' },
   };
-  if (!process.stderr.isTTY) return pino(options, pino.destination({ fd: 2, sync: false }));
-  return pino(
-    options,
-    pretty({ destination: 2, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }),
-  );
+  const destination = stderrDestination();
+  if (!process.stderr.isTTY) return pino(options, destination);
+  return pino(options, pretty({ destination, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }));
+}
+
+/** What waits to be written, at most: beyond it lines are lost, and the service goes on. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/**
+ * Stderr, written behind. Its reader may be gone, its terminal closed or its disk full: then there is nobody to tell, and the process does
+ * its work and ends as it is asked to. By pino's own destination it would try its last write for ever.
+ */
+function stderrDestination() {
+  const destination = new sonicBoom.SonicBoom({ fd: 2, sync: false, maxLength: MAX_WAITING_BYTES });
+  // As said above.
+  destination.on('error', () => undefined);
+  process.once('exit', () => {
+    try {
+      destination.flushSync();
+    } catch {
+      // As said above.
+    }
+  });
+  return destination;
 }

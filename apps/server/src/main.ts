@@ -50,15 +50,21 @@ async function main(argv: readonly string[]): Promise<void> {
   const stop = (reason: string, exitCode: number, graceMs = 0) => {
     if (stopping) return;
     stopping = true;
-    const deadline = setTimeout(
-      () => exitAfter(1, () => logger.error('the stop took too long and was cut short')),
-      STOP_DEADLINE_MS,
-    );
+    const deadline = setTimeout(() => {
+      logger.error('the stop took too long and was cut short');
+      process.exit(1);
+    }, STOP_DEADLINE_MS);
     deadline.unref();
     logger.info({ reason }, 'stopping');
     service.stop({ graceMs }).then(
-      () => exitAfter(exitCode, () => logger.info('stopped')),
-      (error: unknown) => exitAfter(1, () => logger.error({ err: error }, 'the stop failed')),
+      () => {
+        logger.info('stopped');
+        process.exit(exitCode);
+      },
+      (error: unknown) => {
+        logger.error({ err: error }, 'the stop failed');
+        process.exit(1);
+      },
     );
   };
   process.on('SIGTERM', () => stop('SIGTERM', 0, LEAVING_GRACE_MS));
@@ -84,15 +90,6 @@ async function main(argv: readonly string[]): Promise<void> {
   });
 
   if (service.url !== null) process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
-}
-
-/** Ends the process also where nobody reads what it says last, as after the end of a service that its worker outlives for a moment. */
-function exitAfter(code: number, say: () => void): never {
-  try {
-    say();
-  } finally {
-    process.exit(code);
-  }
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

@@ -7,6 +7,7 @@ import { findPrograms } from '@mds/transcode';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
 import { makeClip } from './clips.ts';
+import { childrenOf } from './process-tree.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 import { type VideoService, videoService } from './video-service.ts';
 
@@ -33,13 +34,6 @@ const objects = async (prefix = '') => {
   for await (const { key } of createLocalObjectStore({ root: join(service.dataDir, 'objects') }).list(prefix))
     keys.push(key);
   return keys.sort();
-};
-/** Process ids of the children of a process. */
-const childrenOf = async (pid: number): Promise<number[]> => {
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(pid)]).catch(() => ({
-    stdout: '',
-  }));
-  return stdout.split('\n').filter(Boolean).map(Number);
 };
 
 describe('a video in the making', () => {
