@@ -15,7 +15,7 @@ import { seededRandom } from './seeded-random.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
 /** `MDS_TEST_KILLS=100 npm test -- apps/server/test/kill.test.ts` for the long version. */
-const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 6);
+const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_120);
 
 /** Of noise, so that it takes more than a moment to arrive. */

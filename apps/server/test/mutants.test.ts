@@ -13,7 +13,7 @@ import { noisePng, png } from './pictures.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
 /** `MDS_TEST_MUTANTS=10000 npm test -- apps/server/test/mutants.test.ts` for the long version. */
-const MUTANTS = Number(process.env['MDS_TEST_MUTANTS'] ?? 150);
+const MUTANTS = Number(process.env['MDS_TEST_MUTANTS'] ?? 300);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
 const SENDERS = 6;
 /** Identification may take 20 seconds, and others stand before it. */

@@ -256,11 +256,16 @@ it('what is read here is read as node:http reads it, to the last blank, and ends
     }
     return head;
   };
+  const isSimple = (head: string) => readSimpleHead(Buffer.from(head, 'latin1')) !== null;
   /** All that comes back for it and for a request behind it, which shows where it was taken to end. */
   const ask = async (port: number, head: string, patienceMs: number) => {
     const client = open(port);
     client.write(head, 'latin1');
-    await new Promise((resolve) => setTimeout(resolve, 15));
+    // What is answered from memory comes alone: with the request behind it, it would go the long way. To others an answer may never come.
+    await Promise.race([
+      ...(isSimple(head) ? [once(client, 'data'), once(client, 'close')] : []),
+      new Promise((resolve) => setTimeout(resolve, isSimple(head) ? 10_000 : 15)),
+    ]);
     client.write(get('/behind', 'Connection: close\r\n'));
     // Some are never answered, as there is no end of them.
     await Promise.race([once(client, 'close'), new Promise((resolve) => setTimeout(resolve, patienceMs))]);
@@ -282,9 +287,7 @@ it('what is read here is read as node:http reads it, to the last blank, and ends
     }
   }
   // The comparison is worth something only where both ways were gone often.
-  expect(heads.filter((head) => readSimpleHead(Buffer.from(head, 'latin1')) !== null).length).toBeGreaterThan(300);
-  // On a busy machine a head and the request behind it often come together, and go the long way together.
-  expect(fast.hot.length).toBeGreaterThan(0);
+  expect(fast.hot.length).toBeGreaterThan(600);
   expect(plain.hot.length).toBe(0);
 }, 60_000);
 
