@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { noisePng } from '../../apps/server/test/pictures.ts';
+import { waveHeader } from '../../apps/server/test/wave.ts';
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { sendFiles } from '../service/send-files.ts';
@@ -99,21 +100,9 @@ export default defineBenchmark({
   },
 });
 
-/** A WAV of 16-bit stereo noise (RIFF, 1991), the same megabyte again and again, which differs from call to call. */
+/** A WAVE file of stereo noise, the same megabyte again and again, which differs from call to call. */
 function noiseOfLength(bytes: number): Buffer[] {
-  const head = Buffer.alloc(44);
-  head.write('RIFF', 0, 'latin1');
-  head.writeUInt32LE(bytes - 8, 4);
-  head.write('WAVEfmt ', 8, 'latin1');
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(2, 22);
-  head.writeUInt32LE(48_000, 24);
-  head.writeUInt32LE(48_000 * 4, 28);
-  head.writeUInt16LE(4, 32);
-  head.writeUInt16LE(16, 34);
-  head.write('data', 36, 'latin1');
-  head.writeUInt32LE(bytes - 44, 40);
+  const head = waveHeader({ channels: 2, sampleRate: 48_000, fileBytes: bytes });
   const noise = randomBytes(MIB);
   const pieces = [head];
   for (let left = bytes - head.length; left > 0; left -= MIB) pieces.push(noise.subarray(0, Math.min(left, MIB)));

@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
+import { browserPath, launchBrowser, type PageServer, servePages } from './browser.ts';
 import { noisePng } from './pictures.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
-import { findSystemProgram, testWith } from './system-program.ts';
+import { testWith } from './system-program.ts';
 
-const browserPath = findSystemProgram('chromium', 'chromium-browser', 'google-chrome');
 const inBrowser = testWith(browserPath, 'Chromium');
 
 const KIB = 1024;
@@ -29,8 +26,7 @@ interface Uploaded {
 
 describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   let house: ServiceFixture;
-  let pages: Server;
-  let pagesUrl: string;
+  let pages: PageServer;
   let browser: Browser | undefined;
   let context: BrowserContext;
   /** Another picture for each test: what the project has already would be no news. */
@@ -39,28 +35,12 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   beforeAll(async () => {
     const script = await bundle('browser-upload-page.js');
-    pages = createServer((req, res) => {
-      const [type, body] =
-        req.url === '/content'
-          ? ['image/png', content]
-          : req.url === '/page.js'
-            ? ['text/javascript', script]
-            : ['text/html', `<!doctype html><meta charset='utf-8'><script type='module' src='/page.js'></script>`];
-      res.writeHead(200, { 'content-type': type, 'cache-control': 'no-store' });
-      res.end(body);
-    });
-    pages.listen(0, '127.0.0.1');
-    await once(pages, 'listening');
-    pagesUrl = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-    house = await startService({ MDS_UPLOAD_ORIGINS: pagesUrl, MDS_ROLES: 'api' });
-    if (browserPath === null) return;
-    browser = await chromium.launch({
-      executablePath: browserPath,
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-        ...['--disable-component-update', '--disable-sync'],
-      ],
-    });
+    pages = await servePages(
+      `<!doctype html><meta charset='utf-8'><script type='module' src='/page.js'></script>`,
+      () => ({ '/content': ['image/png', content], '/page.js': ['text/javascript', script] }),
+    );
+    house = await startService({ MDS_UPLOAD_ORIGINS: pages.url, MDS_ROLES: 'api' });
+    if (browserPath !== null) browser = await launchBrowser(browserPath);
   }, 120_000);
   afterAll(async () => {
     await browser?.close();
@@ -77,7 +57,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
 
   async function showPage(): Promise<Page> {
     const page = await context.newPage();
-    await page.goto(pagesUrl);
+    await page.goto(pages.url);
     return page;
   }
 

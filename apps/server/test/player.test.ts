@@ -1,16 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { browserPath, launchBrowser, type PageServer, servePages } from './browser.ts';
 import { makeClip } from './clips.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 import { findSystemProgram, testWith } from './system-program.ts';
 
-const browserPath = findSystemProgram('chromium', 'chromium-browser', 'google-chrome');
 const ffmpegPath = findSystemProgram('ffmpeg');
 const inBrowser = testWith(browserPath, 'Chromium');
 const withFfmpeg = testWith(ffmpegPath, 'ffmpeg');
@@ -39,8 +37,7 @@ interface PlayedFile {
 
 describe('a real player', { timeout: 120_000 }, () => {
   let house: ServiceFixture;
-  let pages: Server;
-  let pagesUrl: string;
+  let pages: PageServer;
   let browser: Browser | undefined;
   let id: string;
 
@@ -54,22 +51,13 @@ describe('a real player', { timeout: 120_000 }, () => {
     await house.client.control.media.waitUntilReady(id, { timeoutMs: 110_000 });
     const hls = await readFile(createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js'));
     const player = await readFile(new URL('./player-page.js', import.meta.url));
-    pages = createServer((req, res) => {
-      const script = req.url === '/hls.js' ? hls : req.url === '/player.js' ? player : null;
-      res.writeHead(200, { 'content-type': script ? 'text/javascript' : 'text/html' });
-      res.end(script ?? PAGE);
-    });
-    pages.listen(0, '127.0.0.1');
-    await once(pages, 'listening');
-    pagesUrl = `http://127.0.0.1:${(pages.address() as AddressInfo).port}/`;
-    if (browserPath === null) return;
-    browser = await chromium.launch({
-      executablePath: browserPath,
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-        ...['--disable-component-update', '--disable-sync', '--autoplay-policy=no-user-gesture-required'],
-      ],
-    });
+    pages = await servePages(PAGE, () => ({
+      '/hls.js': ['text/javascript', hls],
+      '/player.js': ['text/javascript', player],
+    }));
+    if (browserPath !== null) {
+      browser = await launchBrowser(browserPath, '--autoplay-policy=no-user-gesture-required');
+    }
   }, 120_000);
   afterAll(async () => {
     await browser?.close();
@@ -80,7 +68,7 @@ describe('a real player', { timeout: 120_000 }, () => {
   async function openPage(): Promise<Page> {
     if (!browser) throw new Error('There is no browser.');
     const page = await browser.newPage();
-    await page.goto(pagesUrl);
+    await page.goto(pages.url);
     return page;
   }
 

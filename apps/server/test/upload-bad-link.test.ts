@@ -11,31 +11,19 @@ import { hashStream } from '../src/storage/hash-stream.ts';
 import { originalKey } from '../src/storage/object-store.ts';
 import { seededRandom } from './seeded-random.ts';
 import { spawnService } from './service-process.ts';
+import { waveHeader } from './wave.ts';
 
 const MIB = 1024 * 1024;
 /** `MDS_TEST_UPLOAD_MIB=1024 npm test -- apps/server/test/upload-bad-link.test.ts` for the long version. */
 const SIZE_MIB = Number(process.env['MDS_TEST_UPLOAD_MIB'] ?? 64);
 const CUTS = 20;
 
-/** Noise that sounds: 16 bit, two channels, 96,000 samples a second (RIFF WAVE, 1991). */
+/** Noise that sounds. */
 function* wave(mib: number): Generator<Buffer> {
   const random = seededRandom(20_261_122);
-  const head = Buffer.alloc(44);
-  const dataBytes = mib * MIB - head.length;
-  head.write('RIFF', 0, 'latin1');
-  head.writeUInt32LE(dataBytes + 36, 4);
-  head.write('WAVEfmt ', 8, 'latin1');
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(2, 22);
-  head.writeUInt32LE(96_000, 24);
-  head.writeUInt32LE(96_000 * 4, 28);
-  head.writeUInt16LE(4, 32);
-  head.writeUInt16LE(16, 34);
-  head.write('data', 36, 'latin1');
-  head.writeUInt32LE(dataBytes, 40);
+  const head = waveHeader({ channels: 2, sampleRate: 96_000, fileBytes: mib * MIB });
   yield head;
-  for (let left = dataBytes; left > 0; left -= MIB) {
+  for (let left = mib * MIB - head.length; left > 0; left -= MIB) {
     const noise = Buffer.alloc(Math.min(MIB, left));
     // No two pieces are alike, so that none can be taken for another.
     for (let at = 0; at + 4 <= noise.length; at += 4) noise.writeUInt32LE(Math.floor(random() * 2 ** 32), at);

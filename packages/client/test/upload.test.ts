@@ -149,6 +149,18 @@ it('what a caller throws from onProgress ends the upload, as it is', async () =>
   expect(service.requests.filter((line) => !/^(POST|PATCH|DELETE) /.test(line))).toEqual([]);
 });
 
+/** An upload of `content` that its caller aborts once a part of it has been accepted. */
+async function leaveUnfinished(url: string, options: UploadOptions): Promise<void> {
+  const stop = new AbortController();
+  const upload = clientOf(url).upload(new Blob([content]), {
+    ...options,
+    chunkBytes: MIB,
+    signal: stop.signal,
+    onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
+  });
+  expect(await rejection(upload)).toBe(stop.signal.reason);
+}
+
 describe('with a resumeKey', () => {
   it('a later call goes on where an aborted one stopped, and the abort rejects at once with its own reason', async () => {
     await using service = await startTusService();
@@ -172,15 +184,7 @@ describe('with a resumeKey', () => {
   it('content of another length begins anew, and the upload that nobody needs any more is dropped', async () => {
     await using service = await startTusService();
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'changed')) };
-    const stop = new AbortController();
-    await rejection(
-      clientOf(service.url).upload(new Blob([content]), {
-        ...options,
-        chunkBytes: MIB,
-        signal: stop.signal,
-        onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
-      }),
-    );
+    await leaveUnfinished(service.url, options);
     const changed = content.subarray(1000);
     await clientOf(service.url).upload(new Blob([changed]), options);
     expect(service.arrived.map(({ bytes }) => bytes)).toEqual([changed.length]);
@@ -190,15 +194,7 @@ describe('with a resumeKey', () => {
   it('an upload that the service has forgotten begins anew, and tells it from 0', async () => {
     await using service = await startTusService();
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'forgotten')) };
-    const stop = new AbortController();
-    await rejection(
-      clientOf(service.url).upload(new Blob([content]), {
-        ...options,
-        chunkBytes: MIB,
-        signal: stop.signal,
-        onProgress: ({ acceptedBytes }) => acceptedBytes > 0 && stop.abort(),
-      }),
-    );
+    await leaveUnfinished(service.url, options);
     await service.forgetUploads();
     const told: number[] = [];
     await clientOf(service.url).upload(new Blob([content]), {
