@@ -19,6 +19,7 @@ import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
+import { createPieceWriting } from './ingest/piece-writing.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { createQueueBound } from './jobs/queue-bound.ts';
@@ -124,6 +125,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       maxBytes: config.maxStagingBytes,
       minFreeBytes: config.minFreeBytes,
     });
+    const writing = createPieceWriting();
     const ingest = createIngest({
       media,
       store,
@@ -131,6 +133,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       lock,
       stagingDir: dataDir.stagingDir,
       space,
+      writing,
       maxUploadBytes: config.maxUploadBytes,
       logger,
       onAccepted: ({ projectId }) => {
@@ -144,6 +147,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       ingest,
       folder: dataDir.uploadsDir,
       space,
+      writing,
       maxBytes: config.maxUploadBytes,
       maxOpen: config.maxOpenUploads,
       expiryMs: config.uploadExpiryS * 1000,

@@ -13,6 +13,7 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { createIngest, type Ingest, type IngestInput, type IngestParts } from './ingest.ts';
 import { createKeyedLock } from './keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval, type MediaRemovalParts } from './media-removal.ts';
+import { createPieceWriting } from './piece-writing.ts';
 import { createStagingSpace } from './staging-space.ts';
 
 const logger = createLogger('silent');
@@ -88,6 +89,7 @@ export function ingestFixture(): IngestFixture {
         lock,
         stagingDir: join(root, 'staging'),
         space: createStagingSpace({ folder: join(root, 'staging'), maxBytes: 0, minFreeBytes: 0 }),
+        writing: createPieceWriting(),
         maxUploadBytes: 2_000_000,
         logger,
         onAccepted: ({ id }) => accepted.push(id),

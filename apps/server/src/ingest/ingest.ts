@@ -11,6 +11,7 @@ import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { storageError } from '../storage/storage-error.ts';
 import { filenameLabel } from './filename-label.ts';
 import type { KeyedLock } from './keyed-lock.ts';
+import type { PieceWriting } from './piece-writing.ts';
 import { receive, type StagedFile } from './receive.ts';
 import type { StagingSpace } from './staging-space.ts';
 
@@ -23,6 +24,7 @@ export interface IngestParts {
   stagingDir: string;
   /** What files on their way in may take of the volume of `stagingDir`. */
   space: StagingSpace;
+  writing: PieceWriting;
   maxUploadBytes: number;
   logger: Logger;
   /** Called for each new medium once it is committed: there is something to process. */
@@ -121,6 +123,7 @@ export function createIngest(parts: IngestParts): Ingest {
         stagingDir: parts.stagingDir,
         maxBytes: parts.maxUploadBytes,
         space: parts.space,
+        writing: parts.writing,
         declaredBytes: input.declaredBytes,
         signal: input.signal,
         onBytes: (count) => {

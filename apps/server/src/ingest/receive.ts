@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { AppError } from '../http/app-error.ts';
 import { storageError } from '../storage/storage-error.ts';
+import type { PieceWriting } from './piece-writing.ts';
 import type { StagingReservation, StagingSpace } from './staging-space.ts';
 
 /** A body that arrived whole, in a file of its own. Whoever holds it removes the file when done. */
@@ -21,6 +22,7 @@ export interface ReceiveOptions {
   /** What the sender says the size is; null where it does not say. */
   declaredBytes: number | null;
   signal?: AbortSignal | undefined;
+  writing: PieceWriting;
   onBytes(count: number): void;
 }
 
@@ -63,15 +65,27 @@ async function copy(
   const { maxBytes, declaredBytes, signal, onBytes } = options;
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const piece of piecesOf(body, signal)) {
-    bytes += piece.length;
-    if (bytes > maxBytes) throw tooLarge(maxBytes);
-    if (declaredBytes !== null && bytes > declaredBytes) throw otherLength(declaredBytes, `more than ${declaredBytes}`);
-    if (bytes > room.bytes) await room.grow(bytes);
-    hash.update(piece);
-    await writeAll(file, piece);
-    room.wrote(bytes);
-    onBytes(piece.length);
+  let written = 0;
+  const writer = options.writing.begin(file, 0, (more) => {
+    written += more;
+    room.wrote(written);
+    onBytes(more);
+  });
+  try {
+    for await (const piece of piecesOf(body, signal)) {
+      bytes += piece.length;
+      if (bytes > maxBytes) throw tooLarge(maxBytes);
+      if (declaredBytes !== null && bytes > declaredBytes)
+        throw otherLength(declaredBytes, `more than ${declaredBytes}`);
+      if (bytes > room.bytes) await room.grow(bytes);
+      const taken = writer.take(piece);
+      // Beside the write, which another thread does.
+      hash.update(piece);
+      await taken;
+    }
+    await writer.finish();
+  } finally {
+    await writer.close();
   }
   if (declaredBytes !== null && bytes < declaredBytes) throw otherLength(declaredBytes, String(bytes));
   if (bytes === 0) throw new AppError('empty_file', 'The body has no bytes. Send the file as the body of the request.');
@@ -99,14 +113,6 @@ async function* piecesOf(body: Readable, signal: AbortSignal | undefined): Async
     );
   } finally {
     signal?.removeEventListener('abort', stop);
-  }
-}
-
-/** `write` may take only a part of what it is given. */
-async function writeAll(file: FileHandle, piece: Uint8Array): Promise<void> {
-  for (let written = 0; written < piece.length; ) {
-    const { bytesWritten } = await file.write(piece, written);
-    written += bytesWritten;
   }
 }
 

@@ -14,6 +14,7 @@ import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createIngest } from '../ingest/ingest.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
+import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
 import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
@@ -64,6 +65,7 @@ const add = async (picture: Buffer) => {
     lock: createKeyedLock(),
     stagingDir: dataDir.stagingDir,
     space: createStagingSpace({ folder: dataDir.stagingDir, maxBytes: 0, minFreeBytes: 0 }),
+    writing: createPieceWriting(),
     maxUploadBytes: 50_000_000,
     logger,
     onAccepted: () => supervisor?.wake(),

@@ -10,6 +10,7 @@ import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createIngest, type Ingest } from '../ingest/ingest.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval } from '../ingest/media-removal.ts';
+import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
 import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
@@ -85,6 +86,7 @@ export function workerFixture(): WorkerFixture {
       lock,
       stagingDir: join(root, 'staging'),
       space: createStagingSpace({ folder: join(root, 'staging'), maxBytes: 0, minFreeBytes: 0 }),
+      writing: createPieceWriting(),
       maxUploadBytes: 50_000_000,
       logger,
       onAccepted: () => worker?.wake(),

@@ -4,6 +4,7 @@ import { TUS_EXTENSIONS } from '@mds/contract';
 import { DataStore, Upload } from '@tus/server';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
+import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
@@ -16,6 +17,7 @@ export interface UploadStoreParts {
   progress: UploadProgress;
   completion: UploadCompletion;
   locker: Pick<UploadLocker, 'confirm'>;
+  writing: PieceWriting;
   /** How long an upload is kept after its last byte, in milliseconds. */
   expiryMs: number;
   onBytes(count: number): void;
@@ -105,26 +107,33 @@ export class UploadStore extends DataStore {
 
   async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
     let end = offset;
+    let written = offset;
+    const writer = this.#parts.writing.begin(file, offset, (bytes) => {
+      written += bytes;
+      progress.room.wrote(written);
+      this.#parts.onBytes(bytes);
+    });
     try {
       // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
       for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
-        const writing = writeAll(file, piece, end);
+        const taken = writer.take(piece);
         // Beside the write, which another thread does.
-        const follows = progress.hashedBytes === end;
-        if (follows) progress.hash.update(piece);
-        await writing;
-        if (follows) progress.hashedBytes += piece.length;
+        if (progress.hashedBytes === end) {
+          progress.hash.update(piece);
+          progress.hashedBytes += piece.length;
+        }
         end += piece.length;
-        progress.room.wrote(end);
-        this.#parts.onBytes(piece.length);
+        await taken;
       }
+      await writer.finish();
       await file.datasync();
       return end;
     } catch (error) {
       // It has seen bytes that are not in the file: the file itself is read when it is whole.
       progress.hashedBytes = HASH_LOST;
+      await writer.close();
       // Who lost the lock leaves the file to whoever has it now.
       await this.#parts.locker.confirm(id);
       if (isOverrun(error)) {
@@ -134,15 +143,9 @@ export class UploadStore extends DataStore {
       }
       await keep(file, offset);
       throw roomError(error);
+    } finally {
+      await writer.close();
     }
-  }
-}
-
-/** `write` may take only a part of what it is given. */
-async function writeAll(file: FileHandle, piece: Uint8Array, position: number): Promise<void> {
-  for (let written = 0; written < piece.length; ) {
-    const { bytesWritten } = await file.write(piece, written, piece.length - written, position + written);
-    written += bytesWritten;
   }
 }
 

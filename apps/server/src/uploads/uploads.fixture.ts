@@ -9,6 +9,7 @@ import { afterEach } from 'vitest';
 import { sendProblem } from '../http/problem.ts';
 import { markAwaitingContinue } from '../http/unread-body.ts';
 import { type IngestFixture, ingestFixture } from '../ingest/ingest.fixture.ts';
+import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
 import { createLogger } from '../logger.ts';
 import { createUploads, type Uploads, type UploadsParts } from './uploads.ts';
@@ -85,6 +86,7 @@ export function uploadsFixture(): UploadsFixture {
         ingest: ingest.makeIngest(),
         folder,
         space: createStagingSpace({ folder, maxBytes: 0, minFreeBytes: 0 }),
+        writing: createPieceWriting(),
         maxBytes: 2_000_000,
         maxOpen: 100,
         expiryMs: 60_000,

@@ -14,6 +14,7 @@ import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload
 import { AppError } from '../http/app-error.ts';
 import { endAnswer } from '../http/unread-body.ts';
 import type { Ingest } from '../ingest/ingest.ts';
+import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { Logger } from '../logger.ts';
 import { createUploadAdmission } from './upload-admission.ts';
@@ -37,6 +38,7 @@ export interface UploadsParts {
   /** Folder of the bytes on their way; outlives restarts. */
   folder: string;
   space: StagingSpace;
+  writing: PieceWriting;
   maxBytes: number;
   /** Open uploads that a token may have at once. */
   maxOpen: number;
@@ -89,7 +91,7 @@ interface Passage {
 
 /** {@link Uploads}: what the protocol's library says in its own terms, in the service's. */
 export function createUploads(parts: UploadsParts): Uploads {
-  const { uploads, logger, maxBytes, maxOpen, expiryMs, idleMs = IDLE_MS } = parts;
+  const { uploads, writing, logger, maxBytes, maxOpen, expiryMs, idleMs = IDLE_MS } = parts;
   const nextUlid = monotonicFactory();
   const stopped = new AbortController();
   const bodies = new Set<UploadBody>();
@@ -118,7 +120,7 @@ export function createUploads(parts: UploadsParts): Uploads {
   const onBytes = (count: number) => {
     figures.receivedBytes += count;
   };
-  const store = new UploadStore({ uploads, files, progress, completion, locker, expiryMs, onBytes });
+  const store = new UploadStore({ uploads, files, progress, completion, locker, writing, expiryMs, onBytes });
 
   const passageOf = (request: Request): Passage => {
     const passage = passages.get(request);

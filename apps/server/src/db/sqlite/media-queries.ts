@@ -1,5 +1,5 @@
-import { and, desc, eq, lt, type SQL } from 'drizzle-orm';
-import type { MediaRepository, PublicMediaRecord } from '../media-repository.ts';
+import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm';
+import type { MediaRecord, MediaRepository, PublicMediaRecord } from '../media-repository.ts';
 import { type SqliteDatabase, versionReader } from './database.ts';
 import { media } from './schema.ts';
 
@@ -8,9 +8,38 @@ export type MediaQueries = Pick<
   'find' | 'findBySha256' | 'findByIdempotencyKey' | 'countQueued' | 'page' | 'publicPage' | 'version'
 >;
 
+/** Media that a project has already, as what is about to be taken in may be one of them. Also inside a transaction of the same connection. */
+export interface KnownMedia {
+  /** The oldest with these bytes. */
+  bySha256(projectId: string, sha256: string): MediaRecord | null;
+  byIdempotencyKey(projectId: string, key: string): MediaRecord | null;
+}
+
+/** {@link KnownMedia}, asked twice for each file that arrives: prepared once. */
+export function createKnownMedia(db: SqliteDatabase): KnownMedia {
+  const ofProject = eq(media.projectId, sql.placeholder('projectId'));
+  const bySha256 = db
+    .select()
+    .from(media)
+    .where(and(eq(media.sha256, sql.placeholder('sha256')), ofProject))
+    .orderBy(media.id)
+    .limit(1)
+    .prepare();
+  const byIdempotencyKey = db
+    .select()
+    .from(media)
+    .where(and(ofProject, eq(media.idempotencyKey, sql.placeholder('key'))))
+    .prepare();
+  return {
+    bySha256: (projectId, sha256) => bySha256.get({ projectId, sha256 }) ?? null,
+    byIdempotencyKey: (projectId, key) => byIdempotencyKey.get({ projectId, key }) ?? null,
+  };
+}
+
 /** What is asked of media themselves, one by one and page by page. */
 export function createMediaQueries(db: SqliteDatabase): MediaQueries {
   const readVersion = versionReader(db, 'media');
+  const known = createKnownMedia(db);
   // Prepared once and without a mapper: a page of 100 costs a tenth of what the query builder takes.
   const publicColumns = 'id, created_at_ms AS createdAtMs, content_type AS contentType, bytes, width, height, status';
   const firstPublicPage = db.$client.prepare<[string, number], PublicMediaRecord>(
@@ -26,13 +55,11 @@ export function createMediaQueries(db: SqliteDatabase): MediaQueries {
     },
 
     async findBySha256(projectId, sha256) {
-      const where = and(eq(media.sha256, sha256), eq(media.projectId, projectId));
-      return db.select().from(media).where(where).orderBy(media.id).limit(1).get() ?? null;
+      return known.bySha256(projectId, sha256);
     },
 
     async findByIdempotencyKey(projectId, key) {
-      const where = and(eq(media.projectId, projectId), eq(media.idempotencyKey, key));
-      return db.select().from(media).where(where).get() ?? null;
+      return known.byIdempotencyKey(projectId, key);
     },
 
     async countQueued(projectId) {

@@ -4,7 +4,9 @@ import type { Acceptance, MediaRecord, MediaRepository } from '../media-reposito
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { tellOfMedium } from './media-events.ts';
+import { createKnownMedia, type KnownMedia } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { isReferenced, renditionOfFile } from './rendition-queries.ts';
 import { failRenditions } from './rendition-rows.ts';
@@ -16,12 +18,13 @@ export type MediaWrites = Pick<MediaRepository, 'accept' | 'retry' | 'rederive' 
 /** What becomes of media on somebody's word: they are taken in, made again and deleted, each in one transaction. */
 export function createMediaWrites(
   db: SqliteDatabase,
-  { events, now }: { events: EventWriter; now: () => number },
+  { events, commits, now }: { events: EventWriter; commits: GroupCommit; now: () => number },
 ): MediaWrites {
+  const known = createKnownMedia(db);
   return {
-    async accept(record, options): Promise<Acceptance> {
-      return db.transaction((tx) => {
-        const existing = findExisting(tx, record.projectId, record.sha256, options);
+    accept: (record, options) =>
+      commits.write((tx): Acceptance => {
+        const existing = findExisting(known, record.projectId, record.sha256, options);
         if (existing) return { media: existing, created: false };
         const row = tx
           .insert(media)
@@ -32,8 +35,7 @@ export function createMediaWrites(
         enqueue(tx, { mediaId: record.id, priority: options.priority, nowMs: now() });
         bumpVersion(tx, 'media');
         return { media: row, created: true };
-      }, WRITE);
-    },
+      }),
 
     async retry(id) {
       return db.transaction((tx) => {
@@ -116,27 +118,13 @@ export function createMediaWrites(
 
 /** The medium that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. */
 function findExisting(
-  tx: Transaction,
+  known: KnownMedia,
   projectId: string,
   sha256: string,
-  options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null },
-): MediaRecord | undefined {
-  if (options.idempotencyKey !== null) {
-    const made = tx
-      .select()
-      .from(media)
-      .where(and(eq(media.projectId, projectId), eq(media.idempotencyKey, options.idempotencyKey)))
-      .get();
-    if (made) return made;
-  }
-  if (options.duplicate === 'allow') return undefined;
-  return tx
-    .select()
-    .from(media)
-    .where(and(eq(media.sha256, sha256), eq(media.projectId, projectId)))
-    .orderBy(media.id)
-    .limit(1)
-    .get();
+  { duplicate, idempotencyKey }: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null },
+): MediaRecord | null {
+  const made = idempotencyKey === null ? null : known.byIdempotencyKey(projectId, idempotencyKey);
+  return made ?? (duplicate === 'allow' ? null : known.bySha256(projectId, sha256));
 }
 
 /** Whether a medium is ready while some of its renditions are not, for they failed. */

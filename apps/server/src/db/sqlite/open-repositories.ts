@@ -3,6 +3,7 @@ import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
 import { createFetchRepository } from './fetch-repository.ts';
+import { createGroupCommit } from './group-commit.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createLockQueue } from './lock-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
@@ -35,7 +36,7 @@ export function openSqliteRepositories(file: string): Repositories {
     PROBE_PATIENCE_MS,
   );
   const repositories: Repositories = {
-    media: patient(createMediaRepository(db, { events: eventWriter })),
+    media: patient(createMediaRepository(db, { events: eventWriter, commits: createGroupCommit(db) })),
     projects: patient(createProjectRepository(db)),
     assets: patient(createAssetRepository(db)),
     regions: patient(createRegionRepository(db)),

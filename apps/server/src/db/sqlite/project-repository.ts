@@ -1,4 +1,4 @@
-import { and, eq, ne } from 'drizzle-orm';
+import { and, eq, ne, sql } from 'drizzle-orm';
 import type { ProjectRecord, ProjectRepository } from '../media-repository.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { projectHosts, projects, tokens } from './schema.ts';
@@ -18,6 +18,12 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
     `SELECT id, name FROM projects
      WHERE id = coalesce((SELECT project_id FROM project_hosts WHERE host = ?), ?)`,
   );
+
+  const ofToken = db
+    .select({ name: tokens.name, projectId: tokens.projectId, scope: tokens.scope })
+    .from(tokens)
+    .where(eq(tokens.sha256, sql.placeholder('sha256')))
+    .prepare();
 
   return {
     async byHost(host) {
@@ -44,13 +50,7 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
     },
 
     async findToken(sha256) {
-      return (
-        db
-          .select({ name: tokens.name, projectId: tokens.projectId, scope: tokens.scope })
-          .from(tokens)
-          .where(eq(tokens.sha256, sha256))
-          .get() ?? null
-      );
+      return ofToken.get({ sha256 }) ?? null;
     },
 
     async putToken({ sha256, name, projectId, scope }) {

@@ -48,9 +48,15 @@ export function createRenditionQueries(db: SqliteDatabase): RenditionQueries {
   const ofCurrentRevision = currentOrThis(eq(mediaRenditions.current, true));
   const ofRevision = currentOrThis(eq(mediaRenditions.revision, $('revision')));
 
+  const ofMedium = db
+    .select()
+    .from(mediaRenditions)
+    .where(eq(mediaRenditions.mediaId, $('mediaId')))
+    .prepare();
+
   return {
     async renditions(mediaId) {
-      return db.select().from(mediaRenditions).where(eq(mediaRenditions.mediaId, mediaId)).all();
+      return ofMedium.all({ mediaId });
     },
 
     async renditionsOf(mediaIds) {

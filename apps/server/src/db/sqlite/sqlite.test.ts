@@ -6,6 +6,7 @@ import { repositoriesConformance } from '../conformance/repositories.conformance
 import { DatabaseRefusedError, openDatabase } from './database.ts';
 import { Database } from './driver.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
+import { createGroupCommit } from './group-commit.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { openSqliteRepositories } from './open-repositories.ts';
@@ -90,7 +91,7 @@ describe('events', () => {
     const db = openDatabase(':memory:');
     const events = createEventWriter();
     db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
-    const repository = createMediaRepository(db, { events });
+    const repository = createMediaRepository(db, { events, commits: createGroupCommit(db) });
     await repository.accept(MEDIUM, EXISTING);
     // The job of a medium whose events are written first cannot be written.
     db.$client.exec('DROP TABLE jobs');
@@ -119,7 +120,7 @@ describe('fault 23: a wall clock that jumps', () => {
   it('a job to be retried waits neither for hours nor for ever when the clock is set back', async () => {
     let nowMs = Date.UTC(2026, 0, 31);
     const db = openDatabase(':memory:');
-    const clock = { events: createEventWriter(), now: () => nowMs };
+    const clock = { events: createEventWriter(), commits: createGroupCommit(db), now: () => nowMs };
     const jobs = createJobQueue(db, clock);
     db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
     await createMediaRepository(db, clock).accept(MEDIUM, EXISTING);
@@ -158,7 +159,7 @@ describe('fault 24: a database file that is not one to touch', () => {
     db.$client
       .prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)")
       .run();
-    const repository = createMediaRepository(db, { events: createEventWriter() });
+    const repository = createMediaRepository(db, { events: createEventWriter(), commits: createGroupCommit(db) });
     for (let n = 0; n < media; n++) {
       const id = `med_${String(n).padStart(26, '0')}`;
       await repository.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);
