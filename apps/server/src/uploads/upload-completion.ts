@@ -1,16 +1,11 @@
-import { createReadStream } from 'node:fs';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Logger } from '../logger.ts';
-import { hashStream } from '../storage/hash-stream.ts';
 import type { UploadFiles } from './upload-files.ts';
 import { roomError } from './upload-problems.ts';
 import type { UploadProgress } from './upload-progress.ts';
-
-/** A file that is read once more is read in pieces of this size. */
-const READ_PIECE_BYTES = 1024 * 1024;
 
 export interface UploadCompletionParts {
   uploads: Pick<UploadRepository, 'finish'>;
@@ -50,18 +45,11 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
     return true;
   };
 
-  const sha256Of = async (upload: UploadRecord, bytes: number): Promise<string> => {
-    const { hash, hashedBytes } = progress.of(upload, bytes);
-    // A copy: the digest ends a hash, and this may have to be tried again.
-    if (hashedBytes === bytes) return hash.copy().digest('hex');
-    return hashStream(createReadStream(files.pathOf(upload.id), { highWaterMark: READ_PIECE_BYTES }));
-  };
-
   const accept = async (upload: UploadRecord) => {
     const { id, projectId, filename, duplicate, expectedSha256 } = upload;
     const bytes = await files.size(id);
     if (bytes === 0) throw new AppError('empty_file', 'The upload has no bytes.');
-    const sha256 = await sha256Of(upload, bytes);
+    const sha256 = await progress.of(upload, bytes).hash.digest(bytes);
     if (expectedSha256 !== null && sha256 !== expectedSha256) {
       throw new AppError(
         'checksum_mismatch',

@@ -1,21 +1,21 @@
-import { createHash, type Hash } from 'node:crypto';
 import type { UploadRecord } from '../db/upload-repository.ts';
 import type { StagingReservation, StagingSpace } from '../ingest/staging-space.ts';
+import type { FileHash, FileHashing } from '../storage/file-hashing.ts';
+import type { UploadFiles } from './upload-files.ts';
 
 /** What this process knows of an upload beside its row and its file. */
 export interface Progress {
   /** Room on the volume. */
   room: StagingReservation;
-  /**
-   * SHA-256 of the first `hashedBytes`. That is not the size of the file where another process, or this one before a restart, wrote
-   * some, and {@link HASH_LOST} where it saw bytes that were not kept: the file is read then, once, when it is whole.
-   */
-  hash: Hash;
-  hashedBytes: number;
+  /** Of the file, which another process, or this one before a restart, may have begun. */
+  hash: FileHash;
 }
 
-/** No size that a file has. */
-export const HASH_LOST = -1;
+export interface UploadProgressParts {
+  space: StagingSpace;
+  hashing: FileHashing;
+  files: Pick<UploadFiles, 'pathOf'>;
+}
 
 /** {@link Progress} of every open upload: some hundred bytes each. */
 export interface UploadProgress {
@@ -30,23 +30,25 @@ export interface UploadProgress {
   end(id: string): void;
 }
 
-export function createUploadProgress({ space }: { space: StagingSpace }): UploadProgress {
+export function createUploadProgress({ space, hashing, files }: UploadProgressParts): UploadProgress {
   const all = new Map<string, Progress>();
-  const unhashed = () => ({ hash: createHash('sha256'), hashedBytes: 0 });
 
   return {
     async begin(id, length) {
-      all.set(id, { room: await space.reserve(length ?? 0), ...unhashed() });
+      all.set(id, { room: await space.reserve(length ?? 0), hash: hashing.of(files.pathOf(id)) });
     },
     of({ id, length }, size) {
       const known = all.get(id);
       if (known) return known;
-      const taken = { room: space.resume(Math.max(length ?? 0, size), size), ...unhashed() };
+      const room = space.resume(Math.max(length ?? 0, size), size);
+      const taken = { room, hash: hashing.of(files.pathOf(id)) };
       all.set(id, taken);
       return taken;
     },
     end(id) {
-      all.get(id)?.room.release();
+      const ended = all.get(id);
+      ended?.room.release();
+      ended?.hash.forget();
       all.delete(id);
     },
   };

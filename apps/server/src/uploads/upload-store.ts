@@ -9,7 +9,7 @@ import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
 import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem, roomError } from './upload-problems.ts';
-import { HASH_LOST, type Progress, type UploadProgress } from './upload-progress.ts';
+import type { Progress, UploadProgress } from './upload-progress.ts';
 
 export interface UploadStoreParts {
   uploads: Pick<UploadRepository, 'find' | 'declareLength' | 'postpone'>;
@@ -111,6 +111,7 @@ export class UploadStore extends DataStore {
     const writer = this.#parts.writing.begin(file, offset, (bytes) => {
       written += bytes;
       progress.room.wrote(written);
+      progress.hash.follow(written);
       this.#parts.onBytes(bytes);
     });
     try {
@@ -118,22 +119,16 @@ export class UploadStore extends DataStore {
       for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await this.#parts.locker.confirm(id);
         await progress.room.grow(end + piece.length);
-        const taken = writer.take(piece);
-        // Beside the write, which another thread does.
-        if (progress.hashedBytes === end) {
-          progress.hash.update(piece);
-          progress.hashedBytes += piece.length;
-        }
+        await writer.take(piece);
         end += piece.length;
-        await taken;
       }
       await writer.finish();
       await file.datasync();
       return end;
     } catch (error) {
-      // It has seen bytes that are not in the file: the file itself is read when it is whole.
-      progress.hashedBytes = HASH_LOST;
       await writer.close();
+      // It may have seen bytes that the file is about to lose.
+      progress.hash.forget();
       // Who lost the lock leaves the file to whoever has it now.
       await this.#parts.locker.confirm(id);
       if (isOverrun(error)) {

@@ -17,6 +17,7 @@ import type { Ingest } from '../ingest/ingest.ts';
 import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { Logger } from '../logger.ts';
+import { createFileHashing } from '../storage/file-hashing.ts';
 import { createUploadAdmission } from './upload-admission.ts';
 import { createUploadBody, type UploadBody } from './upload-body.ts';
 import { createUploadCompletion } from './upload-completion.ts';
@@ -100,7 +101,8 @@ export function createUploads(parts: UploadsParts): Uploads {
   let leaving = false;
 
   const files = createUploadFiles({ folder: parts.folder });
-  const progress = createUploadProgress({ space: parts.space });
+  const hashing = createFileHashing();
+  const progress = createUploadProgress({ space: parts.space, hashing, files });
   const admission = createUploadAdmission({ uploads, files, progress, maxOpen, expiryMs });
   const locker = createUploadLocker({ uploads, logger });
   const completion = createUploadCompletion({
@@ -245,6 +247,7 @@ export function createUploads(parts: UploadsParts): Uploads {
       stopped.abort(new Error('the service stops'));
       await janitor.stop();
       await locker.stop();
+      await hashing.stop();
     },
   };
 }
