@@ -1,4 +1,5 @@
-import { open } from 'node:fs/promises';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSlowReader } from '../../apps/server/test/slow-readers.ts';
@@ -35,8 +36,8 @@ export default defineBenchmark({
     const stored = await dataDirWithObjects('film', [{ renditions: [film] }], progress);
     const problems: string[] = [];
     /** Fresh for every turn: what one left behind in the heap would be the next one's. */
-    const turn = async (work: (service: RunningService) => Promise<void>) => {
-      const service = await startService(stored.dataDir);
+    const turn = async (work: (service: RunningService) => Promise<void>, dataDir = stored.dataDir) => {
+      const service = await startService(dataDir);
       try {
         // What the first answers take (compiled code, pages of the database) is not what is measured.
         for (let i = 0; i < 50; i++) await (await fetch(`${service.url}/api/v1/media`)).arrayBuffer();
@@ -53,12 +54,16 @@ export default defineBenchmark({
           turn(async (service) => {
             problems.push(...(await readSlowly(service, stored, seconds)));
           }),
-        [`${UPLOADS} uploads`]: () =>
-          turn(async (service) => {
+        [`${UPLOADS} uploads`]: async () => {
+          // Of its own: uploads outlive the service that they were begun with.
+          const dataDir = await mkdtemp(join(tmpdir(), 'mds-bench-uploads-'));
+          const keepOpen = async (service: RunningService) => {
             const headers = { authorization: `Bearer ${await service.token()}` };
             const endpoint = { url: `${service.url}/control/v1/uploads`, headers };
             problems.push(...(await keepUploadsOpen(endpoint, UPLOADS, seconds)));
-          }),
+          };
+          return turn(keepOpen, dataDir).finally(() => rm(dataDir, { recursive: true }));
+        },
       },
       rounds,
       progress,
