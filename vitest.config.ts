@@ -1,23 +1,48 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 // Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` here: it would hand
 // ES modules to the `require` of packages that are written in CommonJS.
 const conditions = ['@mds/source', 'node'];
 
+/**
+ * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. Twice as
+ * many of them run at once as there are cores, before the others.
+ */
+const waiting = [
+  'apps/cli/test/points-of-presence.test.ts',
+  'apps/cli/test/watch-kill.test.ts',
+  'apps/server/test/edges-outage.test.ts',
+  'apps/server/test/edges-wrong-settings.test.ts',
+  'apps/server/test/edges.test.ts',
+  'apps/server/test/locked-database.test.ts',
+  'apps/server/test/video-faults.test.ts',
+];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
-    include: [
-      'packages/*/{src,test}/**/*.test.ts',
-      'apps/*/{src,test}/**/*.test.ts',
-      'bench/**/*.test.ts',
-      'scripts/**/*.test.ts',
+    projects: [
+      { extends: true, test: { name: 'waiting', include: waiting, maxWorkers: '200%', sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'working',
+          include: [
+            'packages/*/{src,test}/**/*.test.ts',
+            'apps/*/{src,test}/**/*.test.ts',
+            'bench/**/*.test.ts',
+            'scripts/**/*.test.ts',
+          ],
+          exclude: [...configDefaults.exclude, ...waiting],
+          // One more than by default: many tests wait for processes of their own. More than there are cores would be at the expense of
+          // those that measure what a service does under load.
+          maxWorkers: '100%',
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
     pool: 'forks',
-    // One more than by default: many tests wait for processes of their own. More than there are cores would be at the expense of those
-    // that measure what a service does under load.
-    maxWorkers: '100%',
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,
