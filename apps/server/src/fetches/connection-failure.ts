@@ -19,7 +19,8 @@ export function connectionFailure(error: unknown): SourceError {
       { retryable: false },
     );
   }
-  if (isNoHttp(error) || code === 'UND_ERR_HEADERS_OVERFLOW') {
+  // Of Node's parser.
+  if (code.startsWith('HPE_')) {
     return unreachable('What the source answers is not HTTP.', error, { retryable: false });
   }
   return unreachable('No connection to the source could be made, or it ended without an answer.', error, {
@@ -29,9 +30,4 @@ export function connectionFailure(error: unknown): SourceError {
 
 function unreachable(detail: string, cause: unknown, { retryable }: { retryable: boolean }): SourceError {
   return new SourceError('source_unreachable', detail, { retryable, cause });
-}
-
-/** By its name: undici's parser gives its errors a code only now and then. */
-function isNoHttp(error: unknown): boolean {
-  return error instanceof Error && error.name === 'HTTPParserError';
 }

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
-import { isIP, type Socket } from 'node:net';
-import { buildConnector } from 'undici';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import type { AddressFilter } from './address-filter.ts';
 import { SourceError } from './source-error.ts';
 
@@ -11,45 +11,69 @@ export type Lookup = (hostname: string) => Promise<string[]>;
 export const systemLookup: Lookup = async (hostname) =>
   (await lookup(hostname, { all: true })).map(({ address }) => address);
 
+/** Connects to the host of a URL, TLS included; what was begun is destroyed where `signal` is aborted. */
+export type Connect = (url: URL, signal: AbortSignal) => Promise<Socket>;
+
 /** For one address; all of them together are bounded by the time that a source has for its first byte. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Connects for an HTTP client, to permitted addresses alone. The name is looked up here, once; every address that it has must be
+ * Connects to permitted addresses alone. The name is looked up here, once; every address that it has must be
  * permitted, and the connection goes to one of those very addresses. So a name that gives another address the next
  * time it is asked (DNS rebinding) gains nothing by it. The certificate is checked against the name all the same.
  * @throws SourceError `source_not_allowed`; what the connection fails with
  */
-export function createGuardedConnector(filter: AddressFilter, find: Lookup): buildConnector.connector {
-  // Sessions are kept by name; each connection here stands for itself.
-  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, maxCachedSessions: 0 });
-  const connectTo = (options: buildConnector.Options) =>
-    new Promise<Socket>((resolve, reject) => {
-      connect(options, (error, socket) => (error ? reject(error) : resolve(socket as Socket)));
-    });
-
-  const open = async (options: buildConnector.Options): Promise<Socket> => {
-    const hostname = options.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+export function createGuardedConnector(filter: AddressFilter, find: Lookup): Connect {
+  return async (url, signal) => {
+    const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase();
     const addresses = isIP(hostname) ? [hostname] : await find(hostname);
     if (addresses.length === 0) throw new SourceError('source_unreachable', 'The host of the source has no address.');
     if (!addresses.every((address) => filter.permits(address, hostname))) throw notPublic();
     const failures: unknown[] = [];
     for (const address of addresses) {
+      // Also after a lookup that took its time.
+      signal.throwIfAborted();
       try {
-        return await connectTo({ ...options, hostname: address });
+        return await connectTo(address, hostname, url, signal);
       } catch (error) {
         failures.push(error);
       }
     }
     throw failures[0];
   };
+}
 
-  return (options, callback) => {
-    open(options).then(
-      (socket) => callback(null, socket),
-      (error: Error) => callback(error, null),
+function connectTo(address: string, hostname: string, url: URL, signal: AbortSignal): Promise<Socket> {
+  const isTls = url.protocol === 'https:';
+  const port = Number(url.port || (isTls ? 443 : 80));
+  const socket = isTls
+    ? connectTls({
+        ...{ host: address, port, ALPNProtocols: ['http/1.1'] },
+        // Names alone may be indicated (RFC 6066, section 3); an address is looked for in the certificate itself.
+        ...(isIP(hostname) ? {} : { servername: hostname }),
+      })
+    : connectTcp({ host: address, port });
+  return new Promise((resolve, reject) => {
+    const settle = (how: () => void) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      socket.off('error', fail);
+      how();
+    };
+    const fail = (error: unknown) =>
+      settle(() => {
+        // Nobody listens any more.
+        socket.on('error', () => undefined).destroy();
+        reject(error);
+      });
+    const giveUp = () => fail(signal.reason);
+    const timer = setTimeout(
+      () => fail(Object.assign(new Error('The connection took too long.'), { code: 'ETIMEDOUT' })),
+      CONNECT_TIMEOUT_MS,
     );
-  };
+    signal.addEventListener('abort', giveUp, { once: true });
+    socket.on('error', fail).once(isTls ? 'secureConnect' : 'connect', () => settle(() => resolve(socket)));
+  });
 }
 
 /** Says neither which address nor whether somebody answers there: whoever asks is not to learn what is inside. */

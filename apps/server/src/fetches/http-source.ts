@@ -1,7 +1,7 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import type { buildConnector } from 'undici';
-import { Agent, type Dispatcher, request } from 'undici';
+import { type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { connectionFailure } from './connection-failure.ts';
+import type { Connect } from './guarded-connector.ts';
 import { parseRetryAfterMs } from './retry-after.ts';
 import { SourceError } from './source-error.ts';
 import { type SourceUrl, sourceUrlOf } from './source-url.ts';
@@ -43,7 +43,7 @@ export interface HttpSource {
 
 export interface HttpSourceParts {
   /** Makes the connections, to permitted addresses alone. */
-  connect: buildConnector.connector;
+  connect: Connect;
   /** From the begin of a request, lookup and connection included, to the end of the answer's head; for each hop. */
   firstByteMs?: number;
 }
@@ -55,91 +55,121 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 const USER_AGENT = 'media-delivery-service';
 
+/** Every value of each field. */
+type Fields = IncomingMessage['headersDistinct'];
+
 /** {@link HttpSource}. Neither proxies of the environment nor cookies nor credentials are used. */
 export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpSourceParts): HttpSource {
   /** One hop: its answer with the body unread. */
-  const ask = async (
-    agent: Agent,
-    url: SourceUrl,
-    resume: Resumption | null,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> => {
+  const ask = async (url: SourceUrl, resume: Resumption | null, signal: AbortSignal): Promise<IncomingMessage> => {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(tookTooLong(firstByteMs)), firstByteMs);
     const either = AbortSignal.any([signal, late.signal]);
-    // A signal alone is not heard while a connection is being made.
-    const giveUp = () => close(agent);
-    either.addEventListener('abort', giveUp, { once: true });
     try {
-      return await request(url, {
-        dispatcher: agent,
-        signal: either,
-        headers: {
-          accept: '*/*',
-          // What is stored are the bytes of the file, and their number is to be known.
-          'accept-encoding': 'identity',
-          'user-agent': USER_AGENT,
-          ...(resume ? { range: `bytes=${resume.bytes}-`, 'if-range': resume.validator } : {}),
-        },
-      });
+      const socket = await unlessAborted(connect(url, either), either);
+      return await answerOf(socket, url, resume, either);
     } catch (error) {
       signal.throwIfAborted();
       throw late.signal.aborted ? late.signal.reason : connectionFailure(error);
     } finally {
       clearTimeout(timer);
-      either.removeEventListener('abort', giveUp);
     }
   };
 
-  const follow = async (agent: Agent, first: string, resume: Resumption | null, signal: AbortSignal) => {
+  const follow = async (first: string, resume: Resumption | null, signal: AbortSignal) => {
     let url = sourceUrlOf(first);
     for (let redirects = 0; ; redirects++) {
-      const answer = await ask(agent, url, resume, signal);
-      // One that breaks while nobody reads it must not end the process.
-      answer.body.on('error', () => undefined);
-      const location = answer.headers.location;
-      if (!REDIRECTS.has(answer.statusCode) || location === undefined) return answer;
-      answer.body.destroy();
+      const answer = await ask(url, resume, signal);
+      const { location } = answer.headers;
+      if (!REDIRECTS.has(answer.statusCode ?? 0) || location === undefined) return answer;
+      answer.destroy();
       if (redirects === MAX_REDIRECTS) {
         throw new SourceError('source_refused', `The source redirects more than ${MAX_REDIRECTS} times.`);
       }
-      url = sourceUrlOf(String(location), url);
+      url = sourceUrlOf(location, url);
     }
   };
 
   return {
     async read(url, { resume, signal }, use) {
-      const agent = new Agent({
-        connect,
-        ...{ connections: 1, pipelining: 1, allowH2: false },
-        // Timed here: undici's own begin anew with every byte of a head.
-        ...{ headersTimeout: 0, bodyTimeout: 0 },
-      });
+      let answer = await follow(url, resume, signal);
       try {
-        let answer = await follow(agent, url, resume, signal);
         if (resume && !continues(answer, resume)) {
           // RFC 9110, 13.1.5: a 200 has the whole of what the file is now. What else is said to a range says nothing of the file.
           if (answer.statusCode === 206 || answer.statusCode === 416) {
-            answer.body.destroy();
-            answer = await follow(agent, url, null, signal);
+            answer.destroy();
+            answer = await follow(url, null, signal);
           }
           resume = null;
         }
         return await use(resume ? rest(answer, resume, signal) : whole(answer, signal));
       } finally {
-        close(agent);
+        answer.destroy();
       }
     },
   };
 }
 
-/** Closes all connections. Not waited for: a lookup that never ends would hold it for ever, and what connects later is closed at once. */
-function close(agent: Agent): void {
-  agent.destroy().catch(() => undefined);
+/**
+ * Asks on a connection of its own. Node's own client: undici 7 ends the process where a source closes its connection before anybody has
+ * read of the body (nodejs/undici#5360), and 8 needs Node 22.
+ */
+function answerOf(
+  socket: Socket,
+  url: SourceUrl,
+  resume: Resumption | null,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const asking = request({
+      createConnection: () => socket,
+      ...{ path: `${url.pathname}${url.search}`, method: 'GET', setHost: false },
+      headers: {
+        host: url.host,
+        connection: 'close',
+        accept: '*/*',
+        // What is stored are the bytes of the file, and their number is to be known.
+        'accept-encoding': 'identity',
+        'user-agent': USER_AGENT,
+        ...(resume ? { range: `bytes=${resume.bytes}-`, 'if-range': resume.validator } : {}),
+      },
+    });
+    const giveUp = () => asking.destroy(signal.reason);
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    asking.once('close', () => signal.removeEventListener('abort', giveUp));
+    asking.on('error', reject);
+    asking.once('response', (answer) => {
+      // One that breaks while nobody reads it must not end the process.
+      answer.on('error', () => undefined);
+      resolve(answer);
+    });
+    asking.end();
+  });
+}
+
+/** A lookup cannot be ended: it is not waited for any longer, and what connects all the same is closed. */
+async function unlessAborted(connecting: Promise<Socket>, signal: AbortSignal): Promise<Socket> {
+  let giveUp: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    giveUp = () => reject(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+  });
+  try {
+    return await Promise.race([connecting, aborted]);
+  } catch (error) {
+    connecting.then(
+      (socket) => socket.destroy(),
+      () => undefined,
+    );
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
 }
 
 /** Whether an answer goes on where we are, in the same file. */
-function continues({ statusCode, headers }: Dispatcher.ResponseData, resume: Resumption): boolean {
+function continues({ statusCode, headersDistinct: headers }: IncomingMessage, resume: Resumption): boolean {
   const range = statusCode === 206 ? contentRangeOf(single(headers, 'content-range')) : null;
   if (range === null || range.from !== resume.bytes) return false;
   const tag = single(headers, 'etag');
@@ -147,18 +177,20 @@ function continues({ statusCode, headers }: Dispatcher.ResponseData, resume: Res
   return isSameTag && (resume.totalBytes === null || range.totalBytes === resume.totalBytes);
 }
 
-function rest({ headers, body }: Dispatcher.ResponseData, resume: Resumption, signal: AbortSignal): SourceAnswer {
+function rest(answer: IncomingMessage, resume: Resumption, signal: AbortSignal): SourceAnswer {
+  const { headersDistinct: headers } = answer;
   refuseEncoded(headers);
   const range = contentRangeOf(single(headers, 'content-range'));
   return {
     from: resume.bytes,
     totalBytes: range?.totalBytes ?? null,
     validator: resume.validator,
-    body: piecesOf(body, signal),
+    body: piecesOf(answer, signal),
   };
 }
 
-function whole({ statusCode, headers, body }: Dispatcher.ResponseData, signal: AbortSignal): SourceAnswer {
+function whole(answer: IncomingMessage, signal: AbortSignal): SourceAnswer {
+  const { statusCode = 0, headersDistinct: headers } = answer;
   if (statusCode !== 200) {
     const isPassing = PASSING.has(statusCode);
     throw new SourceError(
@@ -171,12 +203,12 @@ function whole({ statusCode, headers, body }: Dispatcher.ResponseData, signal: A
   return {
     from: 0,
     totalBytes: contentLengthOf(single(headers, 'content-length')),
-    validator: validatorOf(headers),
-    body: piecesOf(body, signal),
+    validator: validatorOf(answer.headers),
+    body: piecesOf(answer, signal),
   };
 }
 
-function refuseEncoded(headers: IncomingHttpHeaders): void {
+function refuseEncoded(headers: Fields): void {
   const encoding = single(headers, 'content-encoding')?.trim().toLowerCase() ?? '';
   if (encoding === '' || encoding === 'identity') return;
   throw new SourceError(
@@ -186,12 +218,12 @@ function refuseEncoded(headers: IncomingHttpHeaders): void {
 }
 
 /** A field that came more than once, or not at all, is none that could be relied on. */
-function single(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name];
-  return typeof value === 'string' ? value : undefined;
+function single(headers: Fields, name: string): string | undefined {
+  const [value, another] = headers[name] ?? [];
+  return another === undefined ? value : undefined;
 }
 
-async function* piecesOf(body: Dispatcher.ResponseData['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* piecesOf(body: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for await (const piece of body) yield piece as Uint8Array;
   } catch (error) {

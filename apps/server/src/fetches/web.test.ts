@@ -222,6 +222,26 @@ describe('a source', () => {
     });
   });
 
+  it.each([
+    ['with a length', 'HTTP/1.1 200 OK\r\nContent-Length: 120000\r\nConnection: close\r\n\r\n'],
+    ['without one', 'HTTP/1.0 200 OK\r\n\r\n'],
+  ])(
+    'that closes its connection behind a file %s, before anybody has read of it, is read to the end',
+    async (_, head) => {
+      const bytes = Buffer.alloc(120_000, 'image');
+      const source = await startRawSource((socket) => {
+        socket.write(head);
+        socket.end(bytes);
+      });
+      const arrived = await createWeb(outside).read(source.url('/'), { resume: null, signal }, async ({ body }) => {
+        // Room is looked for, and the database asked: long enough for the end of the connection to come.
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        return buffer(iterable(body));
+      });
+      expect(arrived.equals(bytes)).toBe(true);
+    },
+  );
+
   it('that is not there, or does not speak HTTP, cannot be reached', async () => {
     const gone = await startRawSource((socket) => socket.end());
     const chatter = await startRawSource((socket) => socket.end('220 mail.example ESMTP\r\n'));
