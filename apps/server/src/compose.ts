@@ -44,8 +44,9 @@ export interface Service {
   /**
    * Finishes what is in flight, gives back what is not, and lets the next service in.
    * @param options.graceMs how long it says on `/readyz` that it is leaving, and still takes connections
+   * @param options.crashed it stops for a reason that nobody foresaw, of which what is under way may be the cause
    */
-  stop(options?: { graceMs?: number }): Promise<void>;
+  stop(options?: { graceMs?: number; crashed?: boolean }): Promise<void>;
 }
 
 /**
@@ -221,6 +222,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await eventStream.start();
 
     let stopping = false;
+    let crashed = false;
     const metrics = createMetrics({
       deliveries: () => delivery.stats,
       queue: () => jobs.counts(),
@@ -311,7 +313,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       stopping = true;
     });
     await fetchRunner.start();
-    undo.push(() => fetchRunner.stop());
+    undo.push(() => fetchRunner.stop({ crashed }));
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();
@@ -320,8 +322,10 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return {
       url,
-      async stop({ graceMs = 0 } = {}) {
+      async stop(options = {}) {
+        const { graceMs = 0 } = options;
         stopping = true;
+        crashed = options.crashed ?? false;
         announceLeaving(server);
         // Beside the rest: a worker in the middle of a render and a reader of a large file both need all the time that there is.
         const released = supervisor?.stop();

@@ -47,7 +47,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const service = worker ?? (await composeService(config, logger));
 
   let stopping = false;
-  const stop = (reason: string, exitCode: number, graceMs = 0) => {
+  const stop = (reason: string, exitCode: number, options: { graceMs?: number; crashed?: boolean } = {}) => {
     if (stopping) return;
     stopping = true;
     const deadline = setTimeout(() => {
@@ -56,7 +56,7 @@ async function main(argv: readonly string[]): Promise<void> {
     }, STOP_DEADLINE_MS);
     deadline.unref();
     logger.info({ reason }, 'stopping');
-    service.stop({ graceMs }).then(
+    service.stop(options).then(
       () => {
         logger.info('stopped');
         process.exit(exitCode);
@@ -67,7 +67,7 @@ async function main(argv: readonly string[]): Promise<void> {
       },
     );
   };
-  process.on('SIGTERM', () => stop('SIGTERM', 0, LEAVING_GRACE_MS));
+  process.on('SIGTERM', () => stop('SIGTERM', 0, { graceMs: LEAVING_GRACE_MS }));
   process.on('SIGHUP', () => stop('SIGHUP', 0));
   // Ctrl-C reaches the whole process group; a worker is told by its service, once that has stopped taking work.
   process.on('SIGINT', () => {
@@ -86,7 +86,7 @@ async function main(argv: readonly string[]): Promise<void> {
   // What nobody caught leaves the process in a state that nobody knows: say so, and end in good order.
   process.on('uncaughtException', (error) => {
     logger.fatal({ err: error }, 'uncaught error');
-    stop('uncaught error', 1);
+    stop('uncaught error', 1, { crashed: true });
   });
 
   if (service.url !== null) process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);

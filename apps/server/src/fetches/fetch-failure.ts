@@ -7,13 +7,15 @@ import { SourceError } from './source-error.ts';
 export interface RetryRules {
   /** Attempts in a row that bring it no further. */
   maxFruitless: number;
+  /** Attempts in a row that brought it no further, those included in which the whole service died: it may die of this very fetch. */
+  maxInterrupted: number;
   /** Attempts in all: a source that gives a little each time does not hold us for ever. */
   maxAttempts: number;
   /** Before the second attempt, in milliseconds; four times that before the third. */
   firstDelayMs: number;
 }
 
-export const RETRY_RULES: RetryRules = { maxFruitless: 3, maxAttempts: 100, firstDelayMs: 1_000 };
+export const RETRY_RULES: RetryRules = { maxFruitless: 3, maxInterrupted: 10, maxAttempts: 100, firstDelayMs: 1_000 };
 
 /** No source has a fetch wait longer, whatever it asks for. */
 const LONGEST_DELAY_MS = 600_000;
@@ -29,6 +31,12 @@ export function failureOf(error: unknown): MediaFailure {
     return { code: error.code, message: error.message, retryable };
   }
   const message = 'Something went wrong in the service. If it lasts, tell its operator the id of the fetch.';
+  return { code: 'internal_error', message, retryable: true };
+}
+
+/** What a fetch failed with in which the service ended so many times. */
+export function interrupted(times: number): MediaFailure {
+  const message = `The service ended ${times} times while it fetched the file, and never came further. Tell its operator the id of the fetch.`;
   return { code: 'internal_error', message, retryable: true };
 }
 

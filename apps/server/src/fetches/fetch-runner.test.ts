@@ -16,8 +16,6 @@ const { add, find, log, over, parts, run } = runnerFixture(ingest);
 const picture = noisePng('fetched', 800, 600);
 
 const mediumOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
-/** Where each request went on. */
-const _offsets = (requests: string[]) => requests.map((line) => Number(/ bytes=(\d+)-$/.exec(line)?.[1] ?? 0));
 const stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
 
 describe('a fetch', () => {
@@ -47,6 +45,30 @@ describe('a fetch', () => {
     const another = await over(runner, await add(source.url('/c'), { duplicate: 'allow' }));
     expect(another.mediaCreated).toBe(true);
     expect(another.mediaId).not.toBe(first.mediaId);
+  });
+
+  it('in which the service dies each time it is tried is given up, and those behind it get their turn', async () => {
+    const source = await startSource((request, response) => {
+      if (request.url !== '/poison') sendFile(request, response, { bytes: picture });
+    });
+    const tried = () => source.requests.filter((line) => line === 'GET /poison').length;
+    const poison = await add(source.url('/poison'));
+    const behind = await add(source.url('/good'));
+    for (let death = 1; death <= 10; death++) {
+      const runner = await run({ concurrency: 1 });
+      await expect.poll(tried).toBe(death);
+      await runner.stop({ crashed: true });
+      expect(await find(poison)).toMatchObject({ status: 'fetching', attempts: death });
+      // As at every start.
+      await recoverFetches(ingest.repositories.fetches);
+    }
+    const runner = await run({ concurrency: 1 });
+    expect(await over(runner, poison)).toMatchObject({
+      status: 'failed',
+      failure: { code: 'internal_error', message: expect.stringContaining('ended 10 times') },
+    });
+    expect(await over(runner, behind)).toMatchObject({ status: 'done' });
+    expect(tried()).toBe(10);
   });
 
   it('of what is no medium fails at once, and nothing is kept', async () => {

@@ -8,7 +8,7 @@ import type { Logger } from '../logger.ts';
 import { createBeatWatch } from '../regions/beat-watch.ts';
 import type { Download } from './download.ts';
 import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
-import { failureOf, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
+import { failureOf, interrupted, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
 import { openPartFile } from './part-file.ts';
 import { shownUrl } from './shown-url.ts';
 import { SourceError } from './source-error.ts';
@@ -36,8 +36,11 @@ export interface FetchRunnerParts {
 export interface FetchRunner {
   /** Clears away parts that belong to no fetch any more, and begins. */
   start(): Promise<void>;
-  /** Gives back what is under way, as far as it came. */
-  stop(): Promise<void>;
+  /**
+   * Gives back what is under way, as far as it came.
+   * @param options.crashed the process ends for a reason that nobody foresaw, and what is under way may be that reason: the attempts count
+   */
+  stop(options?: { crashed?: boolean }): Promise<void>;
   /** There is something in the queue: look at once. */
   wake(): void;
   /** A fetch was canceled: stop it at once where it is being fetched here. */
@@ -70,6 +73,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
   let started = false;
+  let crashed = false;
   const stopping = new AbortController();
   const graceIsOver = new AbortController();
 
@@ -83,6 +87,15 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const made = await media.findByIdempotencyKey(projectId, keyOf(fetch));
     if (made !== null) {
       await fetches.end(lease, { status: 'done', mediaId: made.id, mediaCreated: true, receivedBytes: made.bytes });
+      return;
+    }
+    if (fetch.fruitlessAttempts > retryRules.maxInterrupted) {
+      await fetches.end(lease, { status: 'failed', failure: interrupted(retryRules.maxInterrupted) });
+      await rm(partOf(fetch.id), { force: true });
+      logger.error(
+        { fetchId: fetch.id, source: shownUrl(fetch.sourceUrl) },
+        'a fetch was given up as the service kept ending in it',
+      );
       return;
     }
     const beat = startFetchBeat(fetches, lease);
@@ -137,7 +150,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   async function failed(lease: FetchLease, signal: AbortSignal, error: unknown): Promise<void> {
     const { fetch } = lease;
     if (stopping.signal.aborted && (signal.aborted || graceIsOver.signal.aborted)) {
-      await fetches.giveBack(lease, { kind: 'released' });
+      if (!crashed) await fetches.giveBack(lease, { kind: 'released' });
       return;
     }
     const now = await fetches.find(fetch.id);
@@ -226,8 +239,9 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       timer.unref();
     },
 
-    async stop() {
+    async stop({ crashed: withCrash = false } = {}) {
       started = false;
+      crashed = withCrash;
       clearInterval(timer);
       stopping.abort(new Error('the service stops'));
       const grace = setTimeout(() => graceIsOver.abort(new Error('the service stops')), ACCEPT_GRACE_MS);

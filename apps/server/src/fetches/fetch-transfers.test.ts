@@ -198,7 +198,7 @@ describe('fault 10: a source without end', () => {
       const timer = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(timer));
     });
-    const retryRules = { maxFruitless: 1, maxAttempts: 1, firstDelayMs: 5 };
+    const retryRules = { maxFruitless: 1, maxInterrupted: 10, maxAttempts: 1, firstDelayMs: 5 };
     const runner = await run({ patience: { idleMs: 400, minBytes: 1024 }, retryRules });
     expect(await over(runner, await add(source.url('/')))).toMatchObject({
       failure: { code: 'source_timeout', message: expect.stringContaining('0.4 seconds') },
