@@ -35,6 +35,7 @@ export const FetchRequest = z
       .string()
       .min(1)
       .max(MAX_SOURCE_URL_LENGTH)
+      .refine((text) => URL.canParse(text))
       .meta({ description: 'An http or https URL without user name and password', format: 'uri' }),
     filename: Filename.optional().meta({
       description: "A label; the last part of the URL's path where it is left out",

@@ -51,7 +51,10 @@ describe('POST /control/v1/media with JSON', () => {
     [{ source_url: `http://x/${'a'.repeat(8192)}` }, 400, 'invalid_request', /8192/],
     [{ ...asked, duplicate: 'maybe' }, 400, 'invalid_request', /existing or allow/],
     [{ ...asked, filename: '' }, 400, 'invalid_request', /filename/],
-    [{ ...asked, sourceUrl: 'x' }, 400, 'invalid_request', /sourceUrl/],
+    [{ ...asked, sourceUrl: 'x' }, 400, 'invalid_request', /^In the body, sourceUrl is not known here\.$/],
+    ['[]', 400, 'invalid_request', /^The body must be a JSON object\.$/],
+    [{ source_url: '/etc/passwd' }, 400, 'invalid_request', /source_url must be an http or https URL/],
+    [{ source_url: 'http://' }, 400, 'invalid_request', /source_url must be an http or https URL/],
     [{ source_url: 'file:///etc/passwd' }, 422, 'source_not_allowed', /file:/],
     [{ source_url: 'http://u:p@example.org/' }, 422, 'source_not_allowed', /user name/],
   ])('%j is answered with %i %s', async (body, status, code, detail) => {

@@ -25,7 +25,11 @@ const WORDS: Record<string, string> = {
   'idempotency-key': 'must be 1 to 255 characters',
 };
 
+/** Of zod, as far as it matters here. */
 interface Issue {
+  code?: string | undefined;
+  /** What an object may not hold, where that is the issue. */
+  keys?: readonly string[] | undefined;
   path?: ReadonlyArray<PropertyKey | { key: PropertyKey }> | undefined;
   message: string;
 }
@@ -40,14 +44,24 @@ export function invalidRequest(error: RequestValidationError): AppError {
   ] as const;
   const issues: ProblemIssue[] = [];
   for (const [where, found] of parts) {
-    for (const { path = [], message } of (found?.issues ?? []) as readonly Issue[]) {
-      const name = path.map((key) => String(typeof key === 'object' ? key.key : key)).join('.');
+    for (const issue of ((found?.issues ?? []) as readonly Issue[]).flatMap(wordsOf)) {
       // A parameter may break several rules at once; what to do about it is one sentence.
-      if (issues.some((issue) => issue.in === where && issue.path === name)) continue;
-      issues.push({ in: where, path: name, message: WORDS[name] ?? message });
+      if (!issues.some((other) => other.in === where && other.path === issue.path))
+        issues.push({ in: where, ...issue });
     }
   }
   return refusal(codeOf(issues), issues, error);
+}
+
+/** What to say of what. */
+function wordsOf({ code, keys = [], path = [], message }: Issue): { path: string; message: string }[] {
+  const names = path.map((key) => String(typeof key === 'object' ? key.key : key));
+  if (code === 'unrecognized_keys') {
+    return keys.map((key) => ({ path: [...names, key].join('.'), message: 'is not known here' }));
+  }
+  const name = names.join('.');
+  if (name === '' && code === 'invalid_type') return [{ path: '', message: 'must be a JSON object' }];
+  return [{ path: name, message: WORDS[name] ?? message }];
 }
 
 /** One code where one input is wrong and has one. */
