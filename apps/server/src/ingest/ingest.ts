@@ -191,10 +191,15 @@ export function createIngest(parts: IngestParts): Ingest {
     try {
       return await engine.identify(staged.path, { signal });
     } catch (error) {
-      if (error instanceof MediaRejectedError)
-        throw new AppError(REJECTIONS[error.code], error.message, { cause: error });
+      if (error instanceof MediaRejectedError) {
+        const code = REJECTIONS[error.code];
+        // Of the file, or of the machine: whoever looks after this one should know.
+        if (code === 'unidentifiable_media')
+          logger.warn({ err: error, bytes: staged.bytes }, 'a file could not be identified');
+        throw new AppError(code, error.message, { cause: error });
+      }
       if (error instanceof RenderError && error.code === 'aborted') {
-        const detail = 'The service stopped before the file was accepted, and nothing was kept. Send it again.';
+        const detail = 'The service stopped before the file was accepted. Send it again in a moment.';
         throw new AppError('unavailable', detail, { cause: error });
       }
       throw error;
