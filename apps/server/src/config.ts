@@ -40,6 +40,20 @@ const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
 
+/** Its mistakes are told without the address, which has a password in it. */
+const databaseUrl = z.string().refine((text) => {
+  const { protocol, pathname } = URL.canParse(text) ? new URL(text) : { protocol: '', pathname: '' };
+  return ['postgres:', 'postgresql:'].includes(protocol) && pathname.length > 1;
+}, 'must be the address of a PostgreSQL database, postgres://user:password@host:5432/database; leave it out for the one in the data folder');
+
+const storageUrl = z
+  .string()
+  .regex(
+    /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[A-Za-z0-9][A-Za-z0-9._/-]*)?$/,
+    'must be a bucket, and perhaps a prefix in it, s3://bucket/prefix; keys are not part of it, but AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Leave it out for the data folder',
+  )
+  .transform((url) => url.replace(/\/+$/, ''));
+
 /** A city of the catalogue, or a place that is described. */
 const region = z
   .string()
@@ -84,14 +98,19 @@ const origins = z.string().transform((text, context) => {
   return names;
 });
 
+/** Who hands out jobs: the database itself, or BullMQ over PostgreSQL. */
+const QUEUES = ['embedded', 'bullmq'] as const;
+
 /** The environment that the service reads: the fixed names, and nothing else. */
 const Environment = z.object({
   MDS_HOST: z.string().default('127.0.0.1'),
   MDS_PORT: whole(0, 65535).default(8080),
   MDS_PUBLIC_URL: httpUrl.optional(),
   MDS_DATA_DIR: z.string().default('./data'),
-  MDS_DATABASE_URL: z.string().optional(),
-  MDS_STORAGE_URL: z.string().optional(),
+  MDS_DATABASE_URL: databaseUrl.optional(),
+  MDS_STORAGE_URL: storageUrl.optional(),
+  MDS_S3_ENDPOINT: httpUrl.optional(),
+  MDS_QUEUE: z.enum(QUEUES, 'must be embedded or bullmq').default('embedded'),
   MDS_CONTROL_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
   MDS_REGION: region.default('fra1'),
   MDS_ROLES: roles.default(new Set(Role.options)),
@@ -126,8 +145,13 @@ export interface Config {
   /** Base address that clients use; null: the address that the service listens on. */
   publicUrl: string | null;
   dataDir: string;
+  /** Of PostgreSQL, with its password; null: the SQLite file in the data folder. */
   databaseUrl: string | null;
+  /** `s3://bucket/prefix`; null: the data folder. */
   storageUrl: string | null;
+  /** Of an S3 server other than Amazon's. */
+  s3Endpoint: string | null;
+  queue: (typeof QUEUES)[number];
   /** Null: read from, or generated into, `DATA_DIR/control-token`. */
   controlToken: string | null;
   region: string;
@@ -198,6 +222,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     dataDir,
     databaseUrl: env.MDS_DATABASE_URL ?? null,
     storageUrl: env.MDS_STORAGE_URL ?? null,
+    s3Endpoint: env.MDS_S3_ENDPOINT ?? null,
+    queue: env.MDS_QUEUE,
     controlToken: env.MDS_CONTROL_TOKEN ?? null,
     region: env.MDS_REGION,
     roles: env.MDS_ROLES,
@@ -238,7 +264,23 @@ function contradictionsIn(env: z.infer<typeof Environment>): string[] {
       'MDS_ORIGIN_URL: a service with the role api is an origin itself. Leave this out, or set MDS_ROLES=edge for a point of presence of that origin',
     );
   }
+  if (env.MDS_QUEUE === 'bullmq' && env.MDS_DATABASE_URL === undefined) {
+    problems.push(
+      'MDS_QUEUE: bullmq keeps its jobs in PostgreSQL. Set MDS_DATABASE_URL as well, or leave this out for the queue in the data folder',
+    );
+  }
+  if (env.MDS_S3_ENDPOINT !== undefined && env.MDS_STORAGE_URL === undefined) {
+    problems.push(
+      'MDS_S3_ENDPOINT: says where an S3 server is, and not which bucket to use. Set MDS_STORAGE_URL to s3://bucket/prefix, or leave this out',
+    );
+  }
   if (roles.has('edge') && !roles.has('api')) {
+    for (const name of ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE'] as const) {
+      if (env[name] === undefined || env[name] === 'embedded') continue;
+      problems.push(
+        `${name}: the role edge without api asks its origin for everything, and should not hold the keys to its data. Leave this out`,
+      );
+    }
     if (roles.has('worker')) {
       problems.push(
         'MDS_ROLES: a worker needs the data folder of an api, which an edge alone does not have. Run edge and worker as two processes',
@@ -275,6 +317,8 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_DATA_DIR: config.dataDir,
     MDS_DATABASE_URL: config.databaseUrl,
     MDS_STORAGE_URL: config.storageUrl,
+    MDS_S3_ENDPOINT: config.s3Endpoint,
+    MDS_QUEUE: config.queue,
     MDS_REGION: config.region,
     MDS_ROLES: [...config.roles].join(','),
     MDS_ORIGIN_URL: config.originUrl,
@@ -301,6 +345,14 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_LOG_LEVEL: config.logLevel,
   };
   return Object.fromEntries(Object.entries(settings).filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+/** What no answer and no log may show, and what is shown instead. The token is not among them. */
+export function secretsOf({ databaseUrl }: Config): Record<string, string> {
+  if (databaseUrl === null) return {};
+  const { password } = new URL(databaseUrl);
+  const hidden = password === '' ? [] : [password, decodeURIComponent(password)];
+  return Object.fromEntries([[databaseUrl, 'DATABASE'], ...hidden.map((secret) => [secret, 'PASSWORD'])]);
 }
 
 /** The environment of a worker process: this process's, with the configuration as it was read, and without the token. */

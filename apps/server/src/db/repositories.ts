@@ -16,6 +16,8 @@ export interface Versions {
 
 /** Everything that is kept in the database, behind ports in the service's own words. */
 export interface Repositories {
+  /** Whether processes on other machines may use the same database. */
+  readonly shared: boolean;
   media: MediaRepository;
   projects: ProjectRepository;
   assets: AssetRepository;
