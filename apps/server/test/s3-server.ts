@@ -21,6 +21,8 @@ export interface S3Server {
   region: string;
   /** May do everything. */
   credentials: S3Credentials;
+  /** Region and credentials together, as `openS3ObjectStore` takes them. */
+  access: { region: string; credentials: S3Credentials };
   /** A valid key that may do nothing with the buckets of `credentials`. */
   stranger: S3Credentials;
   /** What a process needs in its environment to use it: endpoint, credentials, region. */
@@ -94,6 +96,7 @@ export async function startS3Server(): Promise<S3Server> {
     endpoint,
     region: REGION,
     credentials,
+    access: { region: REGION, credentials },
     stranger: { accessKeyId: 'test:stranger', secretAccessKey: users.stranger.secret },
     environment: {
       MDS_S3_ENDPOINT: endpoint,
