@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { allowRuleOf } from './fetches/address-filter.ts';
 import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
+import { parseS3Url } from './storage/s3-location.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -46,13 +47,18 @@ const databaseUrl = z.string().refine((text) => {
   return ['postgres:', 'postgresql:'].includes(protocol) && pathname.length > 1;
 }, 'must be the address of a PostgreSQL database, postgres://user:password@host:5432/database; leave it out for the one in the data folder');
 
-const storageUrl = z
-  .string()
-  .regex(
-    /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[A-Za-z0-9][A-Za-z0-9._/-]*)?$/,
-    'must be a bucket, and perhaps a prefix in it, s3://bucket/prefix; keys are not part of it, but AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Leave it out for the data folder',
-  )
-  .transform((url) => url.replace(/\/+$/, ''));
+/** Its mistakes are told without the address, too: keys are put there by mistake. */
+const storageUrl = z.string().transform((text, context) => {
+  try {
+    const { bucket, prefix } = parseS3Url(text);
+    return `s3://${bucket}/${prefix}`.replace(/\/$/, '');
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const message = `must be a bucket, and perhaps a prefix in it: ${error.message} Keys are given by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  }
+});
 
 /** A city of the catalogue, or a place that is described. */
 const region = z

@@ -91,7 +91,7 @@ async function openStorage(
   }
   const { openS3ObjectStore } = await import('./storage/s3-object-store.ts');
   const { createStoredObjectOrigin } = await import('./storage/stored-object-origin.ts');
-  const store = openS3ObjectStore({
+  const store = await openS3ObjectStore({
     url: config.storageUrl,
     endpoint: config.s3Endpoint,
     scratchDir: dataDir.scratchDir,
