@@ -43,6 +43,8 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
+    // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
+    ...(process.env['MDS_TEST_BACKENDS'] ? { globalSetup: ['apps/server/test/backends-setup.ts'] } : {}),
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,

@@ -18,7 +18,6 @@ import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
-import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createPieceWriting } from './ingest/piece-writing.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
@@ -56,7 +55,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
   if (!config.roles.has('api')) return composeEdge(config, logger);
   const region = resolveRegion(config.region);
   const foundation = await layFoundation(config, logger);
-  const { dataDir, repositories, store, engine, presets } = foundation;
+  const { dataDir, repositories, store, originalsLock: lock, engine, presets } = foundation;
   const { media, jobs, shared } = repositories;
   /** Run in reverse order on stop, or when the start fails half-way. */
   const undo: (() => Promise<unknown>)[] = [foundation.close, () => engine.stop()];
@@ -123,7 +122,6 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     undo.push(() => delivery.stop());
 
-    const lock = createKeyedLock();
     const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs, shared });
     const space = createStagingSpace({
       folder: dataDir.root,

@@ -4,6 +4,7 @@ import { type Config, ConfigError } from './config.ts';
 import { type DataDir, openDataDir } from './data-dir.ts';
 import type { Repositories } from './db/repositories.ts';
 import type { ObjectOrigin } from './delivery/object-origin.ts';
+import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
 import type { Logger } from './logger.ts';
 import type { ObjectStore } from './storage/object-store.ts';
 
@@ -16,6 +17,8 @@ export interface Foundation {
   isStoreRemote: boolean;
   /** Where delivery reads objects. */
   origin: ObjectOrigin;
+  /** Has what is done about one original done one after another, by whichever node; keys are SHA-256 hashes. */
+  originalsLock: KeyedLock;
   engine: Engine;
   presets: readonly Preset[];
   /** Ends all of it but the engine, and lets go of the data folder. */
@@ -45,6 +48,8 @@ export async function layFoundation(config: Config, logger: Logger): Promise<Fou
     undo.push(async () => storage.close());
     const repositories = await openRepositories(config, dataDir, logger);
     undo.push(() => repositories.close());
+    const originalsLock = await openOriginalsLock(config, logger);
+    undo.push(() => originalsLock.close());
     const engine = createEngine({
       limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
       concurrency: config.workerConcurrency,
@@ -57,7 +62,8 @@ export async function layFoundation(config: Config, logger: Logger): Promise<Fou
       },
     });
     const { store, origin } = storage;
-    return { dataDir, repositories, store, isStoreRemote: config.storageUrl !== null, origin, engine, presets, close };
+    const isStoreRemote = config.storageUrl !== null;
+    return { dataDir, repositories, store, isStoreRemote, origin, originalsLock, engine, presets, close };
   } catch (error) {
     await close().catch((cause: unknown) => logger.error({ err: cause }, 'a part did not close after a failed start'));
     throw error;
@@ -72,6 +78,14 @@ async function openRepositories(config: Config, dataDir: DataDir, logger: Logger
   }
   const { openPostgresRepositories } = await import('./db/postgres/open-repositories.ts');
   return openPostgresRepositories(config.databaseUrl, { logger });
+}
+
+/** Over all processes where others may take in, or remove, what this one does. */
+async function openOriginalsLock(config: Config, logger: Logger): Promise<KeyedLock & { close(): Promise<void> }> {
+  if (config.databaseUrl === null) return { ...createKeyedLock(), close: async () => undefined };
+  const { createPostgresKeyedLock } = await import('./db/postgres/keyed-lock.ts');
+  const { databaseSettings } = await import('./db/postgres/settings.ts');
+  return createPostgresKeyedLock({ connection: databaseSettings(config.databaseUrl).connection, logger });
 }
 
 async function openStorage(
