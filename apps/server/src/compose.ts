@@ -4,7 +4,7 @@ import { createApp } from './app.ts';
 import { composeEdge } from './compose-edge.ts';
 import { superviseWorker } from './compose-worker.ts';
 import type { Config } from './config.ts';
-import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
+import { DEFAULT_PROJECT } from './db/default-project.ts';
 import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';

@@ -2,7 +2,7 @@ import { composeService } from './compose.ts';
 import { composeWorker } from './compose-worker.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
-import { DatabaseRefusedError } from './db/sqlite/database.ts';
+import { DatabaseRefusedError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
 import { createLogger } from './logger.ts';
 

@@ -82,8 +82,8 @@ export interface JobProgress {
   progress: number;
 }
 
-/** A job as its row has it. */
-export interface JobRow {
+/** A job, for an engine that hands jobs out. */
+export interface JobRecord {
   jobId: number;
   mediaId: string;
   /** The lower, the sooner. */
@@ -94,7 +94,7 @@ export interface JobRow {
   token: string | null;
 }
 
-/** Which rows are asked for; `afterId` pages through all of them in the order of their ids. */
+/** Which jobs are asked for; `afterId` pages through all of them in the order of their ids. */
 export type JobSelection = { mediaIds: string[] } | { jobIds: number[] } | { afterId: number; limit: number };
 
 /** Attempts of a medium that are kept. */
@@ -116,8 +116,8 @@ export interface JobQueue {
    * or another lease of it stands.
    */
   claimJob(jobId: number, as: { worker: string; token: string }): Promise<Lease | null>;
-  /** The rows of these jobs, for an engine that hands them out; nothing for those that are gone. */
-  rows(selection: JobSelection): Promise<JobRow[]>;
+  /** These jobs, in the order of their ids; nothing for those that are gone. */
+  records(selection: JobSelection): Promise<JobRecord[]>;
   /** Tells that the lease's holder lives. False: the lease was taken away; stop working on it. */
   renew(lease: Lease): Promise<boolean>;
   /** Whether the lease stands; writes nothing. */

@@ -1,8 +1,8 @@
 import type { JobProgress, PgPool, PostgresConnectionOptions, PostgresQueueBackend, Queue, Worker } from 'bullmq';
 import type { Pool } from 'pg';
 import type { Logger } from '../../logger.ts';
-import type { JobRow } from '../job-queue.ts';
-import type { EngineJob, HandedOut, QueueEngine } from './queue-engine.ts';
+import type { JobRecord } from '../job-queue.ts';
+import type { EngineJob, QueueEngine } from './queue-engine.ts';
 
 /** The schema of the database that BullMQ keeps its tables in. */
 export const BULLMQ_SCHEMA = 'bullmq';
@@ -198,7 +198,7 @@ export function createBullEngine(parts: BullEngineParts): QueueEngine {
   }
 }
 
-function entryOf({ jobId, mediaId, priority, dueInMs }: JobRow) {
+function entryOf({ jobId, mediaId, priority, dueInMs }: JobRecord) {
   return {
     name: JOB_NAME,
     data: { mediaId },

@@ -46,12 +46,12 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
 
     async reclaim(token, options) {
       const mediaId = (await rows.held()).find((lease) => lease.token === token)?.mediaId;
-      const [row] = mediaId === undefined ? [] : await rows.rows({ mediaIds: [mediaId] });
+      const [row] = mediaId === undefined ? [] : await rows.records({ mediaIds: [mediaId] });
       const stood = await rows.reclaim(token, options);
       if (!stood || row === undefined) return stood;
       const job = { jobId: row.jobId, token };
       const failed = (await media.find(row.mediaId))?.failure ?? null;
-      const [left] = await rows.rows({ jobIds: [row.jobId] });
+      const [left] = await rows.records({ jobIds: [row.jobId] });
       if (left !== undefined) await following.freed(job, 0);
       else if (failed !== null) await following.failed(job, failed);
       else await following.over([job]);

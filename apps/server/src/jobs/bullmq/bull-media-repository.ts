@@ -5,7 +5,7 @@ import type { Following } from './following.ts';
 /** Media whose jobs an engine hands out: it is told of each that came or went, once that is committed. */
 export function createBullMediaRepository(parts: {
   media: MediaRepository;
-  rows: Pick<JobQueue, 'rows'>;
+  rows: Pick<JobQueue, 'records'>;
   following: Following;
 }): MediaRepository {
   const { media, rows, following } = parts;
@@ -31,7 +31,7 @@ export function createBullMediaRepository(parts: {
     },
 
     async delete(id) {
-      const jobs = await rows.rows({ mediaIds: [id] });
+      const jobs = await rows.records({ mediaIds: [id] });
       const deleted = await media.delete(id);
       if (deleted !== null) await following.over(jobs);
       return deleted;

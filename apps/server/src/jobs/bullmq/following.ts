@@ -18,7 +18,7 @@ export interface Following {
 }
 
 export function createFollowing(parts: {
-  rows: Pick<JobQueue, 'rows'>;
+  rows: Pick<JobQueue, 'records'>;
   engine: QueueEngine;
   logger: Logger;
 }): Following {
@@ -29,7 +29,7 @@ export function createFollowing(parts: {
     );
   /** Rows that nobody holds; what is held is put in by whoever frees it. */
   const putFree = async (selection: { mediaIds: string[] } | { jobIds: number[] }) =>
-    engine.put((await rows.rows(selection)).filter(({ token }) => token === null));
+    engine.put((await rows.records(selection)).filter(({ token }) => token === null));
 
   return {
     async queued(mediaIds) {

@@ -1,4 +1,4 @@
-import type { JobRow } from '../job-queue.ts';
+import type { JobRecord } from '../job-queue.ts';
 
 /** A job as the engine has it. */
 export interface EngineJob {
@@ -25,7 +25,7 @@ export interface HandedOut {
  */
 export interface QueueEngine {
   /** Puts these jobs in, in this order. Those that it has stay as they are. */
-  put(jobs: readonly JobRow[]): Promise<void>;
+  put(jobs: readonly JobRecord[]): Promise<void>;
   /** Hands a job out that is due, or null. @param token unique to this claim */
   take(as: { worker: string; token: string }): Promise<number | null>;
   /** The job is to be handed out again, at its old place in the order. @returns false where it was not out under this token */

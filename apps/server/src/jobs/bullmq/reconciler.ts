@@ -1,5 +1,5 @@
 import type { Logger } from '../../logger.ts';
-import type { JobQueue, JobRow } from '../job-queue.ts';
+import type { JobQueue, JobRecord } from '../job-queue.ts';
 import type { EngineJob, QueueEngine } from './queue-engine.ts';
 
 const PAGE = 1_000;
@@ -12,7 +12,7 @@ const SUSPECT_MS = 15_000;
 const CLOCKS_DIFFER_MS = 1_000;
 
 export interface ReconcilerParts {
-  rows: Pick<JobQueue, 'rows'>;
+  rows: Pick<JobQueue, 'records'>;
   engine: QueueEngine;
   logger: Logger;
   intervalMs?: number;
@@ -67,10 +67,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function followRows(done: Reconciled, before: Map<string, number>): Promise<void> {
     for (let afterId = 0; ; ) {
-      const page = await rows.rows({ afterId, limit: PAGE });
+      const page = await rows.records({ afterId, limit: PAGE });
       const free = page.filter(({ token }) => token === null);
       const known = new Map((await engine.find(free.map(({ jobId }) => jobId))).map((job) => [job.jobId, job]));
-      const missing: JobRow[] = [];
+      const missing: JobRecord[] = [];
       for (const row of free) {
         const job = known.get(row.jobId);
         if (job?.state === 'finished') await engine.remove({ jobId: row.jobId, token: null });
@@ -86,7 +86,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   /** A job that is free and due should be on hand: neither delayed by a clock that was set back, nor out with nobody. */
-  async function setFree(row: JobRow, job: EngineJob, before: Map<string, number>): Promise<boolean> {
+  async function setFree(row: JobRecord, job: EngineJob, before: Map<string, number>): Promise<boolean> {
     const { jobId, state, token } = job;
     if (state === 'delayed' && row.dueInMs === 0 && job.dueInMs > CLOCKS_DIFFER_MS) {
       await engine.hasten(jobId);
@@ -99,7 +99,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   async function dropRowless(done: Reconciled, before: Map<string, number>): Promise<void> {
     for (let after: string | null = null; ; ) {
       const { jobs, next } = await engine.page(after, PAGE);
-      const known = new Set((await rows.rows({ jobIds: jobs.map(({ jobId }) => jobId) })).map(({ jobId }) => jobId));
+      const known = new Set((await rows.records({ jobIds: jobs.map(({ jobId }) => jobId) })).map(({ jobId }) => jobId));
       for (const { token, ...job } of jobs) {
         if (known.has(job.jobId)) continue;
         if (token !== null && !isAbandoned({ ...job, token }, before)) continue;
