@@ -15,6 +15,7 @@ export interface ReconcilerParts {
   rows: Pick<JobQueue, 'records'>;
   engine: QueueEngine;
   logger: Logger;
+  /** Infinity: only when it is told to. */
   intervalMs?: number;
   suspectMs?: number;
   /** Milliseconds of a clock that never jumps. */
@@ -132,7 +133,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   return {
     start() {
-      if (timer === undefined) again(0);
+      if (timer === undefined && Number.isFinite(intervalMs)) again(0);
     },
     reconcile,
     async stop() {
