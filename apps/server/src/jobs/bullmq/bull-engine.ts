@@ -6,8 +6,8 @@ import type { EngineJob, QueueEngine } from './queue-engine.ts';
 
 /** The schema of the database that BullMQ keeps its tables in. */
 export const BULLMQ_SCHEMA = 'bullmq';
-/** Key of the advisory lock of whoever compares rows and engine; the second key is the queue's. */
-const ALONE_KEY = 0x6d_64_73;
+/** First number of the advisory lock of whoever compares rows and engine ("MDSJ"); the second one is the queue's. */
+const ALONE_KEY = 0x4d44534a;
 /** BullMQ looks at a lock's end only where it looks for the stalled, which is not asked of it. */
 const LOCK_MS = 24 * 60 * 60 * 1000;
 /** Jobs that failed are kept to be looked at, at most so many and so long (seconds). */

@@ -1,13 +1,11 @@
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { ulid } from 'ulid';
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
 import { testWith } from '../../../test/system-program.ts';
 import type { NewMedia } from '../../db/media-repository.ts';
+import { openPostgresRepositories } from '../../db/postgres/open-repositories.ts';
 import type { Repositories } from '../../db/repositories.ts';
-import { openSqliteRepositories } from '../../db/sqlite/open-repositories.ts';
 import { createLogger } from '../../logger.ts';
 import type { Lease } from '../job-queue.ts';
 import { type BullQueueOptions, openBullQueue } from './open-bull-queue.ts';
@@ -36,9 +34,8 @@ export function describeWithPostgres(title: string, suite: (server: () => Postgr
 }
 
 /** What the jobs are rows of, without BullMQ. */
-export async function openRows(url: string): Promise<Repositories> {
-  const { port, pathname } = new URL(url);
-  return openSqliteRepositories(join(tmpdir(), `mds-rows-${port}-${pathname.slice(1)}.sqlite`));
+export function openRows(url: string): Promise<Repositories> {
+  return openPostgresRepositories(url, { logger });
 }
 
 /** Opens queues and closes them after each test. */

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../config.ts';
+import { databaseSettings } from '../../db/postgres/settings.ts';
 import type { Logger } from '../../logger.ts';
 import { BULLMQ_SCHEMA, createBullEngine } from './bull-engine.ts';
 import type { QueueEngine } from './queue-engine.ts';
@@ -7,8 +8,6 @@ import type { QueueEngine } from './queue-engine.ts';
 const QUEUE = 'mds-media';
 /** Connections to the database, the one on which BullMQ listens among them. */
 const MAX_CONNECTIONS = 6;
-const CONNECT_MS = 10_000;
-const QUERY_MS = 60_000;
 
 export interface BullEngineOptions {
   /** `postgres://…`, of the database that the rows are in. */
@@ -32,11 +31,10 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
     throw new ConfigError([`${problem} Install it (npm install bullmq), or leave MDS_QUEUE away.`], { cause });
   });
   const { Pool } = await import('pg');
-  const { connectionString, schema } = withoutSchema(url);
-  const pool = new Pool({
-    ...{ connectionString, max: MAX_CONNECTIONS, connectionTimeoutMillis: CONNECT_MS, query_timeout: QUERY_MS },
-    ...{ keepAlive: true, application_name: 'mds-queue', options: `-c search_path=${BULLMQ_SCHEMA}` },
-  });
+  const { connection, schema } = databaseSettings(url);
+  // Of settings that are named twice, the last one holds.
+  const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA}`;
+  const pool = new Pool({ ...connection, options: settings, application_name: 'mds-queue', max: MAX_CONNECTIONS });
   // A connection that broke while nobody used it is replaced when somebody does. The error holds the whole client: only its words are told.
   pool.on('error', ({ message }) =>
     logger.warn({ reason: message }, 'the job engine lost a connection to its database'),
@@ -48,14 +46,7 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
     await pool.end();
     throw error;
   }
-  const name = schema === null ? QUEUE : `${QUEUE}-${schema}`;
+  // Several services may share a database, each in a schema of its own; they share BullMQ's tables, and have a queue each.
+  const name = schema === 'public' ? QUEUE : `${QUEUE}-${schema}`;
   return createBullEngine({ bull, pool, name, logger, ...(lockMs === undefined ? {} : { lockMs }) });
-}
-
-/** Several services may share a database, each in a schema of its own; they share BullMQ's tables, and have a queue each. */
-function withoutSchema(url: string): { connectionString: string; schema: string | null } {
-  const parsed = new URL(url);
-  const schema = parsed.searchParams.get('schema');
-  parsed.searchParams.delete('schema');
-  return { connectionString: parsed.href, schema: schema === 'public' ? null : schema };
 }
