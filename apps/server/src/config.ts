@@ -200,8 +200,8 @@ export interface Config {
 /** Every problem of a configuration at once, one line each. */
 export class ConfigError extends Error {
   readonly problems: string[];
-  constructor(problems: string[]) {
-    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  constructor(problems: string[], options?: ErrorOptions) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`, options);
     this.name = 'ConfigError';
     this.problems = problems;
   }

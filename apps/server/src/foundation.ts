@@ -77,7 +77,15 @@ async function openRepositories(config: Config, dataDir: DataDir, logger: Logger
     return openSqliteRepositories(dataDir.databaseFile);
   }
   const { openPostgresRepositories } = await import('./db/postgres/open-repositories.ts');
-  return openPostgresRepositories(config.databaseUrl, { logger });
+  const repositories = await openPostgresRepositories(config.databaseUrl, { logger });
+  if (config.queue === 'embedded') return repositories;
+  try {
+    const { openBullQueue } = await import('./jobs/bullmq/open-bull-queue.ts');
+    return await openBullQueue({ url: config.databaseUrl, repositories, logger });
+  } catch (error) {
+    await repositories.close();
+    throw error;
+  }
 }
 
 /** Over all processes where others may take in, or remove, what this one does. */

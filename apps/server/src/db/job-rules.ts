@@ -1,4 +1,4 @@
-import { type JobStanding, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
+import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /** A job is never kept waiting longer than this by a wall clock that was set back. */
@@ -32,8 +32,21 @@ export function standingOf(job: JobRow, nowMs: number): JobStanding {
     worker: job.leaseToken === null ? null : job.leaseWorker,
     attempt: job.attempts + 1,
     progress: job.progress,
-    // One that a wall clock has moved far ahead of is due, as `claim` has it.
-    dueInMs: job.dueAtMs > nowMs + LONGEST_JOB_DELAY_MS ? 0 : Math.max(0, job.dueAtMs - nowMs),
+    dueInMs: dueInMsOf(job, nowMs),
     lastReason: job.lastReason,
   };
+}
+
+/** A stored job as an engine that hands jobs out is told of it. */
+export function jobRecordOf(
+  job: { id: number; mediaId: string; priority: number; dueAtMs: number; leaseToken: string | null },
+  nowMs: number,
+): JobRecord {
+  const { id: jobId, mediaId, priority, leaseToken: token } = job;
+  return { jobId, mediaId, priority, token, dueInMs: dueInMsOf(job, nowMs) };
+}
+
+/** Milliseconds until it may be claimed. One that a wall clock has moved far ahead of is due, as `claim` has it. */
+function dueInMsOf({ dueAtMs }: { dueAtMs: number }, nowMs: number): number {
+  return dueAtMs > nowMs + LONGEST_JOB_DELAY_MS ? 0 : Math.max(0, dueAtMs - nowMs);
 }

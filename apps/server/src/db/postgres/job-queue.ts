@@ -1,7 +1,7 @@
-import { and, count, eq, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
-import { type JobQueue, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
-import { LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
+import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { jobRecordOf, LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
@@ -55,6 +55,28 @@ export function createJobQueue(
         await beginAttempt(tx, { ...lease, worker }, now());
         return lease;
       });
+    },
+
+    claimJob: (jobId, { worker, token }) =>
+      transactions.write(async (tx) => {
+        // The medium first, as whoever deletes it and its job does.
+        const ofJob = db.select({ id: jobs.mediaId }).from(jobs).where(eq(jobs.id, jobId));
+        await tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob)).for('key share');
+        const [free] = await tx.db
+          .update(jobs)
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .where(and(eq(jobs.id, jobId), isNull(jobs.leaseToken)))
+          .returning({ mediaId: jobs.mediaId, attempts: jobs.attempts });
+        if (!free) return null;
+        const lease = { jobId, mediaId: free.mediaId, token, attempt: free.attempts + 1 };
+        await beginAttempt(tx, { ...lease, worker }, now());
+        return lease;
+      }),
+
+    async records(selection) {
+      const rows = db.select().from(jobs).where(selected(selection)).orderBy(asc(jobs.id));
+      const found = await ('limit' in selection ? rows.limit(selection.limit) : rows);
+      return found.map((job) => jobRecordOf(job, now()));
     },
 
     async renew(lease) {
@@ -204,6 +226,12 @@ export function createJobQueue(
       return db.select().from(workers);
     },
   };
+}
+
+function selected(selection: JobSelection) {
+  if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
+  if ('jobIds' in selection) return inArray(jobs.id, selection.jobIds);
+  return gt(jobs.id, selection.afterId);
 }
 
 async function backToQueued(tx: Transaction, mediaIds: readonly string[]): Promise<void> {
