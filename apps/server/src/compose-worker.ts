@@ -25,7 +25,7 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   const { dataDir, repositories, store, engine, presets } = foundation;
   const { media, jobs, pieceDigests } = repositories;
   const worker = createWorker({
-    id: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+    id: `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`,
     jobs,
     media,
     pieceDigests,
@@ -60,6 +60,12 @@ export function superviseWorker(config: Config, jobs: Repositories['jobs'], logg
     execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
     env: workerEnvironment(config),
     jobs,
+    isHere: (workerId) => workerId.startsWith(machinePrefix()),
     logger,
   });
+}
+
+/** What the ids of a machine's workers begin with. */
+function machinePrefix(): string {
+  return `${hostname()}:`;
 }
