@@ -15,6 +15,7 @@ const waiting = [
   'apps/server/test/edges-wrong-settings.test.ts',
   'apps/server/test/edges.test.ts',
   'apps/server/test/locked-database.test.ts',
+  'apps/server/test/several-nodes.test.ts',
   'apps/server/test/video-faults.test.ts',
 ];
 
@@ -43,6 +44,8 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
+    // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
+    ...(process.env['MDS_TEST_BACKENDS'] ? { globalSetup: ['apps/server/test/backends-setup.ts'] } : {}),
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,

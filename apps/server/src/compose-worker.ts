@@ -16,12 +16,16 @@ export interface WorkerService {
   stop(): Promise<void>;
 }
 
-/** Builds and starts a worker alone, beside a service on the same data folder. */
+/**
+ * Builds and starts a worker alone: beside a service on the same data folder, or on any machine, with a folder of its own, where database
+ * and store are on others.
+ */
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
-  const { dataDir, repositories, store, engine, presets } = await layFoundation(config, logger);
+  const foundation = await layFoundation(config, logger);
+  const { dataDir, repositories, store, engine, presets } = foundation;
   const { media, jobs, pieceDigests } = repositories;
   const worker = createWorker({
-    id: `${hostname()}:${process.pid}:${randomUUID().slice(0, 8)}`,
+    id: `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`,
     jobs,
     media,
     pieceDigests,
@@ -34,14 +38,16 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   });
   worker.start();
   engine.warmUp('render');
+  // Where several machines write, nobody else wakes it. Every event may be the one that puts a job into the queue.
+  const deafen = repositories.shared ? repositories.events.onAppended(() => worker.wake()) : () => undefined;
   return {
     url: null,
     wake: () => worker.wake(),
     async stop() {
+      deafen();
       await worker.stop();
       await engine.stop();
-      await repositories.close();
-      await dataDir.release();
+      await foundation.close();
     },
   };
 }
@@ -54,6 +60,12 @@ export function superviseWorker(config: Config, jobs: Repositories['jobs'], logg
     execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
     env: workerEnvironment(config),
     jobs,
+    isHere: (workerId) => workerId.startsWith(machinePrefix()),
     logger,
   });
+}
+
+/** What the ids of a machine's workers begin with. */
+function machinePrefix(): string {
+  return `${hostname()}:`;
 }

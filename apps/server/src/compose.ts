@@ -3,12 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { composeEdge } from './compose-edge.ts';
 import { superviseWorker } from './compose-worker.ts';
-import type { Config } from './config.ts';
-import { DEFAULT_PROJECT } from './db/sqlite/project-repository.ts';
+import { type Config, secretsOf } from './config.ts';
+import { DEFAULT_PROJECT } from './db/default-project.ts';
 import { createDatabaseResolver } from './delivery/database-resolver.ts';
 import { createDelivery } from './delivery/delivery.ts';
 import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
+import { createNodeFollower } from './events/node-follower.ts';
 import { createDownload } from './fetches/download.ts';
 import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
 import { createWeb } from './fetches/web.ts';
@@ -17,7 +18,6 @@ import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { createIngest } from './ingest/ingest.ts';
-import { createKeyedLock } from './ingest/keyed-lock.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createPieceWriting } from './ingest/piece-writing.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
@@ -31,7 +31,6 @@ import { resolveRegion } from './regions/region-identity.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
-import { createLocalObjectOrigin } from './storage/local-object-origin.ts';
 import { createUploads } from './uploads/uploads.ts';
 
 /** Assets kept a region. */
@@ -56,10 +55,11 @@ export interface Service {
 export async function composeService(config: Config, logger: Logger): Promise<Service> {
   if (!config.roles.has('api')) return composeEdge(config, logger);
   const region = resolveRegion(config.region);
-  const { dataDir, repositories, store, engine, presets } = await layFoundation(config, logger);
-  const { media, jobs } = repositories;
+  const foundation = await layFoundation(config, logger);
+  const { dataDir, repositories, store, originalsLock: lock, engine, presets } = foundation;
+  const { media, jobs, shared } = repositories;
   /** Run in reverse order on stop, or when the start fails half-way. */
-  const undo: (() => Promise<unknown>)[] = [() => dataDir.release(), () => repositories.close(), () => engine.stop()];
+  const undo: (() => Promise<unknown>)[] = [foundation.close, () => engine.stop()];
   const stopAll = async () => {
     const errors: unknown[] = [];
     for (const step of undo.splice(0).reverse()) await step().catch((error: unknown) => errors.push(error));
@@ -67,15 +67,19 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
   };
 
   try {
-    await recoverLeases(jobs);
-    await recoverFetches(repositories.fetches);
+    if (!shared) {
+      // Nobody else can have held them. Where others may, their beats tell who is gone.
+      await recoverLeases(jobs);
+      await recoverFetches(repositories.fetches);
+    }
     await repositories.pieceDigests.dropUnneeded();
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
     const token = await dataDir.controlToken(config.controlToken);
     await repositories.projects.putToken({
       sha256: createHash('sha256').update(token).digest('hex'),
-      name: 'first operator token',
+      // It takes the place of the one of its name: each node that has made its own keeps it.
+      name: shared && config.controlToken === null ? `operator token of ${dataDir.nodeId}` : 'first operator token',
       projectId: DEFAULT_PROJECT,
       scope: 'operate',
     });
@@ -110,8 +114,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     const delivery = createDelivery({
       resolver,
-      origin: createLocalObjectOrigin({ root: dataDir.objectsDir }),
-      diskCache: null,
+      origin: foundation.origin,
+      diskCache: foundation.isStoreRemote ? { dir: dataDir.cacheDir, maxBytes: config.cacheBytes } : null,
       region: region.code,
       memoryCacheBytes: config.memoryCacheBytes,
       requestLog,
@@ -119,8 +123,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     undo.push(() => delivery.stop());
 
-    const lock = createKeyedLock();
-    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs });
+    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs, shared });
     const space = createStagingSpace({
       folder: dataDir.root,
       maxBytes: config.maxStagingBytes,
@@ -147,6 +150,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       media,
       ingest,
       folder: dataDir.uploadsDir,
+      shared,
+      segments: shared && foundation.isStoreRemote ? { store, stagingDir: dataDir.stagingDir } : null,
       space,
       writing,
       maxBytes: config.maxUploadBytes,
@@ -165,6 +170,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         maxBytes: config.maxUploadBytes,
       }),
       uploadsDir: dataDir.uploadsDir,
+      shared,
       concurrency: config.fetchConcurrency,
       timeoutMs: config.fetchTimeoutS * 1000,
       logger,
@@ -218,6 +224,17 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       .catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
     regionMonitor.onChanged(() => void status.refreshRegions());
 
+    const follower = createNodeFollower({
+      events: repositories.events,
+      regions: repositories.regions,
+      self: { id: dataDir.nodeId, region: region.code },
+      delivery,
+      logger,
+    });
+    // Alone it has done all of it itself.
+    if (shared) await follower.start();
+    undo.push(() => follower.stop());
+
     const eventStream = createEventStream({ events: repositories.events, jobs, logger });
     await eventStream.start();
 
@@ -257,7 +274,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
         media,
         jobs,
         presets,
-        hidden: { [dataDir.root]: 'DATA', [token]: 'TOKEN' },
+        hidden: { ...secretsOf(config), [dataDir.root]: 'DATA', [token]: 'TOKEN' },
         events: eventStream,
         queueBound,
         rateLimit: config.rateLimit,

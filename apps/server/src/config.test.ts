@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, environmentOf, readConfig } from './config.ts';
+import { ConfigError, environmentOf, readConfig, secretsOf } from './config.ts';
 
 describe('configuration', () => {
   it('needs no setting at all: one command serves every role on loopback', () => {
@@ -40,6 +40,51 @@ describe('configuration', () => {
       const named = (error as ConfigError).problems.map((problem) => problem.split(':')[0]);
       expect(named.sort()).toEqual(Object.keys(wrong).sort());
       expect((error as ConfigError).message).not.toContain('short');
+    }
+  });
+
+  it('takes a database and a store on other machines, and hands them on to the worker', () => {
+    const config = readConfig({
+      MDS_DATABASE_URL: 'postgresql://mds:a%40secret@db.example.org:5432/mds?schema=media',
+      MDS_STORAGE_URL: 's3://media-bucket/prefix/',
+      MDS_S3_ENDPOINT: 'http://127.0.0.1:9000/',
+      MDS_QUEUE: 'bullmq',
+    });
+    expect(config).toMatchObject({
+      databaseUrl: 'postgresql://mds:a%40secret@db.example.org:5432/mds?schema=media',
+      storageUrl: 's3://media-bucket/prefix',
+      s3Endpoint: 'http://127.0.0.1:9000',
+      queue: 'bullmq',
+    });
+    expect(readConfig(environmentOf(config))).toEqual(config);
+    expect(Object.keys(secretsOf(config))).toEqual(expect.arrayContaining(['a%40secret', 'a@secret']));
+    expect(readConfig({})).toMatchObject({ databaseUrl: null, storageUrl: null, s3Endpoint: null, queue: 'embedded' });
+  });
+
+  it.each([
+    [{ MDS_DATABASE_URL: 'mysql://mds:hidden-word@db/mds' }, ['MDS_DATABASE_URL']],
+    [{ MDS_DATABASE_URL: 'postgres://mds:hidden-word@db' }, ['MDS_DATABASE_URL']],
+    [{ MDS_DATABASE_URL: 'hidden-word' }, ['MDS_DATABASE_URL']],
+    [{ MDS_STORAGE_URL: 's3://key:hidden-word@bucket' }, ['MDS_STORAGE_URL']],
+    [{ MDS_STORAGE_URL: '/srv/objects' }, ['MDS_STORAGE_URL']],
+    [{ MDS_QUEUE: 'bullmq' }, ['MDS_QUEUE']],
+    [{ MDS_QUEUE: 'rabbit' }, ['MDS_QUEUE']],
+    [{ MDS_QUEUE: 'bullmq', MDS_S3_ENDPOINT: 'http://s3' }, ['MDS_QUEUE', 'MDS_S3_ENDPOINT']],
+    [
+      {
+        ...{ MDS_ROLES: 'edge', MDS_ORIGIN_URL: 'http://origin', MDS_CONTROL_TOKEN: 'long-enough-for-a-token' },
+        ...{ MDS_DATABASE_URL: 'postgres://mds:hidden-word@db/mds', MDS_STORAGE_URL: 's3://bucket' },
+      },
+      ['MDS_DATABASE_URL', 'MDS_STORAGE_URL'],
+    ],
+  ])('refuses what cannot be meant of several machines, and shows no secret: %j', (settings, names) => {
+    try {
+      readConfig(settings);
+      expect.unreachable('a wrong configuration was taken');
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError);
+      expect((error as ConfigError).problems.map((problem) => problem.split(':')[0])).toEqual(names);
+      expect((error as ConfigError).message).not.toContain('hidden-word');
     }
   });
 

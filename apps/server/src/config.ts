@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { allowRuleOf } from './fetches/address-filter.ts';
 import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
+import { parseS3Url } from './storage/s3-location.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
@@ -39,6 +40,25 @@ const allowList = z.string().transform((text, context) => {
 const httpUrl = z
   .url({ protocol: /^https?$/, message: 'must be an http:// or https:// address' })
   .transform((url) => url.replace(/\/+$/, ''));
+
+/** Its mistakes are told without the address, which has a password in it. */
+const databaseUrl = z.string().refine((text) => {
+  const { protocol, pathname } = URL.canParse(text) ? new URL(text) : { protocol: '', pathname: '' };
+  return ['postgres:', 'postgresql:'].includes(protocol) && pathname.length > 1;
+}, 'must be the address of a PostgreSQL database, postgres://user:password@host:5432/database; leave it out for the one in the data folder');
+
+/** Its mistakes are told without the address, too: keys are put there by mistake. */
+const storageUrl = z.string().transform((text, context) => {
+  try {
+    const { bucket, prefix } = parseS3Url(text);
+    return `s3://${bucket}/${prefix}`.replace(/\/$/, '');
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const message = `must be a bucket, and perhaps a prefix in it: ${error.message} Keys are given by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  }
+});
 
 /** A city of the catalogue, or a place that is described. */
 const region = z
@@ -84,14 +104,19 @@ const origins = z.string().transform((text, context) => {
   return names;
 });
 
+/** Who hands out jobs: the database itself, or BullMQ over PostgreSQL. */
+const QUEUES = ['embedded', 'bullmq'] as const;
+
 /** The environment that the service reads: the fixed names, and nothing else. */
 const Environment = z.object({
   MDS_HOST: z.string().default('127.0.0.1'),
   MDS_PORT: whole(0, 65535).default(8080),
   MDS_PUBLIC_URL: httpUrl.optional(),
   MDS_DATA_DIR: z.string().default('./data'),
-  MDS_DATABASE_URL: z.string().optional(),
-  MDS_STORAGE_URL: z.string().optional(),
+  MDS_DATABASE_URL: databaseUrl.optional(),
+  MDS_STORAGE_URL: storageUrl.optional(),
+  MDS_S3_ENDPOINT: httpUrl.optional(),
+  MDS_QUEUE: z.enum(QUEUES, 'must be embedded or bullmq').default('embedded'),
   MDS_CONTROL_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
   MDS_REGION: region.default('fra1'),
   MDS_ROLES: roles.default(new Set(Role.options)),
@@ -126,8 +151,13 @@ export interface Config {
   /** Base address that clients use; null: the address that the service listens on. */
   publicUrl: string | null;
   dataDir: string;
+  /** Of PostgreSQL, with its password; null: the SQLite file in the data folder. */
   databaseUrl: string | null;
+  /** `s3://bucket/prefix`; null: the data folder. */
   storageUrl: string | null;
+  /** Of an S3 server other than Amazon's. */
+  s3Endpoint: string | null;
+  queue: (typeof QUEUES)[number];
   /** Null: read from, or generated into, `DATA_DIR/control-token`. */
   controlToken: string | null;
   region: string;
@@ -170,8 +200,8 @@ export interface Config {
 /** Every problem of a configuration at once, one line each. */
 export class ConfigError extends Error {
   readonly problems: string[];
-  constructor(problems: string[]) {
-    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  constructor(problems: string[], options?: ErrorOptions) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`, options);
     this.name = 'ConfigError';
     this.problems = problems;
   }
@@ -198,6 +228,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     dataDir,
     databaseUrl: env.MDS_DATABASE_URL ?? null,
     storageUrl: env.MDS_STORAGE_URL ?? null,
+    s3Endpoint: env.MDS_S3_ENDPOINT ?? null,
+    queue: env.MDS_QUEUE,
     controlToken: env.MDS_CONTROL_TOKEN ?? null,
     region: env.MDS_REGION,
     roles: env.MDS_ROLES,
@@ -238,7 +270,23 @@ function contradictionsIn(env: z.infer<typeof Environment>): string[] {
       'MDS_ORIGIN_URL: a service with the role api is an origin itself. Leave this out, or set MDS_ROLES=edge for a point of presence of that origin',
     );
   }
+  if (env.MDS_QUEUE === 'bullmq' && env.MDS_DATABASE_URL === undefined) {
+    problems.push(
+      'MDS_QUEUE: bullmq keeps its jobs in PostgreSQL. Set MDS_DATABASE_URL as well, or leave this out for the queue in the data folder',
+    );
+  }
+  if (env.MDS_S3_ENDPOINT !== undefined && env.MDS_STORAGE_URL === undefined) {
+    problems.push(
+      'MDS_S3_ENDPOINT: says where an S3 server is, and not which bucket to use. Set MDS_STORAGE_URL to s3://bucket/prefix, or leave this out',
+    );
+  }
   if (roles.has('edge') && !roles.has('api')) {
+    for (const name of ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE'] as const) {
+      if (env[name] === undefined || env[name] === 'embedded') continue;
+      problems.push(
+        `${name}: the role edge without api asks its origin for everything, and should not hold the keys to its data. Leave this out`,
+      );
+    }
     if (roles.has('worker')) {
       problems.push(
         'MDS_ROLES: a worker needs the data folder of an api, which an edge alone does not have. Run edge and worker as two processes',
@@ -275,6 +323,8 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_DATA_DIR: config.dataDir,
     MDS_DATABASE_URL: config.databaseUrl,
     MDS_STORAGE_URL: config.storageUrl,
+    MDS_S3_ENDPOINT: config.s3Endpoint,
+    MDS_QUEUE: config.queue,
     MDS_REGION: config.region,
     MDS_ROLES: [...config.roles].join(','),
     MDS_ORIGIN_URL: config.originUrl,
@@ -301,6 +351,14 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_LOG_LEVEL: config.logLevel,
   };
   return Object.fromEntries(Object.entries(settings).filter((entry): entry is [string, string] => entry[1] !== null));
+}
+
+/** What no answer and no log may show, and what is shown instead. The token is not among them. */
+export function secretsOf({ databaseUrl }: Config): Record<string, string> {
+  if (databaseUrl === null) return {};
+  const { password } = new URL(databaseUrl);
+  const hidden = password === '' ? [] : [password, decodeURIComponent(password)];
+  return Object.fromEntries([[databaseUrl, 'DATABASE'], ...hidden.map((secret) => [secret, 'PASSWORD'])]);
 }
 
 /** The environment of a worker process: this process's, with the configuration as it was read, and without the token. */

@@ -62,16 +62,27 @@ const MIN_TOKEN_LENGTH = 16;
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
 
+/** What a data folder is opened for. */
+export interface DataDirUse {
+  /**
+   * True for the one process that answers requests: it holds the folder until it releases it or dies, however it dies, and clears away
+   * what a crash left. False for workers.
+   */
+  exclusive: boolean;
+  /** True for a point of presence that keeps nothing of its own. */
+  cacheOnly?: boolean;
+  /** Whether the database is in it, and the objects. */
+  database?: boolean;
+  objects?: boolean;
+}
+
 /**
  * Opens the data folder, making what is missing: folders of mode 0700, files of mode 0600.
- * @param exclusive true for the one process that answers requests: it holds the folder until it releases it or dies,
- *   however it dies, and clears away what a crash left. False for its workers.
- * @param cacheOnly true for a point of presence that keeps nothing of its own: neither database nor objects
  * @throws DataDirInUseError that names the owner; DataDirError where the folder cannot be used
  */
 export async function openDataDir(
   path: string,
-  { exclusive, cacheOnly = false }: { exclusive: boolean; cacheOnly?: boolean },
+  { exclusive, cacheOnly = false, database = !cacheOnly, objects = !cacheOnly }: DataDirUse,
 ): Promise<DataDir> {
   const root = resolve(path);
   const at = (name: string) => join(root, name);
@@ -85,7 +96,9 @@ export async function openDataDir(
   };
   const ownerFile = at('service.json');
   const { objectsDir, stagingDir, uploadsDir, scratchDir, cacheDir } = layout;
-  const folders = cacheOnly ? [cacheDir] : [objectsDir, stagingDir, uploadsDir, scratchDir, cacheDir];
+  const folders = cacheOnly
+    ? [cacheDir]
+    : [...(objects ? [objectsDir] : []), stagingDir, uploadsDir, scratchDir, cacheDir];
 
   await makeUsable(root, folders);
   const startedAt = new Date().toISOString();
@@ -97,7 +110,7 @@ export async function openDataDir(
     try {
       await writeOwner(null);
       // The database's own library would make it readable to others; its side files take their mode from it.
-      if (!cacheOnly) await (await open(layout.databaseFile, 'a', PRIVATE_FILE)).close();
+      if (database) await (await open(layout.databaseFile, 'a', PRIVATE_FILE)).close();
       for (const folder of [stagingDir, scratchDir, join(objectsDir, '.incoming')]) await empty(folder);
     } catch (error) {
       lock.close();

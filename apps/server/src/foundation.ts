@@ -3,31 +3,53 @@ import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } 
 import { type Config, ConfigError } from './config.ts';
 import { type DataDir, openDataDir } from './data-dir.ts';
 import type { Repositories } from './db/repositories.ts';
-import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
+import type { ObjectOrigin } from './delivery/object-origin.ts';
+import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
 import type { Logger } from './logger.ts';
-import { createLocalObjectStore } from './storage/local-object-store.ts';
 import type { ObjectStore } from './storage/object-store.ts';
 
-/** What the service and its workers stand on. */
+/** What the service and its workers stand on: nothing above it knows which database, store and queue it is. */
 export interface Foundation {
   dataDir: DataDir;
   repositories: Repositories;
   store: ObjectStore;
+  /** Whether the store is on other machines, so that what is read often is worth keeping here. */
+  isStoreRemote: boolean;
+  /** Where delivery reads objects. */
+  origin: ObjectOrigin;
+  /** Has what is done about one original done one after another, by whichever node; keys are SHA-256 hashes. */
+  originalsLock: KeyedLock;
   engine: Engine;
   presets: readonly Preset[];
+  /** Ends all of it but the engine, and lets go of the data folder. */
+  close(): Promise<void>;
 }
 
 /**
- * Opens the data folder, the database and the store, and makes the engine.
+ * Opens the data folder, the database and the store that are configured, and makes the engine.
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; the data folder is let go of again
  */
 export async function layFoundation(config: Config, logger: Logger): Promise<Foundation> {
-  refuseWhatIsNotThereYet(config);
   const presets = config.presetsFile === null ? defaultPresets : await readPresets(config.presetsFile);
-  const dataDir = await openDataDir(config.dataDir, { exclusive: config.roles.has('api') });
+  const dataDir = await openDataDir(config.dataDir, {
+    exclusive: config.roles.has('api'),
+    database: config.databaseUrl === null,
+    objects: config.storageUrl === null,
+  });
+  /** Run in reverse order. */
+  const undo: (() => Promise<unknown>)[] = [() => dataDir.release()];
+  const close = async () => {
+    const errors: unknown[] = [];
+    for (const step of undo.splice(0).reverse()) await step().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw new AggregateError(errors, 'the database or the store did not close in good order');
+  };
   try {
-    const repositories = openSqliteRepositories(dataDir.databaseFile);
-    const store = createLocalObjectStore({ root: dataDir.objectsDir });
+    const storage = await openStorage(config, dataDir, logger);
+    undo.push(async () => storage.close());
+    const repositories = await openRepositories(config, dataDir, logger);
+    undo.push(() => repositories.close());
+    const originalsLock = await openOriginalsLock(config, logger);
+    undo.push(() => originalsLock.close());
     const engine = createEngine({
       limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
       concurrency: config.workerConcurrency,
@@ -39,21 +61,65 @@ export async function layFoundation(config: Config, logger: Logger): Promise<Fou
         }
       },
     });
-    return { dataDir, repositories, store, engine, presets };
+    const { store, origin } = storage;
+    const isStoreRemote = config.storageUrl !== null;
+    return { dataDir, repositories, store, isStoreRemote, origin, originalsLock, engine, presets, close };
   } catch (error) {
-    await dataDir.release();
+    await close().catch((cause: unknown) => logger.error({ err: cause }, 'a part did not close after a failed start'));
     throw error;
   }
 }
 
-/** Settings of deployments beyond one machine, which this version cannot serve: better said than ignored. */
-function refuseWhatIsNotThereYet(config: Config): void {
-  const problems: string[] = [];
-  if (config.databaseUrl !== null)
-    problems.push('MDS_DATABASE_URL: this version keeps its database in the data folder only');
-  if (config.storageUrl !== null)
-    problems.push('MDS_STORAGE_URL: this version keeps its objects in the data folder only');
-  if (problems.length > 0) throw new ConfigError(problems);
+/** What is not configured is not loaded: the drivers of the others cost a start more than all the rest. */
+async function openRepositories(config: Config, dataDir: DataDir, logger: Logger): Promise<Repositories> {
+  if (config.databaseUrl === null) {
+    const { openSqliteRepositories } = await import('./db/sqlite/open-repositories.ts');
+    return openSqliteRepositories(dataDir.databaseFile);
+  }
+  const { openPostgresRepositories } = await import('./db/postgres/open-repositories.ts');
+  const repositories = await openPostgresRepositories(config.databaseUrl, { logger });
+  if (config.queue === 'embedded') return repositories;
+  try {
+    const { openBullQueue } = await import('./jobs/bullmq/open-bull-queue.ts');
+    return await openBullQueue({ url: config.databaseUrl, repositories, logger });
+  } catch (error) {
+    await repositories.close();
+    throw error;
+  }
+}
+
+/** Over all processes where others may take in, or remove, what this one does. */
+async function openOriginalsLock(config: Config, logger: Logger): Promise<KeyedLock & { close(): Promise<void> }> {
+  if (config.databaseUrl === null) return { ...createKeyedLock(), close: async () => undefined };
+  const { createPostgresKeyedLock } = await import('./db/postgres/keyed-lock.ts');
+  const { databaseSettings } = await import('./db/postgres/settings.ts');
+  return createPostgresKeyedLock({ connection: databaseSettings(config.databaseUrl).connection, logger });
+}
+
+async function openStorage(
+  config: Config,
+  dataDir: DataDir,
+  logger: Logger,
+): Promise<{ store: ObjectStore; origin: ObjectOrigin; close(): void }> {
+  if (config.storageUrl === null) {
+    const { createLocalObjectStore } = await import('./storage/local-object-store.ts');
+    const { createLocalObjectOrigin } = await import('./storage/local-object-origin.ts');
+    const root = dataDir.objectsDir;
+    return {
+      store: createLocalObjectStore({ root }),
+      origin: createLocalObjectOrigin({ root }),
+      close: () => undefined,
+    };
+  }
+  const { openS3ObjectStore } = await import('./storage/s3-object-store.ts');
+  const { createStoredObjectOrigin } = await import('./storage/stored-object-origin.ts');
+  const store = await openS3ObjectStore({
+    url: config.storageUrl,
+    endpoint: config.s3Endpoint,
+    scratchDir: dataDir.scratchDir,
+    logger,
+  });
+  return { store, origin: createStoredObjectOrigin({ store }), close: () => store.close() };
 }
 
 async function readPresets(file: string): Promise<readonly Preset[]> {

@@ -2,9 +2,10 @@ import { composeService } from './compose.ts';
 import { composeWorker } from './compose-worker.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
-import { DatabaseRefusedError } from './db/sqlite/database.ts';
+import { DatabaseRefusedError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
 import { createLogger } from './logger.ts';
+import { ObjectStorageError } from './storage/s3-failure.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
@@ -22,6 +23,8 @@ const HELP = `The Media Delivery Service. Settings come from the environment; th
   MDS_DATA_DIR           where everything is kept (./data)
   MDS_CONTROL_TOKEN      the operator's token (else made, and kept in the data folder)
   MDS_REGION             this node's point of presence (fra1)
+  MDS_DATABASE_URL       PostgreSQL, for several machines (else SQLite in the data folder)
+  MDS_STORAGE_URL        s3://bucket/prefix, likewise (else the data folder)
   MDS_ROLES              api,worker,edge; edge alone with MDS_ORIGIN_URL is a further point of presence
   MDS_LOG_LEVEL          info
   FFMPEG_PATH, FFPROBE_PATH   programs for video and audio (else looked for)
@@ -93,7 +96,9 @@ async function main(argv: readonly string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError].some((kind) => error instanceof kind);
+  const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError, ObjectStorageError].some(
+    (kind) => error instanceof kind,
+  );
   if (foreseen) {
     process.stderr.write(`${(error as Error).message}\n`);
     process.exit(2);

@@ -5,6 +5,7 @@ import { createClient } from '@mds/client';
 import { composeService, type Service } from '../src/compose.ts';
 import { type Config, readConfig } from '../src/config.ts';
 import { createLogger } from '../src/logger.ts';
+import { ownBackends } from './backends.ts';
 
 /** The composed service in this process, its worker in one of its own, over a folder that goes with it. */
 export interface ServiceFixture {
@@ -29,6 +30,7 @@ export async function startService(overrides: Record<string, string> = {}): Prom
     // So that the same tests can be run with another ffmpeg.
     FFMPEG_PATH: process.env['FFMPEG_PATH'],
     FFPROBE_PATH: process.env['FFPROBE_PATH'],
+    ...(await ownBackends(dataDir, overrides)),
     ...overrides,
   });
   const service = await composeService(config, createLogger(config.logLevel));

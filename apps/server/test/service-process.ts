@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { ownBackends } from './backends.ts';
 
 const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** What ships; there after `npm run build`. */
@@ -52,6 +53,7 @@ export async function spawnService(options: {
       MDS_DATA_DIR: options.dataDir,
       MDS_PORT: '0',
       MDS_LOG_LEVEL: 'warn',
+      ...(await ownBackends(options.dataDir, options.env)),
       ...options.env,
     },
   });

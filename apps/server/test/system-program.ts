@@ -1,5 +1,5 @@
 import { programOnPath } from '@mds/transcode';
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 
 /** Where the first of these programs of the system is; null where this machine has none of them. */
 export function findSystemProgram(...names: string[]): string | null {
@@ -16,6 +16,15 @@ export function testWith(program: string | null, called: string): RunTest {
   if (program !== null) return (title, run) => test(title, run);
   return (title) => {
     test.skip(`${title} [needs ${called}, which is not on this machine]`, () => undefined);
+    process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
+  };
+}
+
+/** The same for a group of tests. */
+export function describeWith(program: string | null, called: string): (title: string, tests: () => void) => void {
+  if (program !== null) return (title, tests) => describe(title, tests);
+  return (title, tests) => {
+    describe.skip(`${title} [needs ${called}, which is not on this machine]`, tests);
     process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
   };
 }

@@ -43,7 +43,8 @@ export interface EventRepository {
   /** From where on every event is kept, and the latest purge of everything, however long ago; null: there was none. */
   horizon(): Promise<{ completeAfter: number; purgedEverything: number | null }>;
   /**
-   * Calls back soon after this process has written events, not for those of others, and perhaps once for several.
+   * Calls back soon after this process has written events, and perhaps once for several. After those of other processes only where the
+   * database tells of them: whoever must not miss any looks from time to time.
    * @returns ends it
    */
   onAppended(listener: () => void): () => void;

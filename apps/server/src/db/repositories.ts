@@ -8,7 +8,10 @@ import type { UploadRepository } from './upload-repository.ts';
 
 /** Tells whether anything that a reader could see was written since: media, assets, regions, projects. */
 export interface Versions {
-  /** Changes with every such write of this process, before anybody in it can see the write. Costs nothing. */
+  /**
+   * Changes with every such write of this process, before anybody in it can see the write, and soon after one of another process where
+   * the database tells of those. Where it should and does not, for now, every call gives another number. Costs nothing.
+   */
   stamp(): number;
   /** Changes with every such write of any process; asks the database. */
   read(): Promise<number>;
@@ -16,6 +19,11 @@ export interface Versions {
 
 /** Everything that is kept in the database, behind ports in the service's own words. */
 export interface Repositories {
+  /**
+   * Whether other processes, on other machines perhaps, may be using the same database. What only its one owner may do at its start
+   * (take back every lease, unlock every upload) must not be done where they may.
+   */
+  readonly shared: boolean;
   media: MediaRepository;
   projects: ProjectRepository;
   assets: AssetRepository;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
@@ -142,6 +142,48 @@ describe('a runner', () => {
     expect(await parts()).toEqual([id]);
     expect(await over(await run(), id)).toMatchObject({ status: 'done', attempts: 1 });
     expect(source.requests).toEqual(['GET /', 'GET / bytes=400000-']);
+  });
+
+  it('of several with folders of their own goes on with its own part only: never half of one file and half of another', async () => {
+    const other = noisePng('another', 800, 600);
+    const [folderA, folderB] = [join(ingest.root, 'a'), join(ingest.root, 'b')];
+    const source = await startSource((request, response, n) => {
+      if (n === 1) {
+        response.writeHead(200, { etag: '"v1"', 'content-length': picture.length }).write(picture.subarray(0, 400_000));
+      } else if (n === 2) {
+        response.writeHead(200, { etag: '"v2"', 'content-length': other.length }).write(other.subarray(0, 600_000));
+      } else sendFile(request, response, { bytes: other, etag: '"v2"' });
+    });
+    const id = await add(source.url('/'));
+    for (const [uploadsDir, bytes] of [[folderA, 400_000] as const, [folderB, 600_000] as const]) {
+      await mkdir(uploadsDir);
+      const runner = await run({ shared: true, uploadsDir });
+      await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(bytes);
+      await runner.stop();
+    }
+    const done = await over(await run({ shared: true, uploadsDir: folderA }), id);
+    expect((await ingest.repositories.media.find(done.mediaId ?? ''))?.sha256).toBe(sha256(other));
+    expect(source.requests).toEqual(['GET /', 'GET /', 'GET /']);
+    expect(await readdir(folderA)).toEqual([]);
+  });
+
+  it('of several goes on where it was after a stop of its own', async () => {
+    const uploadsDir = join(ingest.root, 'a');
+    await mkdir(uploadsDir);
+    const source = await startSource((request, response, n) =>
+      n === 1
+        ? void response
+            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
+            .write(picture.subarray(0, 400_000))
+        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
+    );
+    const id = await add(source.url('/'));
+    const first = await run({ shared: true, uploadsDir });
+    await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
+    await first.stop();
+    expect(await over(await run({ shared: true, uploadsDir }), id)).toMatchObject({ status: 'done' });
+    expect(source.requests).toEqual(['GET /', 'GET / bytes=400000-']);
+    expect(await readdir(uploadsDir)).toEqual([]);
   });
 
   it('that is stopped keeps nobody waiting', async () => {

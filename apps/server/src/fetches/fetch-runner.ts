@@ -10,6 +10,7 @@ import type { Download } from './download.ts';
 import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
 import { failureOf, interrupted, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
 import { openPartFile } from './part-file.ts';
+import { partStanding } from './part-standing.ts';
 import { shownUrl } from './shown-url.ts';
 import { SourceError } from './source-error.ts';
 
@@ -20,6 +21,8 @@ export interface FetchRunnerParts {
   download: Download;
   /** Where the parts of files are kept, each named by its fetch. Other files may be there too. */
   uploadsDir: string;
+  /** Whether others fetch over the same database, into folders of their own. */
+  shared?: boolean;
   /** Fetches at once. */
   concurrency: number;
   /** For one fetch, all its attempts together. */
@@ -53,7 +56,8 @@ const INTERVAL_MS = 1_000;
 export const FETCH_LEASE_MS = 10_000;
 /** On a stop, what has arrived may still be accepted for this long. */
 const ACCEPT_GRACE_MS = 5_000;
-const PART_NAME = /^fch_[0-9a-z]{26}$/;
+/** A part, or what is kept beside it. */
+const PART_NAME = /^(fch_[0-9a-z]{26})(\.standing)?$/;
 
 /**
  * Voids all leases, for the start of the one process that owns the data folder: whoever held one is gone. The fetches go on where
@@ -63,10 +67,10 @@ export async function recoverFetches(fetches: Pick<FetchRepository, 'held' | 're
   for (const { token } of await fetches.held()) await fetches.reclaim(token);
 }
 
-/** {@link FetchRunner}. Several of them, in processes of their own, can share one queue and one folder. */
+/** {@link FetchRunner}. Several of them, in processes of their own, can share one queue, and one folder or none. */
 export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   const { fetches, media, ingest, download, concurrency, logger, intervalMs = INTERVAL_MS } = parts;
-  const { retryRules = RETRY_RULES, leaseMs = FETCH_LEASE_MS } = parts;
+  const { retryRules = RETRY_RULES, leaseMs = FETCH_LEASE_MS, shared = false } = parts;
   const leases = createBeatWatch(() => performance.now(), { maxGapMs: 2 * intervalMs });
   const running = new Map<string, { abort: AbortController; done: Promise<void> }>();
   const waiting = new Set<() => void>();
@@ -78,6 +82,10 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   const graceIsOver = new AbortController();
 
   const partOf = (id: string) => join(parts.uploadsDir, id);
+  const removePart = async (id: string) => {
+    await rm(partOf(id), { force: true });
+    if (shared) await partStanding(partOf(id)).drop();
+  };
   const keyOf = ({ id, idempotencyKey }: FetchRecord) => idempotencyKey ?? id;
 
   async function work(lease: FetchLease, signal: AbortSignal): Promise<void> {
@@ -122,7 +130,9 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const limit = setTimeout(() => overall.abort(tookTooLong(parts.timeoutMs)), leftMs);
     const signal = AbortSignal.any([stop, beat.lost, overall.signal]);
     try {
-      const part = await openPartFile(partOf(fetch.id), fetch.receivedBytes, signal);
+      // Elsewhere it may have come further, or have begun anew with another file.
+      const isOurs = !shared || (await partStanding(partOf(fetch.id)).take(fetch));
+      const part = await openPartFile(partOf(fetch.id), isOurs ? fetch.receivedBytes : 0, signal);
       beat.attach(part);
       try {
         let validator = fetch.validator;
@@ -146,15 +156,23 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     }
   }
 
+  const giveBack = async (lease: FetchLease, as: Parameters<FetchRepository['giveBack']>[1]): Promise<void> => {
+    const { id } = lease.fetch;
+    const now = shared ? await fetches.find(id) : null;
+    // Kept before, as the next attempt may begin at once. Where the lease had gone to another, the row was about what that one did.
+    if (now !== null) await partStanding(partOf(id)).keep(now);
+    if (!(await fetches.giveBack(lease, as)) && shared) await partStanding(partOf(id)).drop();
+  };
+
   /** What is to be done about an attempt that did not come to its end. */
   async function failed(lease: FetchLease, signal: AbortSignal, error: unknown): Promise<void> {
     const { fetch } = lease;
     if (stopping.signal.aborted && (signal.aborted || graceIsOver.signal.aborted)) {
-      if (!crashed) await fetches.giveBack(lease, { kind: 'released' });
+      if (!crashed) await giveBack(lease, { kind: 'released' });
       return;
     }
     const now = await fetches.find(fetch.id);
-    if (now?.status === 'canceled') await rm(partOf(fetch.id), { force: true });
+    if (now?.status === 'canceled') await removePart(fetch.id);
     if (signal.aborted || error instanceof LeaseLostError) return;
     const failure = failureOf(error);
     if (failure.code === 'internal_error') {
@@ -163,11 +181,11 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const delayMs = nextAttemptInMs(error, now ?? fetch, retryRules);
     const about = { fetchId: fetch.id, source: shownUrl(fetch.sourceUrl), code: failure.code, attempt: fetch.attempts };
     if (delayMs !== null) {
-      await fetches.giveBack(lease, { kind: 'retry', delayMs, failure });
+      await giveBack(lease, { kind: 'retry', delayMs, failure });
       logger.info({ ...about, delayMs: Math.round(delayMs) }, 'a fetch failed, and is tried again');
       return;
     }
-    if (await fetches.end(lease, { status: 'failed', failure })) await rm(partOf(fetch.id), { force: true });
+    if (await fetches.end(lease, { status: 'failed', failure })) await removePart(fetch.id);
     logger.info(about, 'a fetch failed');
   }
 
@@ -226,7 +244,8 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     async start() {
       const alive = new Set(await fetches.unfinished());
       for (const name of await readdir(parts.uploadsDir)) {
-        if (PART_NAME.test(name) && !alive.has(name)) await rm(partOf(name), { force: true });
+        const id = PART_NAME.exec(name)?.[1];
+        if (id !== undefined && !alive.has(id)) await rm(join(parts.uploadsDir, name), { force: true });
       }
       started = true;
       pump();
@@ -258,9 +277,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       for (const look of waiting) look();
       // Nobody has it open: what came of an earlier attempt goes at once.
       if (!running.has(id)) {
-        rm(partOf(id), { force: true }).catch((error: unknown) =>
-          logger.warn({ err: error, fetchId: id }, 'a part stays'),
-        );
+        removePart(id).catch((error: unknown) => logger.warn({ err: error, fetchId: id }, 'a part stays'));
       }
     },
 

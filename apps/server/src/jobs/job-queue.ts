@@ -82,6 +82,21 @@ export interface JobProgress {
   progress: number;
 }
 
+/** A job, for an engine that hands jobs out. */
+export interface JobRecord {
+  jobId: number;
+  mediaId: string;
+  /** The lower, the sooner. */
+  priority: number;
+  /** Milliseconds until it may be claimed; 0 where it may. */
+  dueInMs: number;
+  /** Of the lease that stands; null: nobody works on it. */
+  token: string | null;
+}
+
+/** Which jobs are asked for; `afterId` pages through all of them in the order of their ids. */
+export type JobSelection = { mediaIds: string[] } | { jobIds: number[] } | { afterId: number; limit: number };
+
 /** Attempts of a medium that are kept. */
 export const KEPT_ATTEMPTS = 10;
 
@@ -96,6 +111,13 @@ export const MAX_LOST_LEASES = 10;
 export interface JobQueue {
   /** The most urgent job that is due, oldest first within a priority, or null. */
   claim(worker: string): Promise<Lease | null>;
+  /**
+   * Claims this job under this token, whether or not it is due: an engine that hands jobs out has chosen it. Null where the job is gone,
+   * or another lease of it stands.
+   */
+  claimJob(jobId: number, as: { worker: string; token: string }): Promise<Lease | null>;
+  /** These jobs, in the order of their ids; nothing for those that are gone. */
+  records(selection: JobSelection): Promise<JobRecord[]>;
   /** Tells that the lease's holder lives. False: the lease was taken away; stop working on it. */
   renew(lease: Lease): Promise<boolean>;
   /** Whether the lease stands; writes nothing. */

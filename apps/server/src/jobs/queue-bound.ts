@@ -7,11 +7,15 @@ const RETRY_AFTER_S = 30;
 const LOOK_AGAIN_MS = 1_000;
 /** Media come back into the queue by retries, too, of which nobody tells: so long may a count be believed. */
 const BELIEVE_MS = 60_000;
+/** And where other processes queue media, too, of which they do not tell. */
+const BELIEVE_SHARED_MS = 5_000;
 
 export interface QueueBoundParts {
   media: Pick<MediaRepository, 'countQueued'>;
   /** Media of one project that may wait to be processed. */
   maxQueued: number;
+  /** Whether other processes queue media, too. */
+  shared?: boolean;
   /** Milliseconds of a monotonic clock. */
   nowMs?: () => number;
 }
@@ -28,13 +32,15 @@ export interface QueueBound {
 }
 
 /** {@link QueueBound} that counts rows only where the queue may be full by what it knows. */
-export function createQueueBound({ media, maxQueued, nowMs = () => performance.now() }: QueueBoundParts): QueueBound {
+export function createQueueBound(parts: QueueBoundParts): QueueBound {
+  const { media, maxQueued, shared = false, nowMs = () => performance.now() } = parts;
+  const believeMs = shared ? BELIEVE_SHARED_MS : BELIEVE_MS;
   const known = new Map<string, { atMost: number; countedAtMs: number }>();
 
   const atMostQueued = async (projectId: string): Promise<number> => {
     const last = known.get(projectId);
     const age = last === undefined ? Number.POSITIVE_INFINITY : nowMs() - last.countedAtMs;
-    if (last !== undefined && age < (last.atMost < maxQueued ? BELIEVE_MS : LOOK_AGAIN_MS)) return last.atMost;
+    if (last !== undefined && age < (last.atMost < maxQueued ? believeMs : LOOK_AGAIN_MS)) return last.atMost;
     const atMost = await media.countQueued(projectId);
     known.set(projectId, { atMost, countedAtMs: nowMs() });
     return atMost;

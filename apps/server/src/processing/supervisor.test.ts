@@ -51,9 +51,14 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-const supervise = (entry = WORKER, execArgv = FROM_SOURCE, timing = QUICK) => {
+const supervise = (
+  entry = WORKER,
+  execArgv = FROM_SOURCE,
+  timing = QUICK,
+  isHere: (workerId: string) => boolean = () => true,
+) => {
   const env = { ...process.env, MDS_DATA_DIR: root, MDS_LOG_LEVEL: 'silent' };
-  supervisor = createWorkerSupervisor({ entry, execArgv, env, jobs: repositories.jobs, logger, timing });
+  supervisor = createWorkerSupervisor({ entry, execArgv, env, jobs: repositories.jobs, isHere, logger, timing });
   supervisor.start();
   return supervisor;
 };
@@ -162,6 +167,21 @@ describe('supervisor', () => {
     expect(gaps[2]).toBeGreaterThanOrEqual(400);
     await new Promise((resolve) => setTimeout(resolve, 600));
     expect(await count()).toHaveLength(lines.length);
+  });
+
+  it('a worker of another machine that has the process id of one that died keeps its lease', async () => {
+    await add(noisePng('elsewhere', 40, 30));
+    const entry = await script('setInterval(() => {}, 1000)');
+    const { jobs } = repositories;
+    const isHere = (workerId: string) => workerId.startsWith('here:');
+    supervise(entry, [], QUICK, isHere);
+    const pid = supervisor?.stats.pid ?? 0;
+    for (const id of ['here:1', 'elsewhere:1']) await jobs.workerBeat({ id, pid, concurrency: 1 });
+    const lease = await jobs.claim('elsewhere:1');
+    if (lease === null) throw new Error('there was nothing to claim');
+    process.kill(pid, 'SIGKILL');
+    await expect.poll(async () => (await jobs.workers()).map(({ id }) => id), soon).toEqual(['elsewhere:1']);
+    expect(await jobs.stands(lease)).toBe(true);
   });
 
   it('a worker that does not heed the stop is killed', async () => {

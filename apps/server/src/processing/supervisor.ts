@@ -9,6 +9,8 @@ export interface SupervisorParts {
   /** The environment of the worker; its role is set here. */
   env: NodeJS.ProcessEnv;
   jobs: JobQueue;
+  /** Whether a worker lives on this machine, by its id: elsewhere another may have the same process id. Default: all do. */
+  isHere?: (workerId: string) => boolean;
   logger: Logger;
   timing?: Partial<SupervisorTiming>;
 }
@@ -47,7 +49,7 @@ const TIMING: SupervisorTiming = { firstDelayMs: 250, longestDelayMs: 30_000, so
  * and another is started.
  */
 export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor {
-  const { entry, execArgv, env, jobs, logger } = parts;
+  const { entry, execArgv, env, jobs, logger, isHere = () => true } = parts;
   const timing = { ...TIMING, ...parts.timing };
   let child: ChildProcess | null = null;
   let gone: Promise<void> = Promise.resolve();
@@ -91,7 +93,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
 
   /** The leases of a process that is gone need not wait for the monitor. */
   async function takeBack(pid: number | undefined): Promise<void> {
-    const dead = (await jobs.workers()).filter((worker) => worker.pid === pid).map(({ id }) => id);
+    const dead = (await jobs.workers()).filter((worker) => worker.pid === pid && isHere(worker.id)).map(({ id }) => id);
     for (const { token, worker } of await jobs.held()) {
       if (dead.includes(worker)) await jobs.reclaim(token, { counted: running });
     }

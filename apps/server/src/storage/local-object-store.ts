@@ -13,13 +13,9 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
+import { assertObjectKey } from './object-key.ts';
 import type { ObjectStore } from './object-store.ts';
 import { storageError, systemCode } from './storage-error.ts';
-
-/** A segment never begins with a dot: that rules out `.` and `..`, and leaves dot-folders to the store itself. */
-const SEGMENT = '[a-z0-9_-][a-z0-9._-]{0,199}';
-const KEY = new RegExp(`^${SEGMENT}(/${SEGMENT})*$`);
-const MAX_KEY_LENGTH = 512;
 
 /** Where files are written that are not objects yet: on the store's own file system, so that a rename moves them. */
 const INCOMING = '.incoming';
@@ -30,7 +26,7 @@ const PUT_TRIES = 5;
 
 /** Where a store in the folder `root` keeps an object. @throws RangeError for what is no key */
 export function objectPath(root: string, key: string): string {
-  if (key.length > MAX_KEY_LENGTH || !KEY.test(key)) throw new RangeError(`"${key}" is not an object key.`);
+  assertObjectKey(key);
   return join(root, ...key.split('/'));
 }
 

@@ -49,7 +49,9 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
     const { id, projectId, filename, duplicate, expectedSha256 } = upload;
     const bytes = await files.size(id);
     if (bytes === 0) throw new AppError('empty_file', 'The upload has no bytes.');
-    const sha256 = await progress.of(upload, bytes).hash.digest(bytes);
+    const { hash } = progress.of(upload, bytes);
+    if (await files.gather(id)) hash.forget();
+    const sha256 = await hash.digest(bytes);
     if (expectedSha256 !== null && sha256 !== expectedSha256) {
       throw new AppError(
         'checksum_mismatch',

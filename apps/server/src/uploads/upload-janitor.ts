@@ -9,6 +9,9 @@ import type { UploadProgress } from './upload-progress.ts';
 /** Looks for what is overdue this often, or four times within the expiry where that is short; in milliseconds. */
 const LONGEST_PAUSE_MS = 60_000;
 const PAGE = 200;
+/** Where several processes take uploads: what others left is looked for this often, and taken up when nothing came for so long. */
+const SWEEP_MS = 10 * 60_000;
+const ABANDONED_MS = 60_000;
 
 export interface UploadJanitorParts {
   uploads: Pick<UploadRepository, 'open' | 'find' | 'overdue' | 'forget' | 'unlockAll'>;
@@ -16,6 +19,8 @@ export interface UploadJanitorParts {
   progress: UploadProgress;
   completion: UploadCompletion;
   locker: Pick<UploadLocker, 'run' | 'isHeld'>;
+  /** Whether other processes take uploads over the same database. */
+  shared: boolean;
   expiryMs: number;
   logger: Logger;
 }
@@ -23,16 +28,17 @@ export interface UploadJanitorParts {
 /** Takes up what a restart interrupted, and clears away what was abandoned. */
 export interface UploadJanitor {
   /**
-   * Frees locks, removes files without an upload, and takes room for those that are on their way; then, without waiting for it, accepts
-   * what is whole. For the one process that owns the data folder.
+   * Removes bytes without an upload, and then, without waiting for it, accepts what is whole. A process that is alone with the database
+   * frees all locks before, and takes room for what is on its way; others may have theirs still.
    */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
-  const { uploads, files, progress, completion, locker, expiryMs, logger } = parts;
+  const { uploads, files, progress, completion, locker, shared, expiryMs, logger } = parts;
   let stopping = false;
+  let sweptAtMs = 0;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
 
@@ -40,24 +46,30 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     working = working.then(task).catch((error: unknown) => logger.error({ err: error }, failed));
   };
 
-  /** Removes the files of uploads that are over or unknown. @returns the open ones that are whole */
-  const takeUp = async (): Promise<UploadRecord[]> => {
-    await uploads.unlockAll();
-    for await (const id of files.sweep()) {
-      if ((await uploads.find(id))?.state !== 'open') await files.remove(id);
-    }
+  /** Removes the bytes of uploads that are over or unknown. @returns the open ones that are whole */
+  const sweep = async (): Promise<UploadRecord[]> => {
+    sweptAtMs = performance.now();
     const whole: UploadRecord[] = [];
+    for await (const { id, bytes } of files.all()) {
+      const upload = await uploads.find(id);
+      if (upload?.state !== 'open') await files.remove(id);
+      else if (bytes === upload.length) whole.push(upload);
+    }
+    return whole;
+  };
+
+  /** Takes room for every upload that is on its way, of which there may be no byte yet. */
+  const takeRoom = async () => {
     for (let after: string | null = null; ; ) {
       const page: UploadRecord[] = await uploads.open({ after, limit: PAGE });
-      for (const upload of page) {
-        const size = await files.size(upload.id);
-        progress.of(upload, size);
-        if (size === upload.length) whole.push(upload);
-      }
-      if (page.length < PAGE) return whole;
+      for (const upload of page) progress.of(upload, await files.size(upload.id));
+      if (page.length < PAGE) return;
       after = page.at(-1)?.id ?? null;
     }
   };
+
+  /** Whoever received it seems to be gone. The clocks of several machines need not agree to the second for that. */
+  const isAbandoned = ({ expiresAtMs }: UploadRecord) => Date.now() - (expiresAtMs - expiryMs) > ABANDONED_MS;
 
   const acceptWhole = async ({ id }: UploadRecord) => {
     if (stopping) return;
@@ -73,7 +85,19 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     });
   };
 
+  /** Lets go of what came to its end in another process, and takes up what others left. */
+  const followOthers = async () => {
+    for (const id of progress.known()) {
+      if (locker.isHeld(id) || (await uploads.find(id))?.state === 'open') continue;
+      progress.end(id);
+      await files.remove(id);
+    }
+    if (performance.now() - sweptAtMs < SWEEP_MS) return;
+    for (const upload of await sweep()) if (isAbandoned(upload)) await acceptWhole(upload);
+  };
+
   const clearAway = async () => {
+    if (shared) await followOthers();
     for (const { id } of await uploads.overdue(Date.now(), PAGE)) {
       if (stopping) return;
       // Bytes are coming.
@@ -90,8 +114,14 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
 
   return {
     async start() {
-      const whole = await takeUp();
-      for (const upload of whole) queue(() => acceptWhole(upload), 'an upload could not be accepted after the start');
+      if (!shared) await uploads.unlockAll();
+      await files.clean();
+      const whole = await sweep();
+      if (!shared) await takeRoom();
+      for (const upload of whole) {
+        if (shared && !isAbandoned(upload)) continue;
+        queue(() => acceptWhole(upload), 'an upload could not be accepted after the start');
+      }
       const pauseMs = Math.min(LONGEST_PAUSE_MS, expiryMs / 4);
       timer = setInterval(() => queue(clearAway, 'abandoned uploads could not be cleared away'), pauseMs).unref();
     },

@@ -28,6 +28,8 @@ export interface UploadProgress {
   of(upload: Pick<UploadRecord, 'id' | 'length'>, size: number): Progress;
   /** Nothing is on its way any more: the room is given back. */
   end(id: string): void;
+  /** The uploads that something is known of here. */
+  known(): string[];
 }
 
 export function createUploadProgress({ space, hashing, files }: UploadProgressParts): UploadProgress {
@@ -51,5 +53,6 @@ export function createUploadProgress({ space, hashing, files }: UploadProgressPa
       ended?.hash.forget();
       all.delete(id);
     },
+    known: () => [...all.keys()],
   };
 }

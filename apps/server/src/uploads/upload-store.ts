@@ -1,10 +1,8 @@
-import type { FileHandle } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { TUS_EXTENSIONS } from '@mds/contract';
 import { DataStore, Upload } from '@tus/server';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
-import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
@@ -17,15 +15,14 @@ export interface UploadStoreParts {
   progress: UploadProgress;
   completion: UploadCompletion;
   locker: Pick<UploadLocker, 'confirm'>;
-  writing: PieceWriting;
   /** How long an upload is kept after its last byte, in milliseconds. */
   expiryMs: number;
   onBytes(count: number): void;
 }
 
 /**
- * Where the protocol's handlers keep uploads: bytes in a file each, everything else in the database. Every method is called under the
- * upload's lock. What is acknowledged is on disk: each write is synced before its offset is told, and the last one is told when the
+ * Where the protocol's handlers keep uploads: bytes in {@link UploadFiles}, everything else in the database. Every method is called under
+ * the upload's lock. What is acknowledged is kept for good: each write is before its offset is told, and the last one is told when the
  * file has become a medium.
  */
 export class UploadStore extends DataStore {
@@ -78,20 +75,14 @@ export class UploadStore extends DataStore {
   }
 
   async #write(body: Readable, id: string, offset: number): Promise<number> {
-    const { uploads, files, progress, completion, expiryMs } = this.#parts;
+    const { uploads, progress, completion, expiryMs } = this.#parts;
     const { record, size } = await this.#take(id);
     if (record.state !== 'open') {
       for await (const _ of body) throw beyondLength();
       return record.length ?? 0;
     }
     if (size !== offset) throw offsetConflict();
-    const file = await files.open(id);
-    let end: number;
-    try {
-      end = await this.#append(body, file, id, offset, progress.of(record, size));
-    } finally {
-      await file.close();
-    }
+    const end = await this.#append(body, id, offset, progress.of(record, size));
     await uploads.postpone(id, Date.now() + expiryMs);
     if (end === record.length) await completion.complete(record);
     return end;
@@ -105,51 +96,42 @@ export class UploadStore extends DataStore {
     return { record, size: record.state === 'open' ? await this.#parts.files.size(id) : 0 };
   }
 
-  async #append(body: Readable, file: FileHandle, id: string, offset: number, progress: Progress): Promise<number> {
+  async #append(body: Readable, id: string, offset: number, progress: Progress): Promise<number> {
+    const { files, locker } = this.#parts;
     let end = offset;
     let written = offset;
-    const writer = this.#parts.writing.begin(file, offset, (bytes) => {
-      written += bytes;
-      progress.room.wrote(written);
-      progress.hash.follow(written);
-      this.#parts.onBytes(bytes);
+    const writer = await files.append(id, offset, {
+      confirm: () => locker.confirm(id),
+      onWritten: (bytes) => {
+        written += bytes;
+        progress.room.wrote(written);
+        this.#parts.onBytes(bytes);
+      },
+      onReadable: (to) => progress.hash.follow(to),
     });
     try {
       // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
       for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        await this.#parts.locker.confirm(id);
+        await locker.confirm(id);
         await progress.room.grow(end + piece.length);
         await writer.take(piece);
         end += piece.length;
       }
-      await writer.finish();
-      await file.datasync();
+      await writer.commit();
       return end;
     } catch (error) {
-      await writer.close();
+      await writer.halt();
       // It may have seen bytes that the file is about to lose.
       progress.hash.forget();
-      // Who lost the lock leaves the file to whoever has it now.
-      await this.#parts.locker.confirm(id);
-      if (isOverrun(error)) {
-        // Which of these bytes belong to the file nobody knows: it stands where it stood.
-        await file.truncate(offset);
-        throw error;
-      }
-      await keep(file, offset);
-      throw roomError(error);
+      // Who lost the lock leaves the bytes to whoever has it now.
+      await locker.confirm(id);
+      // Which bytes of a body that is too long belong to the file nobody knows: it stands where it stood.
+      if (isOverrun(error)) await writer.undo();
+      else await writer.keep();
+      throw isOverrun(error) ? error : roomError(error);
     } finally {
       await writer.close();
     }
-  }
-}
-
-/** Makes what came durable; where the volume does not even let that be done, what this request brought is given up. */
-async function keep(file: FileHandle, offset: number): Promise<void> {
-  try {
-    await file.datasync();
-  } catch {
-    await file.truncate(offset);
   }
 }
 

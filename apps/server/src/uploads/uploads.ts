@@ -18,6 +18,8 @@ import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { Logger } from '../logger.ts';
 import { createFileHashing } from '../storage/file-hashing.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { createStoredUploadFiles } from './stored-upload-files.ts';
 import { createUploadAdmission } from './upload-admission.ts';
 import { createUploadBody, type UploadBody } from './upload-body.ts';
 import { createUploadCompletion } from './upload-completion.ts';
@@ -38,6 +40,10 @@ export interface UploadsParts {
   ingest: Pick<Ingest, 'accept'>;
   /** Folder of the bytes on their way; outlives restarts. */
   folder: string;
+  /** Whether other processes take uploads over the same database. */
+  shared?: boolean;
+  /** Where they keep the bytes, so that any of them can go on with any upload; null: each in its folder. */
+  segments?: { store: ObjectStore; stagingDir: string; segmentBytes?: number } | null;
   space: StagingSpace;
   writing: PieceWriting;
   maxBytes: number;
@@ -92,7 +98,17 @@ interface Passage {
 
 /** {@link Uploads}: what the protocol's library says in its own terms, in the service's. */
 export function createUploads(parts: UploadsParts): Uploads {
-  const { uploads, writing, logger, maxBytes, maxOpen, expiryMs, idleMs = IDLE_MS } = parts;
+  const {
+    uploads,
+    writing,
+    logger,
+    shared = false,
+    segments = null,
+    maxBytes,
+    maxOpen,
+    expiryMs,
+    idleMs = IDLE_MS,
+  } = parts;
   const nextUlid = monotonicFactory();
   const stopped = new AbortController();
   const bodies = new Set<UploadBody>();
@@ -100,8 +116,11 @@ export function createUploads(parts: UploadsParts): Uploads {
   const passages = new WeakMap<Request, Passage>();
   let leaving = false;
 
-  const files = createUploadFiles({ folder: parts.folder });
   const hashing = createFileHashing();
+  const files =
+    segments === null
+      ? createUploadFiles({ folder: parts.folder, writing })
+      : createStoredUploadFiles({ ...segments, folder: parts.folder, writing, hashing, logger });
   const progress = createUploadProgress({ space: parts.space, hashing, files });
   const admission = createUploadAdmission({ uploads, files, progress, maxOpen, expiryMs });
   const locker = createUploadLocker({ uploads, logger });
@@ -118,11 +137,11 @@ export function createUploads(parts: UploadsParts): Uploads {
     },
     logger,
   });
-  const janitor = createUploadJanitor({ uploads, files, progress, completion, locker, expiryMs, logger });
+  const janitor = createUploadJanitor({ uploads, files, progress, completion, locker, shared, expiryMs, logger });
   const onBytes = (count: number) => {
     figures.receivedBytes += count;
   };
-  const store = new UploadStore({ uploads, files, progress, completion, locker, writing, expiryMs, onBytes });
+  const store = new UploadStore({ uploads, files, progress, completion, locker, expiryMs, onBytes });
 
   const passageOf = (request: Request): Passage => {
     const passage = passages.get(request);

@@ -6,6 +6,7 @@ import { deliveryConformance } from './delivery.conformance.ts';
 import { eventsConformance } from './events.conformance.ts';
 import { fetchesConformance } from './fetches.conformance.ts';
 import { formatProofsConformance } from './format-proofs.conformance.ts';
+import { jobRecordsConformance } from './job-records.conformance.ts';
 import { jobsConformance } from './jobs.conformance.ts';
 import { mediaConformance } from './media.conformance.ts';
 import { projectsConformance } from './projects.conformance.ts';
@@ -24,6 +25,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     const fixture = repositoriesFixture(open);
     mediaConformance(fixture);
     jobsConformance(fixture);
+    jobRecordsConformance(fixture);
     attemptsConformance(fixture);
     renditionsConformance(fixture);
     renditionFilesConformance(fixture);

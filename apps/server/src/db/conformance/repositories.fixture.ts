@@ -73,6 +73,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
 
   // Tests are written before anything is open: by these names they find what is when they run.
   const repositories: Repositories = {
+    get shared() {
+      return opened.shared;
+    },
     get media() {
       return opened.media;
     },

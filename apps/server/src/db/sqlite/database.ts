@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { DatabaseRefusedError } from '../database-refused-error.ts';
 import type { Versions } from '../repositories.ts';
 import { Database } from './driver.ts';
 import { versions } from './schema.ts';
@@ -12,14 +13,6 @@ export type SqliteDatabase = BetterSQLite3Database & { $client: Database };
 
 /** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
 const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', import.meta.url));
-
-/** A database file that this program must not touch; the message says what to do. */
-export class DatabaseRefusedError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'DatabaseRefusedError';
-  }
-}
 
 /**
  * Opens the database file, checks it and brings its schema up to date. Never migrates down, never deletes.

@@ -1,7 +1,6 @@
+import { DEFAULT_PRIORITY } from '../job-rules.ts';
 import { jobs } from './schema.ts';
 import type { Transaction } from './transaction.ts';
-
-const DEFAULT_PRIORITY = 100;
 
 /** Gives a medium a job, due at once; one that is under way or waiting will do. @param job.priority the lower, the sooner */
 export function enqueue(

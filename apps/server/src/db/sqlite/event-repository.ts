@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
-import { type EventRecord, type EventRepository, KEPT_EVENTS, type NewEvent } from '../event-repository.ts';
+import { type OwnedEvent, purgesEverything } from '../event-data.ts';
+import { type EventRecord, type EventRepository, KEPT_EVENTS } from '../event-repository.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
 import { events, versions } from './schema.ts';
 
@@ -11,7 +12,7 @@ const PURGED_EVERYTHING = 'purged_everything';
 /** Writes events inside the transactions of those whom they are about, and wakes this process's listeners. */
 export interface EventWriter {
   /** @returns its `seq` */
-  append(tx: Writer, event: NewEvent & { projectId: string | null }): number;
+  append(tx: Writer, event: OwnedEvent): number;
   onAppended(listener: () => void): () => void;
 }
 
@@ -29,7 +30,8 @@ export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVEN
     });
   };
   return {
-    append(tx, { projectId, type, data }) {
+    append(tx, event) {
+      const { projectId, type, data } = event;
       const { seq } = tx
         .insert(events)
         .values({ projectId, type, data, createdAtMs: now() })
@@ -38,7 +40,7 @@ export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVEN
       tx.delete(events)
         .where(lte(events.seq, seq - keep))
         .run();
-      if (type === 'cache.purged' && data.media_id === null && data.path === null) {
+      if (purgesEverything(event)) {
         const latest = { name: PURGED_EVERYTHING, value: seq };
         tx.insert(versions).values(latest).onConflictDoUpdate({ target: versions.name, set: latest }).run();
       }

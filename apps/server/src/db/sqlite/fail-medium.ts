@@ -1,5 +1,4 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
 import type { MediaFailureRecord } from '../media-repository.ts';
 import type { EventWriter } from './event-repository.ts';
 import { tellOfMedium } from './media-events.ts';
@@ -32,10 +31,3 @@ export function failMedium(
   if (failed?.status === 'failed') tellOfMedium(tx, events, failed, 'media.failed');
   tx.delete(jobs).where(eq(jobs.id, ending.jobId)).run();
 }
-
-/** What is said of a medium whose workers kept disappearing. */
-export const LOST_LEASES_FAILURE: MediaFailureRecord = {
-  code: 'worker_lost',
-  message: `Processing was begun ${MAX_LOST_LEASES} times, and each time its worker disappeared. Look into the service's log, then retry.`,
-  retryable: true,
-};

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { and, asc, count, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql } from 'drizzle-orm';
 import { shownUrl } from '../../fetches/shown-url.ts';
-import { type FetchLease, type FetchRecord, type FetchRepository, KEPT_FETCHES } from '../fetch-repository.ts';
+import { type FetchLease, type FetchRepository, KEPT_FETCHES } from '../fetch-repository.ts';
+import {
+  endedFetch,
+  type FetchRow,
+  fetchRecordOf,
+  LONGEST_FETCH_DELAY_MS,
+  NO_FETCH_LEASE,
+  OVER,
+  UNDER_WAY,
+} from '../fetch-rules.ts';
 import type { SqliteDatabase } from './database.ts';
 import { keepLatest } from './keep-latest.ts';
 import { fetches } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
-
-const UNDER_WAY = ['queued', 'fetching'] as const;
-const OVER = ['done', 'failed', 'canceled'] as const;
-const NO_LEASE = { leaseToken: null, accepting: false } as const;
-/** No fetch waits longer: one that is due later than that was given back before the wall clock was set back. */
-const LONGEST_DELAY_MS = 3_600_000;
 
 export interface FetchRepositoryOptions {
   /** The wall clock, milliseconds since the epoch. */
@@ -36,14 +39,14 @@ export function createFetchRepository(
       .get();
 
   /** Writes to a fetch whose lease stands; false where it does not. */
-  const underLease = (tx: Transaction | SqliteDatabase, lease: FetchLease, values: Partial<Row>): boolean =>
+  const underLease = (tx: Transaction | SqliteDatabase, lease: FetchLease, values: Partial<FetchRow>): boolean =>
     tx
       .update(fetches)
       .set({ updatedAtMs: now(), ...values })
       .where(and(eq(fetches.id, lease.fetch.id), eq(fetches.leaseToken, lease.token)))
       .run().changes === 1;
 
-  const forgetSecrets = (tx: Transaction, { id, projectId, sourceUrl }: FetchRecord): void => {
+  const forgetSecrets = (tx: Transaction, { id, projectId, sourceUrl }: FetchLease['fetch']): void => {
     tx.update(fetches)
       .set({ sourceUrl: shownUrl(sourceUrl), validator: null })
       .where(eq(fetches.id, id))
@@ -57,7 +60,7 @@ export function createFetchRepository(
       db.transaction((tx) => {
         const { projectId, idempotencyKey, requestSha256, createdAtMs } = fetch;
         const known = idempotencyKey === null ? undefined : findByKey(tx, projectId, idempotencyKey);
-        if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: recordOf(known) };
+        if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: fetchRecordOf(known) };
         if (known) return { outcome: 'other', fetchId: known.id };
         const waiting = tx
           .select({ fetches: count() })
@@ -70,17 +73,17 @@ export function createFetchRepository(
           .values({ ...fetch, updatedAtMs: createdAtMs, dueAtMs: createdAtMs, status: 'queued' })
           .returning()
           .get();
-        return { outcome: 'created', fetch: recordOf(row) };
+        return { outcome: 'created', fetch: fetchRecordOf(row) };
       }, WRITE),
 
     async find(id) {
       const row = find(db, id);
-      return row ? recordOf(row) : null;
+      return row ? fetchRecordOf(row) : null;
     },
 
     async findByIdempotencyKey(projectId, key) {
       const row = findByKey(db, projectId, key);
-      return row ? recordOf(row) : null;
+      return row ? fetchRecordOf(row) : null;
     },
 
     async page({ projectId, limit, before, status }) {
@@ -97,7 +100,7 @@ export function createFetchRepository(
         .orderBy(desc(fetches.id))
         .limit(limit)
         .all()
-        .map(recordOf);
+        .map(fetchRecordOf);
     },
 
     async unfinished() {
@@ -107,7 +110,7 @@ export function createFetchRepository(
 
     async claim() {
       const at = now();
-      const isDue = or(lte(fetches.dueAtMs, at), gt(fetches.dueAtMs, at + LONGEST_DELAY_MS));
+      const isDue = or(lte(fetches.dueAtMs, at), gt(fetches.dueAtMs, at + LONGEST_FETCH_DELAY_MS));
       const oldest = db
         .select({ id: fetches.id })
         .from(fetches)
@@ -126,8 +129,8 @@ export function createFetchRepository(
         })
         .where(inArray(fetches.id, oldest))
         .returning()
-        .get() as Row | undefined;
-      return row ? { fetch: recordOf(row), token } : null;
+        .get() as FetchRow | undefined;
+      return row ? { fetch: fetchRecordOf(row), token } : null;
     },
 
     async beat(lease, { receivedBytes, totalBytes, validator, spentMs, fruitful }) {
@@ -153,18 +156,17 @@ export function createFetchRepository(
         if (row?.leaseToken !== lease.token) return false;
         if (as.kind === 'retry') {
           const { failure, delayMs } = as;
-          return underLease(tx, lease, { ...NO_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs });
+          return underLease(tx, lease, { ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs });
         }
         return underLease(tx, lease, {
-          ...{ ...NO_LEASE, status: 'queued', dueAtMs: now(), attempts: row.attempts - 1 },
+          ...{ ...NO_FETCH_LEASE, status: 'queued', dueAtMs: now(), attempts: row.attempts - 1 },
           fruitlessAttempts: Math.max(0, row.fruitlessAttempts - 1),
         });
       }, WRITE),
 
     end: async (lease, end) =>
       db.transaction((tx) => {
-        const values = end.status === 'done' ? { ...end, totalBytes: end.receivedBytes, failure: null } : end;
-        if (!underLease(tx, lease, { ...values, ...NO_LEASE })) return false;
+        if (!underLease(tx, lease, { ...endedFetch(end), ...NO_FETCH_LEASE })) return false;
         forgetSecrets(tx, lease.fetch);
         return true;
       }, WRITE),
@@ -173,12 +175,12 @@ export function createFetchRepository(
       db.transaction((tx) => {
         const row = tx
           .update(fetches)
-          .set({ ...NO_LEASE, status: 'canceled', failure: null, updatedAtMs: now() })
+          .set({ ...NO_FETCH_LEASE, status: 'canceled', failure: null, updatedAtMs: now() })
           .where(and(eq(fetches.id, id), inArray(fetches.status, UNDER_WAY), eq(fetches.accepting, false)))
           .returning()
-          .get() as Row | undefined;
+          .get() as FetchRow | undefined;
         if (row === undefined) return false;
-        forgetSecrets(tx, recordOf(row));
+        forgetSecrets(tx, fetchRecordOf(row));
         return true;
       }, WRITE),
 
@@ -192,22 +194,8 @@ export function createFetchRepository(
     },
 
     async reclaim(token) {
-      const values = { ...NO_LEASE, status: 'queued', dueAtMs: now(), updatedAtMs: now() } as const;
+      const values = { ...NO_FETCH_LEASE, status: 'queued', dueAtMs: now(), updatedAtMs: now() } as const;
       return db.update(fetches).set(values).where(eq(fetches.leaseToken, token)).run().changes === 1;
     },
   };
-}
-
-type Row = typeof fetches.$inferSelect;
-
-function recordOf(row: Row): FetchRecord {
-  const {
-    requestSha256: _hash,
-    dueAtMs: _due,
-    accepting: _accepting,
-    leaseToken: _token,
-    leaseBeat: _beat,
-    ...rest
-  } = row;
-  return rest;
 }

@@ -1,24 +1,36 @@
-import { and, asc, eq, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
-import { type JobQueue, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { jobRecordOf, LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
-import { failMedium, LOST_LEASES_FAILURE } from './fail-medium.ts';
+import { failMedium } from './fail-medium.ts';
 import { jobs, media, projects, workers } from './schema.ts';
-import { WRITE } from './transaction.ts';
-
-/** A job is never kept waiting longer than this by a wall clock that was set back. */
-const LONGEST_DELAY_MS = 10 * 60_000;
+import { type Transaction, WRITE } from './transaction.ts';
 
 /** {@link JobQueue} in the same SQLite file as the media. @param parts.now the wall clock, milliseconds since the epoch */
 export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter; now?: () => number }): JobQueue {
   const { events, now = Date.now } = parts;
-  const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_DELAY_MS})`;
+  const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_JOB_DELAY_MS})`;
   const release = { leaseToken: null, leaseWorker: null, progress: null };
   const underLease = (lease: { jobId: number; token: string }) =>
     and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
+  /** Gives a free job to a worker, and notes that a run of it begins. */
+  const lend = (
+    tx: Transaction,
+    job: { id: number; mediaId: string; attempts: number },
+    { worker, token }: { worker: string; token: string },
+  ): Lease => {
+    tx.update(jobs)
+      .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+      .where(eq(jobs.id, job.id))
+      .run();
+    const lease = { jobId: job.id, mediaId: job.mediaId, token, attempt: job.attempts + 1 };
+    beginAttempt(tx, { ...lease, worker }, now());
+    return lease;
+  };
 
   return {
     async claim(worker) {
@@ -30,16 +42,24 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
           .orderBy(asc(jobs.priority), asc(jobs.id))
           .limit(1)
           .get();
-        if (!due) return null;
-        const token = ulid(now());
-        tx.update(jobs)
-          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
-          .where(eq(jobs.id, due.id))
-          .run();
-        const lease = { jobId: due.id, mediaId: due.mediaId, token, attempt: due.attempts + 1 };
-        beginAttempt(tx, { ...lease, worker }, now());
-        return lease;
+        return due ? lend(tx, due, { worker, token: ulid(now()) }) : null;
       }, WRITE);
+    },
+
+    async claimJob(jobId, as) {
+      return db.transaction((tx) => {
+        const free = tx
+          .select()
+          .from(jobs)
+          .where(and(eq(jobs.id, jobId), isNull(jobs.leaseToken)))
+          .get();
+        return free ? lend(tx, free, as) : null;
+      }, WRITE);
+    },
+
+    async records(selection) {
+      const rows = db.select().from(jobs).where(selected(selection)).orderBy(asc(jobs.id));
+      return ('limit' in selection ? rows.limit(selection.limit) : rows).all().map((job) => jobRecordOf(job, now()));
     },
 
     async renew(lease) {
@@ -64,7 +84,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       const retried = as.kind === 'retry' ? as : null;
       const counted = retried && {
         attempts: lease.attempt,
-        dueAtMs: now() + Math.min(retried.delayMs, LONGEST_DELAY_MS),
+        dueAtMs: now() + Math.min(retried.delayMs, LONGEST_JOB_DELAY_MS),
         lastReason: retried.failure.message,
       };
       db.transaction((tx) => {
@@ -143,15 +163,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
 
     async standings(mediaIds) {
       const rows = db.select().from(jobs).where(inArray(jobs.mediaId, mediaIds)).all();
-      return rows.map((job) => ({
-        mediaId: job.mediaId,
-        worker: job.leaseToken === null ? null : job.leaseWorker,
-        attempt: job.attempts + 1,
-        progress: job.progress,
-        // One that a wall clock has moved far ahead of is due, as `claim` has it.
-        dueInMs: job.dueAtMs > now() + LONGEST_DELAY_MS ? 0 : Math.max(0, job.dueAtMs - now()),
-        lastReason: job.lastReason,
-      }));
+      return rows.map((job) => standingOf(job, now()));
     },
 
     async ahead(mediaId) {
@@ -223,6 +235,12 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       return db.select().from(workers).all();
     },
   };
+}
+
+function selected(selection: JobSelection) {
+  if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
+  if ('jobIds' in selection) return inArray(jobs.id, selection.jobIds);
+  return gt(jobs.id, selection.afterId);
 }
 
 function backToQueued(db: Pick<SqliteDatabase, 'update'>, mediaId: string): void {

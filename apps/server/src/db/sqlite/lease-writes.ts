@@ -1,12 +1,13 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { AttemptReport, Lease } from '../../jobs/job-queue.ts';
 import type { MediaRepository, ProcessingResult } from '../media-repository.ts';
+import { renditionIdentity } from '../rendition-changes.ts';
 import { endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import type { EventWriter } from './event-repository.ts';
 import { failMedium } from './fail-medium.ts';
 import { tellOfMedium } from './media-events.ts';
-import { failRenditions, publishRenditions, putRenditions, renditionIdentity } from './rendition-rows.ts';
+import { failRenditions, publishRenditions, putRenditions } from './rendition-rows.ts';
 import { jobs, media, mediaRenditions, renditionFiles } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
 

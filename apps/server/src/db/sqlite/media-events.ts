@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import type { MediaRecord } from '../media-repository.ts';
+import { mediumEvent } from '../event-data.ts';
 import type { EventWriter } from './event-repository.ts';
 import { media } from './schema.ts';
 import type { Transaction } from './transaction.ts';
@@ -8,10 +8,10 @@ import type { Transaction } from './transaction.ts';
 export function tellOfMedium(
   tx: Transaction,
   events: EventWriter,
-  { id, projectId, status, failure }: Pick<MediaRecord, 'id' | 'projectId' | 'status' | 'failure'>,
-  type: 'media.created' | 'media.processing' | 'media.ready' | 'media.failed' | 'media.deleted',
+  medium: Parameters<typeof mediumEvent>[1],
+  type: Parameters<typeof mediumEvent>[0],
 ): void {
-  events.append(tx, { projectId, type, data: { id, status, error: failure } });
+  events.append(tx, mediumEvent(type, medium));
 }
 
 /** The project whose events tell of a medium; null where the medium is gone. */

@@ -36,6 +36,7 @@ export function openSqliteRepositories(file: string): Repositories {
     PROBE_PATIENCE_MS,
   );
   const repositories: Repositories = {
+    shared: false,
     media: patient(createMediaRepository(db, { events: eventWriter, commits: createGroupCommit(db) })),
     projects: patient(createProjectRepository(db)),
     assets: patient(createAssetRepository(db)),

@@ -1,14 +1,15 @@
 import { and, eq, ne, sql } from 'drizzle-orm';
+import { DEFAULT_PROJECT, DEFAULT_PROJECT_RECORD } from '../default-project.ts';
 import type { ProjectRecord, ProjectRepository } from '../media-repository.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { projectHosts, projects, tokens } from './schema.ts';
 
-/** The project of hosts that belong to none. */
-export const DEFAULT_PROJECT = 'default';
-
 /** {@link ProjectRepository} over SQLite; makes sure that the project `default` exists. */
 export function createProjectRepository(db: SqliteDatabase, now: () => number = Date.now): ProjectRepository {
-  db.insert(projects).values({ id: DEFAULT_PROJECT, name: 'Default', createdAtMs: now() }).onConflictDoNothing().run();
+  db.insert(projects)
+    .values({ ...DEFAULT_PROJECT_RECORD, createdAtMs: now() })
+    .onConflictDoNothing()
+    .run();
 
   const find = (id: string): ProjectRecord | null =>
     db.select({ id: projects.id, name: projects.name }).from(projects).where(eq(projects.id, id)).get() ?? null;
@@ -27,7 +28,7 @@ export function createProjectRepository(db: SqliteDatabase, now: () => number = 
 
   return {
     async byHost(host) {
-      return ownerOf.get(host, DEFAULT_PROJECT) ?? { id: DEFAULT_PROJECT, name: 'Default' };
+      return ownerOf.get(host, DEFAULT_PROJECT) ?? DEFAULT_PROJECT_RECORD;
     },
 
     async find(id) {

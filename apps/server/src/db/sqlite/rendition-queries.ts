@@ -1,5 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { MediaRepository } from '../media-repository.ts';
+import { contentOfOriginal } from '../original-content.ts';
 import type { SqliteDatabase } from './database.ts';
 import { media, mediaRenditions, renditionFiles } from './schema.ts';
 
@@ -104,8 +105,8 @@ export function createRenditionQueries(db: SqliteDatabase): RenditionQueries {
 
 /** Whether a row needs the object; see {@link MediaRepository.isReferenced}. */
 export function isReferenced(db: Pick<SqliteDatabase, 'select'>, objectKey: string): boolean {
-  const sha256 = /^originals\/..\/([0-9a-f]{64})$/.exec(objectKey)?.[1];
-  if (sha256 !== undefined) {
+  const sha256 = contentOfOriginal(objectKey);
+  if (sha256 !== null) {
     return db.select({ id: media.id }).from(media).where(eq(media.sha256, sha256)).limit(1).get() !== undefined;
   }
   const where = eq(mediaRenditions.objectKey, objectKey);

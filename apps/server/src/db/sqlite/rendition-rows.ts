@@ -1,5 +1,7 @@
 import { and, eq, ne, type SQL } from 'drizzle-orm';
+import { renditionEvent } from '../event-data.ts';
 import type { NewRendition } from '../media-repository.ts';
+import { changesOf } from '../rendition-changes.ts';
 import type { EventWriter } from './event-repository.ts';
 import { projectOf } from './media-events.ts';
 import { mediaRenditions } from './schema.ts';
@@ -10,11 +12,6 @@ export interface RenditionWrite {
   mediaId: string;
   renditions: readonly NewRendition[];
   nowMs: number;
-}
-
-/** What tells the renditions of one medium apart. */
-export function renditionIdentity(rendition: { name: string; extension: string; revision: string }): string {
-  return `${rendition.name}.${rendition.revision}.${rendition.extension}`;
 }
 
 /** Writes renditions over what there was of the same identity, and settles which revision is the current one. */
@@ -47,28 +44,13 @@ export function putRenditions(tx: Transaction, { mediaId, renditions, nowMs }: R
 /** Writes renditions, and tells of those that became ready or failed. */
 export function publishRenditions(tx: Transaction, events: EventWriter, write: RenditionWrite): void {
   const { mediaId, renditions } = write;
-  const before = new Map(
-    tx
-      .select()
-      .from(mediaRenditions)
-      .where(eq(mediaRenditions.mediaId, mediaId))
-      .all()
-      .map((row) => [renditionIdentity(row), row]),
-  );
-  // What was published while the others were made stays as it is: its Last-Modified, above all.
-  const changed = renditions.filter((rendition) => {
-    const row = before.get(renditionIdentity(rendition));
-    return !(row?.state === 'ready' && rendition.state === 'ready' && row.sha256 === rendition.sha256);
-  });
-  putRenditions(tx, { ...write, renditions: changed });
-  const projectId = projectOf(tx, mediaId);
-  for (const rendition of changed) {
-    const { name, extension, revision, state, reason } = rendition;
-    const data = { id: mediaId, name, extension, revision };
-    if (state === 'ready') events.append(tx, { projectId, type: 'rendition.ready', data });
-    else if (state === 'failed' && before.get(renditionIdentity(rendition))?.state !== 'failed') {
-      events.append(tx, { projectId, type: 'rendition.failed', data: { ...data, reason } });
-    }
+  const stored = tx.select().from(mediaRenditions).where(eq(mediaRenditions.mediaId, mediaId)).all();
+  const changes = changesOf(stored, renditions);
+  putRenditions(tx, { ...write, renditions: changes.map(({ rendition }) => rendition) });
+  const of = { projectId: projectOf(tx, mediaId), mediaId };
+  for (const { rendition, newlyFailed } of changes) {
+    if (rendition.state === 'ready') events.append(tx, renditionEvent('rendition.ready', of, rendition));
+    else if (newlyFailed) events.append(tx, renditionEvent('rendition.failed', of, rendition));
   }
 }
 
@@ -85,8 +67,8 @@ export function failRenditions(
     .where(which)
     .returning()
     .all();
-  for (const { mediaId: id, name, extension, revision, reason } of failed) {
-    const data = { id, name, extension, revision, reason };
-    events.append(tx, { projectId: projectOf(tx, id), type: 'rendition.failed', data });
+  for (const row of failed) {
+    const of = { projectId: projectOf(tx, row.mediaId), mediaId: row.mediaId };
+    events.append(tx, renditionEvent('rendition.failed', of, row));
   }
 }

@@ -1,0 +1,52 @@
+import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
+import type { MediaFailureRecord } from './media-repository.ts';
+
+/** A job is never kept waiting longer than this by a wall clock that was set back. */
+export const LONGEST_JOB_DELAY_MS = 10 * 60_000;
+
+/** Of a job whose priority nobody chose. */
+export const DEFAULT_PRIORITY = 100;
+
+/** What is said of a medium whose workers kept disappearing. */
+export const LOST_LEASES_FAILURE: MediaFailureRecord = {
+  code: 'worker_lost',
+  message: `Processing was begun ${MAX_LOST_LEASES} times, and each time its worker disappeared. Look into the service's log, then retry.`,
+  retryable: true,
+};
+
+/** A job as it is stored. */
+export interface JobRow {
+  mediaId: string;
+  dueAtMs: number;
+  attempts: number;
+  leaseToken: string | null;
+  leaseWorker: string | null;
+  lastReason: string | null;
+  progress: number | null;
+}
+
+/** Where a stored job stands, by the wall clock. */
+export function standingOf(job: JobRow, nowMs: number): JobStanding {
+  return {
+    mediaId: job.mediaId,
+    worker: job.leaseToken === null ? null : job.leaseWorker,
+    attempt: job.attempts + 1,
+    progress: job.progress,
+    dueInMs: dueInMsOf(job, nowMs),
+    lastReason: job.lastReason,
+  };
+}
+
+/** A stored job as an engine that hands jobs out is told of it. */
+export function jobRecordOf(
+  job: { id: number; mediaId: string; priority: number; dueAtMs: number; leaseToken: string | null },
+  nowMs: number,
+): JobRecord {
+  const { id: jobId, mediaId, priority, leaseToken: token } = job;
+  return { jobId, mediaId, priority, token, dueInMs: dueInMsOf(job, nowMs) };
+}
+
+/** Milliseconds until it may be claimed. One that a wall clock has moved far ahead of is due, as `claim` has it. */
+function dueInMsOf({ dueAtMs }: { dueAtMs: number }, nowMs: number): number {
+  return dueAtMs > nowMs + LONGEST_JOB_DELAY_MS ? 0 : Math.max(0, dueAtMs - nowMs);
+}

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, type ClientConfig } from 'pg';
+import type { Logger } from '../../logger.ts';
+import { CHANNEL, type Changes } from './changes.ts';
+
+/** How often the connection is asked for a sign of life, and how long it has to give one, in milliseconds. */
+const BEAT_MS = 1_000;
+const SILENCE_MS = 5_000;
+/** Before a lost connection is made anew, at most. */
+const LONGEST_PAUSE_MS = 1_000;
+const FIRST_PAUSE_MS = 20;
+
+/** The connection on which other processes' writes are heard of. */
+export interface ChangeListener {
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on a connection of its own, and makes it anew whenever it is lost, for as long as it takes.
+ * @throws whatever the first connection fails with
+ */
+export async function startChangeListener(parts: {
+  connection: ClientConfig;
+  changes: Changes;
+  logger: Logger;
+}): Promise<ChangeListener> {
+  const { changes, logger } = parts;
+  const closing = new AbortController();
+
+  const listen = async (): Promise<Client> => {
+    const client = new Client({ ...parts.connection, query_timeout: SILENCE_MS });
+    // An error ends the connection, which is what is waited for.
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      client.on('notification', ({ payload }) => changes.told(payload ?? ''));
+      await client.query(`LISTEN ${CHANNEL}`);
+    } catch (error) {
+      await client.end().catch(() => undefined);
+      throw error;
+    }
+    changes.listening(true);
+    return client;
+  };
+
+  /** Resolves when the connection is lost, or silent for so long that it may be. */
+  const watch = async (client: Client): Promise<void> => {
+    const ended = once(client, 'end');
+    const { signal } = closing;
+    const stop = new AbortController();
+    const beat = async () => {
+      while (!stop.signal.aborted) {
+        await sleep(BEAT_MS, undefined, { signal: AbortSignal.any([signal, stop.signal]) });
+        await client.query('SELECT 1');
+      }
+    };
+    // Why the beat ended is of no interest: either way the connection is not to be relied on.
+    await Promise.race([ended, beat().catch(() => undefined)]);
+    stop.abort();
+    changes.listening(false);
+    await client.end().catch(() => undefined);
+  };
+
+  const reconnect = async (): Promise<Client | null> => {
+    for (let pauseMs = FIRST_PAUSE_MS; !closing.signal.aborted; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
+      try {
+        return await listen();
+      } catch {
+        // Those who ask the database say what is wrong with it.
+        await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
+      }
+    }
+    return null;
+  };
+
+  const run = async (first: Client) => {
+    for (let client: Client | null = first; client !== null; ) {
+      await watch(client);
+      if (closing.signal.aborted) return;
+      logger.warn(
+        'the connection on which the database tells of changes is lost: kept answers are not used until it is back',
+      );
+      client = await reconnect();
+      if (client !== null) logger.info('the database tells of changes again');
+    }
+  };
+
+  const running = run(await listen());
+  return {
+    async close() {
+      closing.abort();
+      await running;
+    },
+  };
+}

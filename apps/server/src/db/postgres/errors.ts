@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '../../http/app-error.ts';
+import { storageError, systemCode } from '../../storage/storage-error.ts';
+
+/** SQLSTATEs of a transaction that lost against another, and would do if it were tried again. */
+const LOST_AGAINST_ANOTHER = new Set(['40001', '40P01']);
+/** Times that a call is tried, and the longest pause before the second time; doubled for each further one. */
+const TRIES = 5;
+const PAUSE_MS = 10;
+
+/** SQLSTATEs, or beginnings of them, of a server that cannot do now what it could do before. */
+const NOT_NOW = [
+  // Connection exceptions, and logins that are refused: rights and passwords are changed under a running service, too.
+  ...['08', '28'],
+  // Too many connections, out of memory.
+  ...['53200', '53300', '53400'],
+  // Shutting down, crashed, starting up; the database is gone; an idle session was ended.
+  ...['57P', '3D000', '25P03', '25P04'],
+  // A statement took too long, or waited for a lock for too long.
+  ...['57014', '55P03'],
+  // A standby: of a cluster that is about to have a new primary.
+  '25006',
+];
+/** What the system says of a connection that is not to be had. */
+const NO_CONNECTION = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'],
+  ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
+]);
+/** What the driver says of the same, without a code. */
+const LOST_CONNECTION =
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has)/;
+
+/** The error of the server or the driver; Drizzle's around it repeats the statement with all of its values. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && 'query' in error && error.cause !== undefined ? error.cause : error;
+}
+
+/** Whether the database cannot be asked at the moment, while nothing is wrong with what is asked. */
+export function isUnavailable(error: unknown): boolean {
+  const cause = causeOf(error);
+  // Several addresses were tried.
+  if (cause instanceof AggregateError) return cause.errors.some(isUnavailable);
+  const code = systemCode(cause);
+  if (code !== null) return NO_CONNECTION.has(code) || NOT_NOW.some((known) => code.startsWith(known));
+  return cause instanceof Error && LOST_CONNECTION.test(cause.message);
+}
+
+/** What a caller should see of a failed call: `unavailable`, `insufficient_storage`, or the database's own error. */
+export function databaseError(error: unknown): unknown {
+  const cause = causeOf(error);
+  const code = systemCode(cause);
+  if (isUnavailable(cause) || (code !== null && LOST_AGAINST_ANOTHER.has(code))) return unavailable(cause);
+  return code === '53100'
+    ? storageError(Object.assign(new Error('The disk of the database is full.'), { code: 'ENOSPC', cause }))
+    : storageError(cause);
+}
+
+function unavailable(cause: unknown): AppError {
+  return new AppError('unavailable', 'The database does not answer at the moment. Ask again in a few seconds.', {
+    cause,
+    headers: { 'Retry-After': '5' },
+  });
+}
+
+/**
+ * The repository with the same methods: what loses against another transaction is tried again, and what fails is told as callers know
+ * it. That is safe as each method is one transaction or one statement, of which nothing is left where it fails so.
+ */
+export function resilient<T extends object>(repository: T): T {
+  const methods = Object.entries(repository).map(([name, method]: [string, unknown]) => {
+    if (typeof method !== 'function') throw new TypeError(`${name} of a repository is not a method`);
+    const tried = async (first: Promise<unknown>, args: unknown[]): Promise<unknown> => {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await (tries === 1 ? first : method.apply(repository, args));
+        } catch (error) {
+          if (tries === TRIES || !LOST_AGAINST_ANOTHER.has(systemCode(causeOf(error)) ?? ''))
+            throw databaseError(error);
+          // At random, or those who met once would meet again.
+          await sleep(Math.random() * PAUSE_MS * 2 ** tries);
+        }
+      }
+    };
+    const resilientMethod = (...args: unknown[]): unknown => {
+      const answer: unknown = method.apply(repository, args);
+      return answer instanceof Promise ? tried(answer, args) : answer;
+    };
+    return [name, resilientMethod];
+  });
+  // The same names with the same signatures, which the compiler cannot know.
+  return Object.fromEntries(methods) as T;
+}

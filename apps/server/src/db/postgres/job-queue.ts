@@ -1,0 +1,244 @@
+import { and, asc, count, eq, gt, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
+import { ulid } from 'ulid';
+import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { jobRecordOf, LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
+import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
+import type { PostgresDatabase } from './database.ts';
+import { enqueue } from './enqueue.ts';
+import { failMedium } from './fail-medium.ts';
+import { lockHeldJob } from './held-job.ts';
+import { jobs, media, workers } from './schema.ts';
+import type { Transaction, Transactions } from './transaction.ts';
+
+/** {@link JobQueue} in the same database as the media. @param parts.now the wall clock, milliseconds since the epoch */
+export function createJobQueue(
+  db: PostgresDatabase,
+  { transactions, now = Date.now }: { transactions: Transactions; now?: () => number },
+): JobQueue {
+  const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_JOB_DELAY_MS})`;
+  const release = { leaseToken: null, leaseWorker: null, progress: null };
+  const underLease = (lease: Lease) => and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
+  const anyDue = db
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(
+      and(
+        isNull(jobs.leaseToken),
+        or(lte(jobs.dueAtMs, sql.placeholder('now')), sql`${jobs.dueAtMs} > ${sql.placeholder('far')}`),
+      ),
+    )
+    .limit(1)
+    .prepare('any_job_due');
+
+  return {
+    async claim(worker) {
+      const at = now();
+      // Workers ask all the time, and most of the time there is nothing: a look costs no transaction.
+      if ((await anyDue.execute({ now: at, far: at + LONGEST_JOB_DELAY_MS })).length === 0) return null;
+      return transactions.write(async (tx) => {
+        // Rows that others have locked are passed over: those of other claims, and media that are being deleted.
+        const found = await tx.db.execute<{ id: string; media_id: string; attempts: number }>(
+          sql`SELECT ${jobs.id}, ${jobs.mediaId}, ${jobs.attempts} FROM ${jobs}
+              JOIN ${media} ON ${media.id} = ${jobs.mediaId}
+              WHERE ${jobs.leaseToken} IS NULL AND ${isDue()}
+              ORDER BY ${jobs.priority}, ${jobs.id} LIMIT 1
+              FOR UPDATE OF jobs SKIP LOCKED FOR KEY SHARE OF media SKIP LOCKED`,
+        );
+        const [due] = found.rows;
+        if (!due) return null;
+        const token = ulid(now());
+        const lease = { jobId: Number(due.id), mediaId: due.media_id, token, attempt: due.attempts + 1 };
+        await tx.db
+          .update(jobs)
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .where(eq(jobs.id, lease.jobId));
+        await beginAttempt(tx, { ...lease, worker }, now());
+        return lease;
+      });
+    },
+
+    claimJob: (jobId, { worker, token }) =>
+      transactions.write(async (tx) => {
+        // The medium first, as whoever deletes it and its job does.
+        const ofJob = db.select({ id: jobs.mediaId }).from(jobs).where(eq(jobs.id, jobId));
+        await tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob)).for('key share');
+        const [free] = await tx.db
+          .update(jobs)
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .where(and(eq(jobs.id, jobId), isNull(jobs.leaseToken)))
+          .returning({ mediaId: jobs.mediaId, attempts: jobs.attempts });
+        if (!free) return null;
+        const lease = { jobId, mediaId: free.mediaId, token, attempt: free.attempts + 1 };
+        await beginAttempt(tx, { ...lease, worker }, now());
+        return lease;
+      }),
+
+    async records(selection) {
+      const rows = db.select().from(jobs).where(selected(selection)).orderBy(asc(jobs.id));
+      const found = await ('limit' in selection ? rows.limit(selection.limit) : rows);
+      return found.map((job) => jobRecordOf(job, now()));
+    },
+
+    async renew(lease) {
+      const beat = { leaseBeat: sql`${jobs.leaseBeat} + 1` };
+      return (await db.update(jobs).set(beat).where(underLease(lease))).rowCount === 1;
+    },
+
+    async stands(lease) {
+      return (await db.select({ id: jobs.id }).from(jobs).where(underLease(lease))).length > 0;
+    },
+
+    async progress(lease, fraction) {
+      const progress = Math.min(1, Math.max(0, fraction));
+      return (await db.update(jobs).set({ progress }).where(underLease(lease))).rowCount === 1;
+    },
+
+    async giveBack(lease, as, report = null) {
+      const retried = as.kind === 'retry' ? as : null;
+      const counted = retried && {
+        attempts: lease.attempt,
+        dueAtMs: now() + Math.min(retried.delayMs, LONGEST_JOB_DELAY_MS),
+        lastReason: retried.failure.message,
+      };
+      await transactions.write(async (tx) => {
+        if ((await lockHeldJob(tx.db, lease)) === null) return;
+        await tx.db
+          .update(jobs)
+          .set({ ...release, ...counted })
+          .where(eq(jobs.id, lease.jobId));
+        await endAttempt(tx, lease.token, {
+          outcome: retried ? 'retried' : 'released',
+          endedAtMs: now(),
+          failure: retried?.failure ?? null,
+          report,
+        });
+        await backToQueued(tx, [lease.mediaId]);
+      });
+    },
+
+    async held() {
+      const rows = await db.select().from(jobs).where(isNotNull(jobs.leaseToken));
+      return rows.map((job) => ({
+        token: job.leaseToken ?? '',
+        worker: job.leaseWorker ?? '',
+        mediaId: job.mediaId,
+        beat: job.leaseBeat,
+      }));
+    },
+
+    reclaim: (token, { counted }) =>
+      transactions.write(async (tx) => {
+        const [held] = await tx.db.select({ mediaId: jobs.mediaId }).from(jobs).where(eq(jobs.leaseToken, token));
+        const job = held ? await lockHeldJob(tx.db, { mediaId: held.mediaId, token }) : null;
+        if (job === null) return false;
+        const { id, mediaId } = job;
+        const lostLeases = job.lostLeases + (counted ? 1 : 0);
+        await endAttempt(tx, token, { outcome: 'lost', endedAtMs: null });
+        if (lostLeases >= MAX_LOST_LEASES) {
+          const ending = { jobId: id, mediaId, attempt: job.attempts + 1, failure: LOST_LEASES_FAILURE, nowMs: now() };
+          await failMedium(tx, ending);
+        } else {
+          await tx.db
+            .update(jobs)
+            .set({ ...release, lostLeases })
+            .where(eq(jobs.id, id));
+          await backToQueued(tx, [mediaId]);
+        }
+        tx.bump('media');
+        return true;
+      }),
+
+    async counts() {
+      const waiting = isNull(jobs.leaseToken);
+      const [row] = await db
+        .select({
+          queued: sql`count(*) FILTER (WHERE ${waiting})`.mapWith(Number),
+          running: sql`count(*) FILTER (WHERE NOT ${waiting})`.mapWith(Number),
+        })
+        .from(jobs);
+      const [oldest] = await db
+        .select({ dueAtMs: min(jobs.dueAtMs) })
+        .from(jobs)
+        .where(and(waiting, lte(jobs.dueAtMs, now())));
+      const { queued, running } = row ?? { queued: 0, running: 0 };
+      const dueAtMs = oldest?.dueAtMs ?? null;
+      return { queued, running, oldestDueMs: dueAtMs === null ? 0 : Math.max(0, now() - dueAtMs) };
+    },
+
+    async standings(mediaIds) {
+      const rows = await db.select().from(jobs).where(inArray(jobs.mediaId, mediaIds));
+      return rows.map((job) => standingOf(job, now()));
+    },
+
+    async ahead(mediaId) {
+      const [own] = await db
+        .select()
+        .from(jobs)
+        .where(and(eq(jobs.mediaId, mediaId), isNull(jobs.leaseToken)));
+      if (!own) return null;
+      const before = or(lt(jobs.priority, own.priority), and(eq(jobs.priority, own.priority), lt(jobs.id, own.id)));
+      const [row] = await db
+        .select({ n: count() })
+        .from(jobs)
+        .where(and(isNull(jobs.leaseToken), isDue(), before));
+      return row?.n ?? 0;
+    },
+
+    async underWay() {
+      const rows = await db
+        .select({ mediaId: jobs.mediaId, projectId: media.projectId, progress: jobs.progress })
+        .from(jobs)
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .where(and(isNotNull(jobs.leaseToken), isNotNull(jobs.progress)));
+      return rows.map(({ progress, ...job }) => ({ ...job, progress: progress ?? 0 }));
+    },
+
+    attempts: (mediaId) => attemptsOf(db, mediaId),
+
+    adoptStranded: () =>
+      transactions.write(async (tx) => {
+        const stranded = await tx.db
+          .select({ id: media.id })
+          .from(media)
+          .leftJoin(jobs, eq(jobs.mediaId, media.id))
+          .where(and(inArray(media.status, ['queued', 'processing']), isNull(jobs.id)))
+          .orderBy(media.id)
+          // Nodes that start together look for the same.
+          .for('no key update', { of: media, skipLocked: true });
+        const mediaIds = stranded.map(({ id }) => id);
+        await enqueue(tx, { mediaIds, nowMs: now() });
+        await backToQueued(tx, mediaIds);
+        return mediaIds.length;
+      }),
+
+    async workerBeat(worker) {
+      await db
+        .insert(workers)
+        .values({ ...worker, beat: 1 })
+        .onConflictDoUpdate({ target: workers.id, set: { ...worker, beat: sql`${workers.beat} + 1` } });
+    },
+
+    async workerGone(id) {
+      await db.delete(workers).where(eq(workers.id, id));
+    },
+
+    async workers() {
+      return db.select().from(workers);
+    },
+  };
+}
+
+function selected(selection: JobSelection) {
+  if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
+  if ('jobIds' in selection) return inArray(jobs.id, selection.jobIds);
+  return gt(jobs.id, selection.afterId);
+}
+
+async function backToQueued(tx: Transaction, mediaIds: readonly string[]): Promise<void> {
+  if (mediaIds.length === 0) return;
+  await tx.db
+    .update(media)
+    .set({ status: 'queued' })
+    .where(and(inArray(media.id, [...mediaIds]), eq(media.status, 'processing')));
+  tx.bump('media');
+}

@@ -1,0 +1,89 @@
+import { fileURLToPath } from 'node:url';
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
+import type { ClientBase } from 'pg';
+import { DatabaseRefusedError } from '../database-refused-error.ts';
+import { ADVISORY_CLASS, MIGRATION_LOCK } from './advisory-locks.ts';
+import type { DatabaseSettings } from './settings.ts';
+
+/** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
+const MIGRATIONS = fileURLToPath(new URL('../../../src/db/postgres/migrations', import.meta.url));
+/** What we use of it: identity columns, `SKIP LOCKED`, JSON. Older ones get no fixes any more. */
+const OLDEST_VERSION = 13;
+
+/**
+ * Checks the database and brings its schema up to date, all in one transaction, which any number of processes may begin at once. Never
+ * migrates down, never deletes.
+ * @throws DatabaseRefusedError where it is not one to touch
+ */
+export async function migrate(client: ClientBase, { schema, shown }: DatabaseSettings): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    // Whoever waits here for another process's migration waits as long as that takes.
+    await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
+    await client.query('SELECT pg_advisory_xact_lock($1, $2)', [ADVISORY_CLASS, MIGRATION_LOCK]);
+    await refuseUnfit(client, shown);
+    const known = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+    if (known.rowCount === 0) await client.query(`CREATE SCHEMA "${schema}"`);
+    const mine = readMigrationFiles({ migrationsFolder: MIGRATIONS });
+    const applied = await appliedMigrations(client, { mine, schema, shown });
+    for (const { hash, folderMillis, sql } of mine) {
+      if (applied.has(hash)) continue;
+      // The generator writes where it thinks the tables are; they are where the search path leads.
+      for (const statement of sql) await client.query(statement.replaceAll('"public".', ''));
+      await client.query('INSERT INTO __drizzle_migrations (hash, created_at) VALUES ($1, $2)', [hash, folderMillis]);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw error;
+  }
+}
+
+async function refuseUnfit(client: ClientBase, shown: string): Promise<void> {
+  const { rows } = await client.query<{ version: number; encoding: string }>(
+    `SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding`,
+  );
+  const [{ version, encoding } = { version: 0, encoding: '' }] = rows;
+  if (version < OLDEST_VERSION) {
+    throw new DatabaseRefusedError(
+      `The database ${shown} is PostgreSQL ${version}. Nothing was changed. PostgreSQL ${OLDEST_VERSION} or newer is needed.`,
+    );
+  }
+  if (encoding !== 'UTF8') {
+    throw new DatabaseRefusedError(
+      `The database ${shown} keeps text as ${encoding}, which cannot hold every name. Nothing was changed. Create it with ENCODING 'UTF8'.`,
+    );
+  }
+}
+
+/** Hashes of the migrations that were applied; the table of them is made where there is none. */
+async function appliedMigrations(
+  client: ClientBase,
+  { mine, schema, shown }: { mine: readonly MigrationMeta[]; schema: string; shown: string },
+): Promise<Set<string>> {
+  const tables = await client.query<{ name: string }>('SELECT tablename AS name FROM pg_tables WHERE schemaname = $1', [
+    schema,
+  ]);
+  const stranger = new DatabaseRefusedError(
+    `The database ${shown} (schema ${schema}) belongs to another program. Nothing was changed. Choose another one in ` +
+      'MDS_DATABASE_URL, or another schema of it with ?schema=',
+  );
+  if (!tables.rows.some(({ name }) => name === '__drizzle_migrations')) {
+    if (tables.rows.length > 0) throw stranger;
+    await client.query('CREATE TABLE __drizzle_migrations (hash text PRIMARY KEY, created_at bigint NOT NULL)');
+    return new Set();
+  }
+  const applied = await client.query<{ hash: string; at: string }>(
+    'SELECT hash, created_at AS at FROM __drizzle_migrations ORDER BY created_at',
+  );
+  // Other programs keep such a table, too.
+  if (applied.rows[0]?.hash !== mine[0]?.hash) throw stranger;
+  const newest = Math.max(...mine.map(({ folderMillis }) => folderMillis));
+  if (applied.rows.some(({ at }) => Number(at) > newest)) {
+    throw new DatabaseRefusedError(
+      `The database ${shown} was written by a newer version of the service. Nothing was changed. Start that version, ` +
+        'or a newer one, or put back the backup from before the upgrade.',
+    );
+  }
+  return new Set(applied.rows.map(({ hash }) => hash));
+}

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { Client, Pool } from 'pg';
+import { AppError } from '../../http/app-error.ts';
+import type { Logger } from '../../logger.ts';
+import { systemCode } from '../../storage/storage-error.ts';
+import { DatabaseRefusedError } from '../database-refused-error.ts';
+import type { Repositories } from '../repositories.ts';
+import { startChangeListener } from './change-listener.ts';
+import { createChanges } from './changes.ts';
+import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
+import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
+import { isUnavailable, resilient } from './errors.ts';
+import { createEventRepository } from './event-repository.ts';
+import { createFetchRepository } from './fetch-repository.ts';
+import { createJobQueue } from './job-queue.ts';
+import { createMediaRepository } from './media-repository.ts';
+import { migrate } from './migrate.ts';
+import { createPieceDigestRepository } from './piece-digest-repository.ts';
+import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
+import { type DatabaseSettings, databaseSettings } from './settings.ts';
+import { createTransactions } from './transaction.ts';
+import { createUploadRepository } from './upload-repository.ts';
+
+/** Connections of a process, beside the one that listens. Each is a process of the server's. */
+const CONNECTIONS = 10;
+/** How long a server may take to come up after this process has: they may be started together. In milliseconds. */
+const START_PATIENCE_MS = 15_000;
+const START_PAUSE_MS = 250;
+/** Readiness and status want to know soon whether the database can be written. */
+const PROBE_PATIENCE_MS = 1_000;
+
+/**
+ * Opens a PostgreSQL database, brings its schema up to date, and opens every repository over it.
+ * @param databaseUrl see {@link databaseSettings}
+ * @throws DatabaseRefusedError where the database is not one to touch, or cannot be reached
+ */
+export async function openPostgresRepositories(
+  databaseUrl: string,
+  { logger }: { logger: Logger },
+): Promise<Repositories> {
+  const settings = databaseSettings(databaseUrl);
+  await prepareDatabase(settings);
+  const changes = createChanges();
+  const pool = new Pool({ ...settings.connection, max: CONNECTIONS });
+  // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
+  const db: PostgresDatabase = drizzle(pool);
+  const transactions = createTransactions(pool, { changes });
+  try {
+    const listener = await startChangeListener({ connection: settings.connection, changes, logger });
+    const { probe } = resilient({
+      async probe() {
+        await Promise.race([writeProbe(pool), overdue(PROBE_PATIENCE_MS)]);
+      },
+    });
+    return {
+      shared: true,
+      media: resilient(createMediaRepository(db, { transactions })),
+      projects: resilient(createProjectRepository(db, { transactions })),
+      assets: resilient(createAssetRepository(db, { transactions })),
+      regions: resilient(createRegionRepository(db, { transactions })),
+      pieceDigests: resilient(createPieceDigestRepository(db)),
+      formatProofs: resilient(createFormatProofRepository(db, { transactions })),
+      jobs: resilient(createJobQueue(db, { transactions })),
+      fetches: resilient(createFetchRepository(db, { transactions })),
+      events: resilient(createEventRepository(db, { transactions, changes })),
+      uploads: resilient(createUploadRepository(db, { transactions })),
+      versions: resilient(createVersions(db, changes)),
+      probe,
+      async close() {
+        await listener.close();
+        await pool.end();
+      },
+    };
+  } catch (error) {
+    await pool.end();
+    throw refusal(error, settings);
+  }
+}
+
+/** Waits for the server, and has the schema brought up to date on a connection that is for this alone. */
+async function prepareDatabase(settings: DatabaseSettings): Promise<void> {
+  const deadline = performance.now() + START_PATIENCE_MS;
+  for (;;) {
+    const client = new Client({ ...settings.connection, query_timeout: 0 });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await migrate(client, settings);
+      await ensureDefaultProject(client);
+      return;
+    } catch (error) {
+      if (!mayComeUp(error) || performance.now() > deadline) throw refusal(error, settings);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+    await sleep(START_PAUSE_MS);
+  }
+}
+
+/** Whether waiting helps: not where the server answers that user, password or database are wrong. */
+function mayComeUp(error: unknown): boolean {
+  const code = systemCode(error) ?? '';
+  return isUnavailable(error) && !code.startsWith('28') && code !== '3D000';
+}
+
+function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
+  if (error instanceof DatabaseRefusedError || !isUnavailable(error)) return error;
+  const reason = error instanceof Error && error.message !== '' ? error.message : (systemCode(error) ?? 'no answer');
+  return new DatabaseRefusedError(
+    `The database ${shown} cannot be opened: ${reason}. See that it runs and that MDS_DATABASE_URL is right, then start again.`,
+    { cause: error },
+  );
+}
+
+async function writeProbe(pool: Pool): Promise<void> {
+  await pool.query({
+    name: 'probe',
+    text: 'INSERT INTO versions (name, value) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET value = versions.value + 1',
+    values: [PROBE_VERSION],
+  });
+}
+
+async function overdue(patienceMs: number): Promise<never> {
+  await sleep(patienceMs, undefined, { ref: false });
+  throw new AppError('unavailable', 'The database does not answer in time.', { headers: { 'Retry-After': '5' } });
+}

@@ -1,0 +1,61 @@
+import type { ClientConfig } from 'pg';
+import { DatabaseRefusedError } from '../database-refused-error.ts';
+
+/** How long a call waits for a connection, or for a lock that another one holds; as SQLite's does. In milliseconds. */
+const PATIENCE_MS = 10_000;
+/** No statement of ours takes as long. Past it, the server is told to give it up, and a little later it is held for gone. */
+const STATEMENT_MS = 30_000;
+/** A process that stands still in the middle of a transaction keeps its locks from everybody else no longer than this. */
+const IDLE_IN_TRANSACTION_MS = 10_000;
+
+/** Where the database is, as its URL says. */
+export interface DatabaseSettings {
+  /** For every connection; holds the password. */
+  connection: ClientConfig;
+  /** The schema that the tables are in. */
+  schema: string;
+  /** What it is called in messages: host, port and database, and no password. */
+  shown: string;
+}
+
+/**
+ * Reads the URL of a database: `postgres://user:password@host:port/database`, with libpq's `sslmode`, and `schema` where the tables
+ * are to be elsewhere than in `public`.
+ * @throws DatabaseRefusedError which does not repeat the URL, as that holds a password
+ */
+export function databaseSettings(databaseUrl: string): DatabaseSettings {
+  let url: URL;
+  try {
+    url = new URL(databaseUrl);
+  } catch {
+    // Without the cause: it holds the URL.
+    throw new DatabaseRefusedError('MDS_DATABASE_URL is no URL. It looks like postgres://user:password@host/database.');
+  }
+  if (!['postgres:', 'postgresql:'].includes(url.protocol)) {
+    throw new DatabaseRefusedError('MDS_DATABASE_URL is of no kind that is known. It begins with postgres://');
+  }
+  const schema = url.searchParams.get('schema') ?? 'public';
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+    throw new DatabaseRefusedError(
+      'The schema that MDS_DATABASE_URL names is none: it consists of small letters, digits and underscores.',
+    );
+  }
+  const options = [url.searchParams.get('options') ?? '', `-c search_path=${schema}`].join(' ').trim();
+  for (const name of ['schema', 'options']) url.searchParams.delete(name);
+  const host = url.hostname || (url.searchParams.get('host') ?? 'localhost');
+  return {
+    schema,
+    shown: `${host}${url.port && `:${url.port}`}${url.pathname}`,
+    connection: {
+      connectionString: url.href,
+      application_name: 'mds',
+      options,
+      connectionTimeoutMillis: PATIENCE_MS,
+      lock_timeout: PATIENCE_MS,
+      statement_timeout: STATEMENT_MS,
+      query_timeout: STATEMENT_MS + 5_000,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      keepAlive: true,
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { Repositories } from '../db/repositories.ts';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import type { PurgeScope } from '../delivery/delivery.ts';
+import { createLogger } from '../logger.ts';
+import { createNodeFollower } from './node-follower.ts';
+
+let repositories: Repositories;
+beforeEach(() => {
+  repositories = openSqliteRepositories(':memory:');
+});
+afterEach(() => repositories.close());
+
+/** A node that follows, and what it has let go of. */
+const follow = async (overrides: { onAppended?: Repositories['events']['onAppended'] } = {}) => {
+  const purged: PurgeScope[] = [];
+  const follower = createNodeFollower({
+    events: { ...repositories.events, ...overrides },
+    regions: repositories.regions,
+    self: { id: 'node-b', region: 'fra1' },
+    delivery: { purge: (what) => void purged.push(what) },
+    logger: createLogger('silent'),
+    lookMs: 50,
+  });
+  await follower.start();
+  onTestFinished(() => follower.stop());
+  return purged;
+};
+
+const purge = (data: { media_id: string | null; path: string | null; objects?: string[] }) =>
+  repositories.events.append({ projectId: null, type: 'cache.purged', data });
+
+const throughOf = async () => (await repositories.regions.nodes()).find(({ id }) => id === 'node-b')?.eventsThrough;
+
+describe('a node beside others', () => {
+  beforeEach(() =>
+    repositories.regions.put({
+      ...{ code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false },
+    }),
+  );
+
+  it('lets go of what was purged through another node, and gives a receipt for it', async () => {
+    await purge({ media_id: 'med_before', path: null });
+    const purged = await follow();
+    await purge({ media_id: 'med_a', path: null });
+    await purge({ media_id: null, path: '/media/med_b/thumb.webp', objects: ['ab'] });
+    const last = await purge({ media_id: null, path: null });
+    await expect.poll(throughOf, { timeout: 10_000 }).toBe(last);
+    expect(purged).toEqual([{ mediaId: 'med_a' }, { path: '/media/med_b/thumb.webp', objects: ['ab'] }, 'everything']);
+  });
+
+  it('lets go of media that were deleted through another node', async () => {
+    const purged = await follow();
+    await repositories.events.append({
+      projectId: 'default',
+      type: 'media.deleted',
+      data: { id: 'med_a', status: 'ready', error: null },
+    });
+    await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);
+  });
+
+  it('hears of it also where nobody calls', async () => {
+    const purged = await follow({ onAppended: () => () => undefined });
+    await purge({ media_id: 'med_a', path: null });
+    await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);
+  });
+});

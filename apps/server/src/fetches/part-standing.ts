@@ -1,0 +1,37 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import type { FetchRecord } from '../db/fetch-repository.ts';
+import { systemCode } from '../storage/storage-error.ts';
+
+/**
+ * Whose bytes a part on this machine is, where several machines fetch: what the row said when the last attempt here gave the fetch back.
+ * Another attempt elsewhere tells how far it is and how long it took, and the row says something else from then on; the part here may
+ * be one of an older file, then. None is kept of an attempt that a crash ended.
+ */
+export interface PartStanding {
+  /** Whether the part is what the row tells of. It holds for one attempt: asked again, it is not. */
+  take(fetch: FetchRecord): Promise<boolean>;
+  keep(fetch: FetchRecord): Promise<void>;
+  drop(): Promise<void>;
+}
+
+/** {@link PartStanding} in a file beside the part. */
+export function partStanding(partPath: string): PartStanding {
+  const path = `${partPath}.standing`;
+  const drop = () => rm(path, { force: true });
+  return {
+    async take(fetch) {
+      const kept = await readFile(path, 'utf8').catch((error: unknown) => {
+        if (systemCode(error) === 'ENOENT') return null;
+        throw error;
+      });
+      await drop();
+      return kept === standingOf(fetch);
+    },
+    keep: (fetch) => writeFile(path, standingOf(fetch), { mode: 0o600 }),
+    drop,
+  };
+}
+
+function standingOf({ receivedBytes, totalBytes, validator, spentMs }: FetchRecord): string {
+  return JSON.stringify([receivedBytes, totalBytes, validator, spentMs]);
+}

@@ -1,0 +1,67 @@
+import { ulid } from 'ulid';
+import type { MediaRepository } from '../../db/media-repository.ts';
+import type { JobQueue } from '../job-queue.ts';
+import type { Following } from './following.ts';
+import type { QueueEngine } from './queue-engine.ts';
+
+export interface BullJobQueueParts {
+  /** The rows: what is true of a job, and the leases. */
+  rows: JobQueue;
+  media: Pick<MediaRepository, 'find'>;
+  engine: QueueEngine;
+  following: Following;
+  /** Compares rows and engine now. */
+  reconcile: () => Promise<unknown>;
+}
+
+/**
+ * {@link JobQueue} whose jobs an engine hands out. The row's lease is what a worker works under and what fences its writes; the engine
+ * only says which job is next.
+ */
+export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
+  const { rows, media, engine, following, reconcile } = parts;
+
+  return {
+    ...rows,
+
+    async claim(worker) {
+      for (;;) {
+        const token = ulid();
+        const jobId = await engine.take({ worker, token });
+        if (jobId === null) return null;
+        const lease = await rows.claimJob(jobId, { worker, token }).catch(async (error: unknown) => {
+          await following.freed({ jobId, token }, 0);
+          throw error;
+        });
+        if (lease !== null) return lease;
+        // Its medium was deleted, or its row is under a lease that only the lease monitor ends: whoever frees it puts it in again.
+        await engine.remove({ jobId, token });
+      }
+    },
+
+    async giveBack(lease, as, report) {
+      await rows.giveBack(lease, as, report);
+      await following.freed(lease, as.kind === 'retry' ? as.delayMs : 0);
+    },
+
+    async reclaim(token, options) {
+      const mediaId = (await rows.held()).find((lease) => lease.token === token)?.mediaId;
+      const [row] = mediaId === undefined ? [] : await rows.records({ mediaIds: [mediaId] });
+      const stood = await rows.reclaim(token, options);
+      if (!stood || row === undefined) return stood;
+      const job = { jobId: row.jobId, token };
+      const failed = (await media.find(row.mediaId))?.failure ?? null;
+      const [left] = await rows.records({ jobIds: [row.jobId] });
+      if (left !== undefined) await following.freed(job, 0);
+      else if (failed !== null) await following.failed(job, failed);
+      else await following.over([job]);
+      return stood;
+    },
+
+    async adoptStranded() {
+      const adopted = await rows.adoptStranded();
+      if (adopted > 0) await reconcile();
+      return adopted;
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createLogger } from '../../logger.ts';
+import type { Lease } from '../job-queue.ts';
+import { createLeaseMonitor, type LeaseMonitorParts } from '../lease-monitor.ts';
+import {
+  accept,
+  BULL_JOBS,
+  type BullJob,
+  bullQueues,
+  claim,
+  describeWithPostgres,
+  NOTHING_MADE,
+  openRows,
+} from './bull-queue.fixture.ts';
+import type { NodeRole } from './queue-node.fixture.ts';
+
+const logger = createLogger('silent');
+
+/** Starts a node in a process of its own. */
+function startNode(url: string, role: NodeRole): ChildProcess {
+  const child = fork(new URL('./queue-node.fixture.ts', import.meta.url), [url, role], {
+    execArgv: ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child;
+}
+
+/** How it ended; one that is to be killed by itself, too. */
+async function ended(child: ChildProcess): Promise<unknown> {
+  const [, signal] = await once(child, 'exit');
+  return signal;
+}
+
+describeWithPostgres('leases of jobs that BullMQ hands out', (server) => {
+  const { open, database, ask } = bullQueues(server);
+  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+
+  function monitor(parts: Pick<LeaseMonitorParts, 'jobs' | 'leaseMs' | 'intervalMs'>): void {
+    const leases = createLeaseMonitor({ ...parts, logger });
+    leases.start();
+    onTestFinished(() => leases.stop());
+  }
+
+  describe('a node that is killed', () => {
+    it('fault 1: with a job in hand: the job is taken up by another within a minute, at the pace of the service', async () => {
+      const url = await database();
+      const node = await open(url);
+      const id = await accept(node);
+      const holder = startNode(url, 'hold');
+      const [lease] = (await once(holder, 'message')) as [Lease];
+      expect(lease.mediaId).toBe(id);
+      // As the service sets them.
+      monitor({ jobs: node.jobs });
+      await sleep(4_000);
+      expect(await node.jobs.claim('worker-2')).toBeNull();
+      holder.kill('SIGKILL');
+      await ended(holder);
+      const killedAt = performance.now();
+      const taken = expect.poll(() => node.jobs.claim('worker-2'), { interval: 1_000, timeout: 60_000 });
+      await taken.toMatchObject({ mediaId: id, attempt: 1 });
+      expect(performance.now() - killedAt).toBeLessThan(60_000);
+      expect(await node.jobs.stands(lease)).toBe(false);
+      expect(await node.media.publish(lease, NOTHING_MADE)).toBe(false);
+    });
+
+    it('fault 1: between the commit of a medium and BullMQ: the medium is worked on', async () => {
+      const url = await database();
+      const dying = startNode(url, 'accept-and-die');
+      expect(await ended(dying)).toBe('SIGKILL');
+      const rows = await openRows(url);
+      const [waiting] = await rows.jobs.records({ afterId: 0, limit: 10 });
+      await rows.close();
+      expect(waiting?.token).toBeNull();
+      expect(await bullJobs(url)).toEqual([]);
+      const node = await open(url, { timing: { intervalMs: 100 } });
+      const taken = expect.poll(() => node.jobs.claim('worker-1'), { timeout: 30_000 });
+      await taken.toMatchObject({ mediaId: waiting?.mediaId });
+    });
+
+    it('fault 1: between BullMQ and the claim of the row: the job is handed out again', async () => {
+      const url = await database();
+      const node = await open(url, { timing: { intervalMs: 100, suspectMs: 500 } });
+      const id = await accept(node);
+      const dying = startNode(url, 'take-and-die');
+      expect(await ended(dying)).toBe('SIGKILL');
+      const taken = expect.poll(() => node.jobs.claim('worker-1'), { timeout: 30_000 });
+      await taken.toMatchObject({ mediaId: id });
+    });
+
+    it('fault 1: again and again, among nodes that work off what others accept: each job is done, and done once', async () => {
+      const url = await database();
+      const node = await open(url, { timing: { intervalMs: 200, suspectMs: 1_000 } });
+      monitor({ jobs: node.jobs, leaseMs: 1_000, intervalMs: 100 });
+      const ids: string[] = [];
+      for (let n = 0; n < 120; n++) ids.push(await accept(node));
+      const nodes = [startNode(url, 'work'), startNode(url, 'work')];
+      const left = async () => {
+        const { queued, running } = await node.jobs.counts();
+        return queued + running;
+      };
+      for (const remaining of [105, 90, 75, 60, 45, 30]) {
+        await expect.poll(left, { interval: 5, timeout: 60_000 }).toBeLessThanOrEqual(remaining);
+        const victim = nodes.shift();
+        victim?.kill('SIGKILL');
+        nodes.push(startNode(url, 'work'));
+      }
+      await expect.poll(left, { timeout: 80_000 }).toBe(0);
+      let lost = 0;
+      for (const id of ids) {
+        expect((await node.media.find(id))?.status).toBe('ready');
+        const outcomes = (await node.jobs.attempts(id)).map(({ outcome }) => outcome);
+        expect(outcomes.filter((outcome) => outcome === 'ready')).toHaveLength(1);
+        expect(outcomes.filter((outcome) => !['ready', 'lost'].includes(outcome))).toEqual([]);
+        lost += outcomes.filter((outcome) => outcome === 'lost').length;
+      }
+      expect(lost).toBeGreaterThan(0);
+      await expect.poll(() => bullJobs(url), { timeout: 20_000 }).toEqual([]);
+    });
+  });
+
+  it('a worker that is slow, and lives, keeps its job over many times the time of a lease', async () => {
+    const url = await database();
+    const [slow, other] = [await open(url), await open(url)];
+    monitor({ jobs: other.jobs, leaseMs: 500, intervalMs: 50 });
+    await accept(slow);
+    const lease = await claim(slow);
+    for (let beat = 0; beat < 50; beat++) {
+      expect(await slow.jobs.renew(lease)).toBe(true);
+      expect(await other.jobs.claim('worker-2')).toBeNull();
+      await sleep(100);
+    }
+    expect(await slow.media.publish(lease, NOTHING_MADE)).toBe(true);
+  });
+
+  it('a job that BullMQ takes for stalled, while its worker lives, is worked on by nobody else', async () => {
+    const url = await database();
+    const lockMs = 50;
+    const [slow, other] = [await open(url, { lockMs }), await open(url, { lockMs })];
+    const id = await accept(slow);
+    const lease = await claim(slow);
+    const stalled: string[] = [];
+    await lookForStalled(url, (jobId) => stalled.push(jobId));
+    const waiting = expect.poll(async () => (await bullJobs(url)).map(({ state }) => state), { timeout: 20_000 });
+    await waiting.toEqual(['waiting']);
+    expect(stalled).toEqual([`job-${lease.jobId}`]);
+
+    expect(await other.jobs.claim('worker-2')).toBeNull();
+    expect(await slow.jobs.renew(lease)).toBe(true);
+    expect(await slow.jobs.attempts(id)).toHaveLength(1);
+    // And it is not lost: whoever frees it puts it in again.
+    await slow.jobs.giveBack(lease, { kind: 'released' });
+    expect(await claim(other)).toMatchObject({ mediaId: id });
+  });
+
+  it('fault 23: a worker whose clock is an hour behind keeps its job, and its job is done', async () => {
+    const url = await database();
+    const [behind, other] = [await open(url), await open(url)];
+    monitor({ jobs: other.jobs, leaseMs: 500, intervalMs: 50 });
+    const id = await accept(other);
+    const now = Date.now;
+    const anHourAgo = async <T>(run: () => Promise<T>): Promise<T> => {
+      Date.now = () => now() - 3_600_000;
+      return run().finally(() => {
+        Date.now = now;
+      });
+    };
+    const lease = await anHourAgo(() => claim(behind));
+    for (let beat = 0; beat < 20; beat++) {
+      expect(await anHourAgo(() => behind.jobs.renew(lease))).toBe(true);
+      expect(await other.jobs.claim('worker-2')).toBeNull();
+      await sleep(100);
+    }
+    expect(await behind.media.publish(lease, NOTHING_MADE)).toBe(true);
+    expect(await other.jobs.attempts(id)).toHaveLength(1);
+  });
+
+  /** BullMQ's own search for stalled jobs, which the service does without. */
+  async function lookForStalled(url: string, onStalled: (jobId: string) => void): Promise<void> {
+    const { createPostgresBackend } = await import('bullmq');
+    const options = { connection: url, autorun: false, stalledInterval: 100 };
+    const worker = new Worker('mds-media', null, options, createPostgresBackend);
+    worker.on('error', () => undefined);
+    worker.on('stalled', onStalled);
+    onTestFinished(() => worker.close());
+    await worker.startStalledCheckTimer();
+  }
+});

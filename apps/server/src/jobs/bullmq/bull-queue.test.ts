@@ -1,0 +1,150 @@
+import { expect, it } from 'vitest';
+import { ConfigError } from '../../config.ts';
+import { createLogger } from '../../logger.ts';
+import { MAX_LOST_LEASES } from '../job-queue.ts';
+import {
+  accept,
+  BULL_JOBS,
+  type BullJob,
+  bullQueues,
+  claim,
+  describeWithPostgres,
+  NOTHING_MADE,
+  openRows,
+} from './bull-queue.fixture.ts';
+import { openBullQueue } from './open-bull-queue.ts';
+
+const failure = { code: 'corrupt_media', message: 'It is damaged.', retryable: false };
+const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
+
+describeWithPostgres('jobs that BullMQ hands out', (server) => {
+  const { open, database, ask } = bullQueues(server);
+  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+
+  it('a node that accepts and nodes that work: each job goes to one of them, in the order of urgency and age', async () => {
+    const url = await database();
+    const api = await open(url);
+    const workers = [await open(url), await open(url), await open(url)];
+    const late: string[] = [];
+    const soon: string[] = [];
+    for (let n = 0; n < 30; n++) {
+      late.push(await accept(api, 200));
+      soon.push(await accept(api, 1));
+    }
+    const order: string[] = [];
+    await Promise.all(
+      workers.map(async (node, index) => {
+        for (;;) {
+          const lease = await node.jobs.claim(`worker-${index}`);
+          if (lease === null) return;
+          order.push(lease.mediaId);
+          expect(await node.media.publish(lease, NOTHING_MADE)).toBe(true);
+        }
+      }),
+    );
+    expect(new Set(order).size).toBe(60);
+    expect(order).toHaveLength(60);
+    // Three claim at once, so that neighbours may swap places; no later job overtakes a sooner one by more.
+    const misplaced = order.filter((id, at) => Math.abs(at - [...soon, ...late].indexOf(id)) > workers.length);
+    expect(misplaced).toEqual([]);
+    expect(await bullJobs(url)).toEqual([]);
+  });
+
+  it('a job given back keeps its place before those that came after it', async () => {
+    const url = await database();
+    const node = await open(url);
+    const ids = [await accept(node), await accept(node), await accept(node)];
+    const [first, second] = [await claim(node), await claim(node)];
+    await node.jobs.giveBack(second, { kind: 'released' });
+    await node.jobs.giveBack(first, { kind: 'released' });
+    const order = [await claim(node), await claim(node), await claim(node)];
+    expect(order.map(({ mediaId }) => mediaId)).toEqual(ids);
+  });
+
+  it('a job to be retried waits in BullMQ, and comes back by itself to whichever node', async () => {
+    const url = await database();
+    const [one, other] = [await open(url), await open(url)];
+    const id = await accept(one);
+    await one.jobs.giveBack(await claim(one), { kind: 'retry', delayMs: 1_500, failure: crash });
+    expect(await bullJobs(url)).toMatchObject([{ state: 'delayed', lock_token: null }]);
+    expect(await other.jobs.claim('worker-2')).toBeNull();
+    const due = expect.poll(() => other.jobs.claim('worker-2'), { interval: 50, timeout: 20_000 });
+    await due.toMatchObject({ mediaId: id, attempt: 2 });
+  });
+
+  it('a medium that is deleted while its job waits or is worked on leaves nothing to hand out', async () => {
+    const url = await database();
+    const node = await open(url);
+    const running = await accept(node);
+    const lease = await claim(node);
+    const waiting = await accept(node);
+    await node.media.delete(waiting);
+    await node.media.delete(running);
+    expect(await bullJobs(url)).toEqual([]);
+    expect(await node.jobs.stands(lease)).toBe(false);
+    expect(await node.media.publish(lease, NOTHING_MADE)).toBe(false);
+    expect(await node.jobs.claim('worker-2')).toBeNull();
+  });
+
+  it('a medium that was deleted by a node that is not told of BullMQ is never handed out', async () => {
+    const url = await database();
+    const node = await open(url);
+    const gone = await accept(node);
+    const kept = await accept(node);
+    const rows = await openRows(url);
+    await rows.media.delete(gone);
+    await rows.close();
+    expect(await claim(node)).toMatchObject({ mediaId: kept });
+    expect(await bullJobs(url)).toMatchObject([{ state: 'active' }]);
+  });
+
+  it('what fails for good is kept among the dead letters, with the reason', async () => {
+    const url = await database();
+    const node = await open(url);
+    await accept(node);
+    await node.media.fail(await claim(node), { ...failure, message: 'It is\0damaged.' });
+    const lost = await accept(node);
+    for (let n = 0; n < MAX_LOST_LEASES; n++) {
+      await node.jobs.reclaim((await claim(node)).token, { counted: true });
+    }
+    expect(await node.media.find(lost)).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
+    expect(await bullJobs(url)).toMatchObject([
+      { state: 'failed', lock_token: null, failed_reason: 'corrupt_media: It is\uFFFDdamaged.' },
+      { state: 'failed', lock_token: null, failed_reason: expect.stringMatching(/^worker_lost: Processing was begun/) },
+    ]);
+    // Made again, it is another job.
+    expect(await node.media.retry(lost)).toBe(true);
+    expect(await claim(node)).toMatchObject({ mediaId: lost, attempt: 1 });
+  });
+
+  it('nothing grows with the jobs that were done: neither jobs, nor events, nor locks', async () => {
+    const url = await database();
+    const node = await open(url);
+    for (let n = 0; n < 600; n++) {
+      await accept(node);
+      await node.media.publish(await claim(node), NOTHING_MADE);
+    }
+    const [{ jobs, events } = { jobs: Number.NaN, events: Number.NaN }] = await ask<{ jobs: number; events: number }>(
+      url,
+      'SELECT (SELECT count(*) FROM bullmq.job)::int AS jobs, (SELECT count(*) FROM bullmq.event)::int AS events',
+    );
+    expect(jobs).toBe(0);
+    // Of 2,400 and more; it clears up every 256.
+    expect(events).toBeLessThanOrEqual(1_000 + 256);
+  });
+
+  it('a node says what to do where BullMQ is not installed', async () => {
+    const rows = await openRows(await database());
+    const load = () =>
+      Promise.reject(Object.assign(new Error("Cannot find package 'bullmq'"), { code: 'ERR_MODULE_NOT_FOUND' }));
+    const opening = openBullQueue({
+      repositories: rows,
+      url: 'postgres://127.0.0.1/x',
+      logger: createLogger('silent'),
+      load,
+    });
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow(/MDS_QUEUE: bullmq .* not installed\. Install it/);
+    await rows.close();
+  });
+});

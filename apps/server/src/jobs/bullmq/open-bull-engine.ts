@@ -1,0 +1,52 @@
+import { ConfigError } from '../../config.ts';
+import { databaseSettings } from '../../db/postgres/settings.ts';
+import type { Logger } from '../../logger.ts';
+import { BULLMQ_SCHEMA, createBullEngine } from './bull-engine.ts';
+import type { QueueEngine } from './queue-engine.ts';
+
+/** Of the queue in BullMQ. */
+const QUEUE = 'mds-media';
+/** Connections to the database, the one on which BullMQ listens among them. */
+const MAX_CONNECTIONS = 6;
+
+export interface BullEngineOptions {
+  /** `postgres://…`, of the database that the rows are in. */
+  url: string;
+  logger: Logger;
+  /** How long a job that is out is locked in BullMQ; see `createBullEngine`. */
+  lockMs?: number;
+  /** Default: the package. */
+  load?: () => Promise<typeof import('bullmq')>;
+}
+
+/**
+ * Loads BullMQ, brings its tables up to date (any number of nodes may do so at once), and opens the queue.
+ * @throws ConfigError where BullMQ is not installed
+ */
+export async function openBullEngine(options: BullEngineOptions): Promise<QueueEngine> {
+  const { url, logger, lockMs, load = () => import('bullmq') } = options;
+  const bull = await load().catch((cause: unknown) => {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    const problem = 'MDS_QUEUE: bullmq asks for the package bullmq, which is not installed.';
+    throw new ConfigError([`${problem} Install it (npm install bullmq), or leave MDS_QUEUE away.`], { cause });
+  });
+  const { Pool } = await import('pg');
+  const { connection, schema } = databaseSettings(url);
+  // Of settings that are named twice, the last one holds.
+  const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA}`;
+  const pool = new Pool({ ...connection, options: settings, application_name: 'mds-queue', max: MAX_CONNECTIONS });
+  // A connection that broke while nobody used it is replaced when somebody does. The error holds the whole client: only its words are told.
+  pool.on('error', ({ message }) =>
+    logger.warn({ reason: message }, 'the job engine lost a connection to its database'),
+  );
+  try {
+    const client = await pool.connect();
+    await bull.runMigrations(client, BULLMQ_SCHEMA).finally(() => client.release());
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+  // Several services may share a database, each in a schema of its own; they share BullMQ's tables, and have a queue each.
+  const name = schema === 'public' ? QUEUE : `${QUEUE}-${schema}`;
+  return createBullEngine({ bull, pool, name, logger, ...(lockMs === undefined ? {} : { lockMs }) });
+}

@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLogger } from '../../logger.ts';
+import { accept, BY_HAND, claim, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
+import { openBullQueue } from './open-bull-queue.ts';
+
+/** What a forked node does, and what it tells of on its way. */
+export type NodeRole =
+  /** Takes a medium in, and dies after the commit, before BullMQ is told. */
+  | 'accept-and-die'
+  /** Dies after BullMQ has handed it a job, before it has claimed the row. */
+  | 'take-and-die'
+  /** Claims one job, tells its lease, and renews it until it is killed. */
+  | 'hold'
+  /** Works jobs off until it is killed, telling of each that it published. */
+  | 'work';
+
+const [url = '', role = ''] = process.argv.slice(2);
+const die = (): never => {
+  process.kill(process.pid, 'SIGKILL');
+  throw new Error('There is no life after SIGKILL.');
+};
+const tell = (message: unknown) => new Promise((resolve) => process.send?.(message, resolve));
+
+const rows = await openRows(url);
+const jobs = { ...rows.jobs };
+if (role === 'accept-and-die') jobs.records = async () => die();
+if (role === 'take-and-die') jobs.claimJob = async () => die();
+const repositories = { ...rows, jobs };
+const node = await openBullQueue({ repositories, url, logger: createLogger('warn'), timing: BY_HAND });
+const worker = `worker-${process.pid}`;
+
+if (role === 'accept-and-die') await accept(node);
+if (role === 'take-and-die') await claim(node, worker);
+if (role === 'hold') {
+  const lease = await claim(node, worker);
+  await tell(lease);
+  for (;;) {
+    await node.jobs.renew(lease);
+    await sleep(100);
+  }
+}
+if (role === 'work') {
+  for (;;) {
+    const lease = await node.jobs.claim(worker);
+    if (lease === null) {
+      await sleep(50);
+      continue;
+    }
+    await node.media.start(lease, []);
+    // Long enough to be killed in.
+    for (let beat = 0; beat < 3; beat++) {
+      await sleep(10);
+      await node.jobs.renew(lease);
+    }
+    await node.media.publish(lease, NOTHING_MADE);
+  }
+}

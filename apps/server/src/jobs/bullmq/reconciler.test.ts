@@ -1,0 +1,163 @@
+import { expect, it } from 'vitest';
+import { createLogger } from '../../logger.ts';
+import {
+  accept,
+  BULL_JOBS,
+  type BullJob,
+  bullQueues,
+  claim,
+  describeWithPostgres,
+  NOTHING_MADE,
+  openRows,
+} from './bull-queue.fixture.ts';
+import { openBullEngine } from './open-bull-engine.ts';
+import { createReconciler } from './reconciler.ts';
+
+const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
+const logger = createLogger('silent');
+const SUSPECT_MS = 60_000;
+
+describeWithPostgres('rows and BullMQ are compared', (server) => {
+  const { open, closeLater, database, ask } = bullQueues(server);
+  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+
+  /** Another node, which compares when it is told to, by a clock of its own. */
+  async function comparing(url: string) {
+    const rows = await openRows(url);
+    const engine = await openBullEngine({ url, logger });
+    closeLater(async () => {
+      await engine.close();
+      await rows.close();
+    });
+    let nowMs = 0;
+    const monotonicNow = () => nowMs;
+    const reconciler = createReconciler({ rows: rows.jobs, engine, logger, suspectMs: SUSPECT_MS, monotonicNow });
+    return {
+      rows,
+      engine,
+      reconcile: reconciler.reconcile,
+      pass: (ms: number) => {
+        nowMs += ms;
+      },
+    };
+  }
+
+  it('media whose node died between commit and BullMQ get into it, in their order', async () => {
+    const url = await database();
+    const node = await open(url);
+    const { rows, reconcile } = await comparing(url);
+    const ids = [await accept(rows), await accept(rows), await accept(rows)];
+    expect(await node.jobs.claim('worker-1')).toBeNull();
+    expect(await reconcile()).toEqual({ added: 3, removed: 0, freed: 0 });
+    expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
+    const order = [await claim(node), await claim(node), await claim(node)];
+    expect(order.map(({ mediaId }) => mediaId)).toEqual(ids);
+  });
+
+  it('more of them than it looks at at once', async () => {
+    const url = await database();
+    const { rows, reconcile } = await comparing(url);
+    await Promise.all(Array.from({ length: 2_345 }, () => accept(rows)));
+    expect(await reconcile()).toMatchObject({ added: 2_345 });
+    const [{ n } = { n: 0 }] = await ask<{ n: number }>(url, 'SELECT count(*)::int AS n FROM bullmq.job');
+    expect(n).toBe(2_345);
+    expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
+  });
+
+  it("after BullMQ's tables were emptied every job is worked on, the one that was under way by nobody else", async () => {
+    const url = await database();
+    const node = await open(url);
+    const { reconcile } = await comparing(url);
+    const running = await accept(node);
+    const lease = await claim(node);
+    const later = await accept(node);
+    await node.jobs.giveBack(await claim(node), { kind: 'retry', delayMs: 120_000, failure: crash });
+    const waiting = await accept(node);
+    await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
+
+    expect(await reconcile()).toEqual({ added: 2, removed: 0, freed: 0 });
+    expect(await claim(node)).toMatchObject({ mediaId: waiting });
+    expect(await node.jobs.claim('worker-2')).toBeNull();
+    expect((await bullJobs(url)).map(({ state }) => state)).toEqual(['delayed', 'active']);
+    expect((await node.jobs.standings([later]))[0]?.dueInMs).toBeGreaterThan(0);
+    // Whoever frees a job puts it in again.
+    await node.jobs.giveBack(lease, { kind: 'released' });
+    expect(await claim(node)).toMatchObject({ mediaId: running });
+  });
+
+  it('jobs of BullMQ without a row are taken out; of those that somebody has out, when nobody can have any more', async () => {
+    const url = await database();
+    const node = await open(url);
+    const { rows, reconcile, pass } = await comparing(url);
+    const running = await accept(node);
+    await claim(node);
+    const waiting = await accept(node);
+    await rows.media.delete(running);
+    await rows.media.delete(waiting);
+    expect(await reconcile()).toEqual({ added: 0, removed: 1, freed: 0 });
+    pass(SUSPECT_MS - 1);
+    expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
+    pass(1);
+    expect(await reconcile()).toEqual({ added: 0, removed: 1, freed: 0 });
+    expect(await bullJobs(url)).toEqual([]);
+  });
+
+  it('a job that BullMQ has out while nobody holds its row is handed out again; one that is held is left alone', async () => {
+    const url = await database();
+    const node = await open(url);
+    const { engine, reconcile, pass } = await comparing(url);
+    const held = await accept(node);
+    const lease = await claim(node);
+    const dropped = await accept(node);
+    await engine.take({ worker: 'worker-2', token: 'of a worker that died before it claimed' });
+    for (const ms of [0, SUSPECT_MS - 1]) {
+      pass(ms);
+      expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
+    }
+    expect(await node.jobs.claim('worker-3')).toBeNull();
+    pass(1);
+    expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 1 });
+    expect(await claim(node)).toMatchObject({ mediaId: dropped });
+    expect(await node.media.publish(lease, NOTHING_MADE)).toBe(true);
+    expect((await node.media.find(held))?.status).toBe('ready');
+  });
+
+  it('fault 23: a delay that a clock set back by an hour would draw out ends', async () => {
+    const url = await database();
+    const node = await open(url);
+    const { reconcile } = await comparing(url);
+    const id = await accept(node);
+    const lease = await claim(node);
+    const now = Date.now;
+    try {
+      Date.now = () => now() + 3_600_000;
+      await node.jobs.giveBack(lease, { kind: 'retry', delayMs: 1, failure: crash });
+    } finally {
+      Date.now = now;
+    }
+    expect(await node.jobs.claim('worker-1')).toBeNull();
+    expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 1 });
+    expect(await claim(node)).toMatchObject({ mediaId: id });
+  });
+
+  it('is done by one process at a time', async () => {
+    const url = await database();
+    const [one, other] = [await comparing(url), await comparing(url)];
+    const whileOneCompares = await one.engine.alone(() => other.reconcile());
+    expect(whileOneCompares).toBeNull();
+    expect(await other.reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
+  });
+
+  it('goes on by itself, also after the database was away', async () => {
+    const url = await database();
+    const node = await open(url, { timing: { intervalMs: 50 } });
+    const rows = await openRows(url);
+    await accept(rows);
+    await expect.poll(() => node.jobs.claim('worker-1'), { timeout: 20_000 }).not.toBeNull();
+    await server().kill9();
+    await accept(rows);
+    await server().restart();
+    await expect.poll(() => node.jobs.claim('worker-1').catch(() => null), { timeout: 40_000 }).not.toBeNull();
+    await rows.close();
+  });
+});

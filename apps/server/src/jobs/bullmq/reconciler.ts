@@ -1,0 +1,145 @@
+import type { Logger } from '../../logger.ts';
+import type { JobQueue, JobRecord } from '../job-queue.ts';
+import type { EngineJob, QueueEngine } from './queue-engine.ts';
+
+const PAGE = 1_000;
+/** Between two comparisons, at least; a long one is followed by a pause that keeps them below a twentieth of the time. */
+const INTERVAL_MS = 10_000;
+const PAUSE_PER_MS = 20;
+/** A job that the engine has out and whose row says otherwise is being claimed or ended; for longer than this, by nobody. */
+const SUSPECT_MS = 15_000;
+/** Clocks of two machines differ by less, or a delay that is not honoured for so long is nobody's loss. */
+const CLOCKS_DIFFER_MS = 1_000;
+
+export interface ReconcilerParts {
+  rows: Pick<JobQueue, 'records'>;
+  engine: QueueEngine;
+  logger: Logger;
+  /** Infinity: only when it is told to. */
+  intervalMs?: number;
+  suspectMs?: number;
+  /** Milliseconds of a clock that never jumps. */
+  monotonicNow?: () => number;
+}
+
+/** What a comparison set right. */
+export interface Reconciled {
+  /** Jobs that wait by their rows, and that the engine did not have. */
+  added: number;
+  /** Jobs of the engine that have no row. */
+  removed: number;
+  /** Jobs that were due and that the engine kept back, or had out with nobody. */
+  freed: number;
+}
+
+/** Compares rows and engine, and makes the engine follow the rows. */
+export interface Reconciler {
+  start(): void;
+  /** Compares now; null where another process does. */
+  reconcile(): Promise<Reconciled | null>;
+  stop(): Promise<void>;
+}
+
+/** {@link Reconciler} that goes through both sides page by page, in one process at a time. */
+export function createReconciler(parts: ReconcilerParts): Reconciler {
+  const { rows, engine, logger, intervalMs = INTERVAL_MS, suspectMs = SUSPECT_MS } = parts;
+  const { monotonicNow = () => performance.now() } = parts;
+  /** Since when a claim of the engine has been at odds with the row, by token. */
+  let suspects = new Map<string, number>();
+  let running: Promise<unknown> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  async function compare(): Promise<Reconciled> {
+    const done = { added: 0, removed: 0, freed: 0 };
+    const before = suspects;
+    suspects = new Map();
+    await followRows(done, before);
+    await dropRowless(done, before);
+    return done;
+  }
+
+  /** Whether this claim has been at odds with the row for long enough. */
+  function isAbandoned(job: EngineJob & { token: string }, before: Map<string, number>): boolean {
+    const since = before.get(job.token) ?? monotonicNow();
+    suspects.set(job.token, since);
+    return monotonicNow() - since >= suspectMs;
+  }
+
+  async function followRows(done: Reconciled, before: Map<string, number>): Promise<void> {
+    for (let afterId = 0; ; ) {
+      const page = await rows.records({ afterId, limit: PAGE });
+      const free = page.filter(({ token }) => token === null);
+      const known = new Map((await engine.find(free.map(({ jobId }) => jobId))).map((job) => [job.jobId, job]));
+      const missing: JobRecord[] = [];
+      for (const row of free) {
+        const job = known.get(row.jobId);
+        if (job?.state === 'finished') await engine.remove({ jobId: row.jobId, token: null });
+        if (job === undefined || job.state === 'finished') missing.push(row);
+        else if (await setFree(row, job, before)) done.freed += 1;
+      }
+      await engine.put(missing);
+      done.added += missing.length;
+      const last = page.at(-1);
+      if (page.length < PAGE || last === undefined) return;
+      afterId = last.jobId;
+    }
+  }
+
+  /** A job that is free and due should be on hand: neither delayed by a clock that was set back, nor out with nobody. */
+  async function setFree(row: JobRecord, job: EngineJob, before: Map<string, number>): Promise<boolean> {
+    const { jobId, state, token } = job;
+    if (state === 'delayed' && row.dueInMs === 0 && job.dueInMs > CLOCKS_DIFFER_MS) {
+      await engine.hasten(jobId);
+      return true;
+    }
+    if (state !== 'active' || token === null) return false;
+    return isAbandoned({ ...job, token }, before) && engine.putBack({ jobId, token }, row.dueInMs);
+  }
+
+  async function dropRowless(done: Reconciled, before: Map<string, number>): Promise<void> {
+    for (let after: string | null = null; ; ) {
+      const { jobs, next } = await engine.page(after, PAGE);
+      const known = new Set((await rows.records({ jobIds: jobs.map(({ jobId }) => jobId) })).map(({ jobId }) => jobId));
+      for (const { token, ...job } of jobs) {
+        if (known.has(job.jobId)) continue;
+        if (token !== null && !isAbandoned({ ...job, token }, before)) continue;
+        await engine.remove({ jobId: job.jobId, token });
+        done.removed += 1;
+      }
+      if (next === null) return;
+      after = next;
+    }
+  }
+
+  async function reconcile(): Promise<Reconciled | null> {
+    const done = await engine.alone(compare);
+    if (done !== null && done.added + done.removed + done.freed > 0) {
+      logger.info(done, 'rows and job engine differed; the engine follows the rows again');
+    }
+    return done;
+  }
+
+  function again(delayMs: number): void {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      const began = monotonicNow();
+      running = reconcile()
+        .catch((error: unknown) => logger.error({ err: error }, 'rows and job engine could not be compared'))
+        .finally(() => again(Math.max(intervalMs, PAUSE_PER_MS * (monotonicNow() - began))));
+    }, delayMs);
+    timer.unref();
+  }
+
+  return {
+    start() {
+      if (timer === undefined && Number.isFinite(intervalMs)) again(0);
+    },
+    reconcile,
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+/** Where in S3 a service keeps its objects. */
+export interface S3Location {
+  bucket: string;
+  /** What every key begins with: empty, or ending with a slash. */
+  prefix: string;
+}
+
+/** S3's own rule, and the underscores and capitals that old buckets and other servers have. */
+const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
+const PREFIX_SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+const MAX_PREFIX_LENGTH = 400;
+
+/** Reads `s3://bucket` or `s3://bucket/prefix`. @throws RangeError that says what is wrong with it */
+export function parseS3Url(url: string): S3Location {
+  const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/s.exec(url) ?? [];
+  // What is wrong may be a secret that was put where it does not belong, so it is not repeated.
+  if (!BUCKET.test(bucket)) throw new RangeError('It has to be s3://bucket or s3://bucket/prefix, and nothing else.');
+  const segments = path.split('/').filter((segment) => segment !== '');
+  if (path.length > MAX_PREFIX_LENGTH || !segments.every((segment) => PREFIX_SEGMENT.test(segment))) {
+    throw new RangeError('The prefix may consist of letters, digits, ".", "-" and "_", between slashes.');
+  }
+  return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+}

@@ -1,0 +1,230 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import type { Logger } from 'pino';
+import { createByteGate } from '../delivery/cache/byte-gate.ts';
+import { AppError } from '../http/app-error.ts';
+import { hashStream } from './hash-stream.ts';
+import { assertObjectKey, isObjectKey } from './object-key.ts';
+import type { ObjectStore } from './object-store.ts';
+import { openS3Bucket, type S3Bucket, type S3Limits } from './s3-bucket.ts';
+import { S3Failure } from './s3-failure.ts';
+import { parseS3Url } from './s3-location.ts';
+import { putFile } from './s3-put.ts';
+import { createResumingStream } from './s3-resuming-stream.ts';
+import { storageError } from './storage-error.ts';
+
+/** An {@link ObjectStore} in S3. */
+export interface S3ObjectStore extends ObjectStore {
+  /** Ends its connections. */
+  close(): void;
+}
+
+/** What puts hold in memory, all together. */
+const PUT_BYTES = 64 * 1024 * 1024;
+/** How often a file is put, or read, whose bytes turn out to be others. */
+const TRIES = 2;
+/** No key of an object begins with a dot, so a list never shows what is below it. */
+const PROBES = '.probe/';
+/** Uploads in parts that are this old belong to nobody any more. */
+const STALE_UPLOAD_MS = 24 * 60 * 60 * 1000;
+const SWEEP_EVERY_MS = 6 * 60 * 60 * 1000;
+/** A server that found out by itself that a body is not what was signed. */
+const DAMAGED_ON_THE_WAY = new Set(['BadDigest', 'InvalidDigest', 'XAmzContentSHA256Mismatch', 'IncompleteBody']);
+
+/**
+ * {@link ObjectStore} in a bucket of S3, or of a server that speaks it. What was put is read back before it counts, as there is no
+ * other way to know that every server keeps what it was given.
+ * @param options.url `s3://bucket` or `s3://bucket/prefix`
+ * @param options.endpoint of a server that is not AWS; null: AWS
+ * @param options.scratchDir folder for copies that programs read; made when first needed
+ * @param options.access instead of credentials and region from where the AWS SDK looks for them
+ * @throws RangeError for a bad URL, ObjectStorageError where the storage cannot be used as it is set up. One that does not answer
+ * is no error: it may come back, and `probe` tells.
+ */
+export async function openS3ObjectStore(options: {
+  url: string;
+  endpoint: string | null;
+  scratchDir: string;
+  logger: Pick<Logger, 'warn' | 'error'>;
+  access?: { region: string; credentials: { accessKeyId: string; secretAccessKey: string } };
+  limits?: Partial<S3Limits>;
+  staleUploadMs?: number;
+}): Promise<S3ObjectStore> {
+  const { scratchDir, logger, staleUploadMs = STALE_UPLOAD_MS } = options;
+  const bucket = await openS3Bucket({ ...options, location: parseS3Url(options.url) });
+  try {
+    await bucket.check();
+  } catch (error) {
+    if (!(error instanceof AppError)) {
+      bucket.close();
+      throw error;
+    }
+    logger.warn({ err: error }, 'the object storage does not answer yet');
+  }
+  const gate = createByteGate(PUT_BYTES);
+  let closed = false;
+
+  const sweep = () =>
+    abortStaleUploads(bucket, staleUploadMs).catch((error: unknown) => {
+      if (!closed) logger.warn({ err: error }, 'uploads in parts that were broken off could not be looked for');
+    });
+  const sweeping = setInterval(sweep, SWEEP_EVERY_MS).unref();
+  void sweep();
+
+  const open = async (key: string, range?: { start: number; end: number }) => {
+    const start = range?.start ?? 0;
+    // An end before the start cannot be said in a Range.
+    if (range !== undefined && range.end < start) {
+      return (await bucket.head(key)) && { stream: Readable.from([]), bytes: 0, sha256: null };
+    }
+    const first = await bucket.get(key, { start, end: range?.end ?? null, etag: null });
+    if (first === null) return null;
+    const { body, bytes, etag, sha256 } = first;
+    const reopen = async (offset: number) => {
+      const rest = await bucket.get(key, { start: start + offset, end: start + bytes - 1, etag });
+      return rest?.body ?? null;
+    };
+    return { stream: createResumingStream({ bytes, body, reopen }), bytes, sha256 };
+  };
+
+  /** Whether the object is there and consists of these bytes. */
+  const holds = async (key: string, file: { bytes: number; sha256: string }): Promise<boolean> => {
+    const found = await open(key);
+    if (found === null) return false;
+    if (found.bytes !== file.bytes) {
+      found.stream.destroy();
+      return false;
+    }
+    return (await hashStream(found.stream)) === file.sha256;
+  };
+
+  /** Copies an object into a file. @returns whether its bytes are those that were recorded; null where there is no object */
+  const copyOut = async (key: string, path: string): Promise<boolean | null> => {
+    const found = await open(key);
+    if (found === null) return null;
+    const hash = createHash('sha256');
+    const hashing = async function* (source: AsyncIterable<Buffer>) {
+      for await (const piece of source) {
+        hash.update(piece);
+        yield piece;
+      }
+    };
+    await pipeline(found.stream, hashing, createWriteStream(path, { mode: 0o600 }));
+    return found.sha256 === null || found.sha256 === hash.digest('hex');
+  };
+
+  return {
+    async put(key, file) {
+      assertObjectKey(key);
+      const before = await bucket.head(key);
+      let known = before !== null && before.bytes === file.bytes && before.sha256 === file.sha256;
+      for (let puts = 0; ; known = false) {
+        if (!known) {
+          puts += 1;
+          await putFile({ bucket, key, file, gate, logger }).catch((error: unknown) => {
+            if (!(error instanceof S3Failure && DAMAGED_ON_THE_WAY.has(error.code)) || puts === TRIES) throw error;
+          });
+        }
+        if (await holds(key, file)) break;
+        logger.error(
+          { event: 'storage_damages', objectKey: key },
+          'the object storage has other bytes than it was given',
+        );
+        if (puts < TRIES) continue;
+        // What others may refer to is left for `mds doctor` to find.
+        if (before === null) await bucket.delete(key);
+        throw new AppError(
+          'unavailable',
+          'The object storage keeps other bytes than it is given. Nothing was kept; its operator finds the reason in the log.',
+          { headers: { 'Retry-After': '60' } },
+        );
+      }
+      await unlink(file.path);
+    },
+
+    async stat(key) {
+      assertObjectKey(key);
+      const found = await bucket.head(key);
+      return found && { bytes: found.bytes };
+    },
+
+    async read(key, range) {
+      assertObjectKey(key);
+      const found = await open(key, range);
+      return found && { stream: found.stream, bytes: found.bytes };
+    },
+
+    async readAll(key) {
+      assertObjectKey(key);
+      const found = await open(key);
+      return found && buffer(found.stream);
+    },
+
+    async localFile(key) {
+      assertObjectKey(key);
+      const path = join(scratchDir, `object-${randomUUID()}`);
+      const release = () => rm(path, { force: true });
+      try {
+        await mkdir(scratchDir, { recursive: true, mode: 0o700 });
+        for (let tries = 1; tries <= TRIES; tries++) {
+          const sound = await copyOut(key, path);
+          if (sound === null) return null;
+          if (sound) return { path, release };
+          logger.error(
+            { event: 'object_corrupt', objectKey: key, tries },
+            'an object came with other bytes than were put',
+          );
+        }
+      } catch (error) {
+        await release();
+        throw storageError(error);
+      }
+      await release();
+      throw new AppError(
+        'object_corrupt',
+        'The stored object is damaged: its bytes are not those that were put. Put it back from a backup, or upload the file again.',
+      );
+    },
+
+    async delete(key) {
+      assertObjectKey(key);
+      await bucket.delete(key);
+    },
+
+    async *list(prefix) {
+      for await (const object of bucket.list(prefix)) if (isObjectKey(object.key)) yield object;
+    },
+
+    async probe() {
+      const key = PROBES + randomUUID();
+      const content = Buffer.from(key);
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      try {
+        await bucket.put(key, content, sha256);
+        if (!(await holds(key, { bytes: content.length, sha256 })))
+          throw new Error('The storage gave back other bytes than it was given.');
+      } finally {
+        await bucket.delete(key);
+      }
+    },
+
+    close() {
+      closed = true;
+      clearInterval(sweeping);
+      bucket.close();
+    },
+  };
+}
+
+/** Throws away what processes that were killed had put of larger objects: nobody sees it, and it is paid for. */
+async function abortStaleUploads(bucket: S3Bucket, olderThanMs: number): Promise<void> {
+  for await (const upload of bucket.listUploads()) {
+    if (upload.begunAt !== null && Date.now() - upload.begunAt.getTime() >= olderThanMs)
+      await bucket.abortUpload(upload);
+  }
+}

@@ -1,0 +1,93 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import type { Logger } from 'pino';
+import type { ByteGate } from '../delivery/cache/byte-gate.ts';
+import type { S3Bucket } from './s3-bucket.ts';
+import { S3Failure } from './s3-failure.ts';
+
+const MIB = 1024 * 1024;
+/** What is larger is put in parts of this size. S3 wants 5 MiB at least, and 10,000 parts at most. */
+export const PART_BYTES = 8 * MIB;
+const MAX_PARTS = 10_000;
+/** Parts of one object that are on their way at once. */
+const PARTS_AT_ONCE = 4;
+
+/**
+ * Puts a file into a bucket: whole, or in parts of which a few are on their way at a time. Not verified yet. Where it fails, no
+ * object was made, or changed, and the parts are thrown away.
+ * @param parts.gate bounds the bytes that all puts together hold in memory
+ */
+export async function putFile(parts: {
+  bucket: S3Bucket;
+  key: string;
+  file: { path: string; bytes: number; sha256: string };
+  gate: ByteGate;
+  logger: Pick<Logger, 'warn'>;
+}): Promise<void> {
+  const { bucket, key, file, gate } = parts;
+  const handle = await open(file.path, 'r');
+  try {
+    if (file.bytes > PART_BYTES) {
+      await putInParts(parts, handle);
+      return;
+    }
+    await gate.enter(file.bytes);
+    try {
+      await bucket.put(key, await readPart(handle, 0, file.bytes), file.sha256);
+    } finally {
+      gate.leave(file.bytes);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+async function putInParts(parts: Parameters<typeof putFile>[0], handle: FileHandle): Promise<void> {
+  const { bucket, key, file, gate, logger } = parts;
+  const size = Math.max(PART_BYTES, Math.ceil(file.bytes / MAX_PARTS / MIB) * MIB);
+  const count = Math.ceil(file.bytes / size);
+  const upload = await bucket.beginUpload(key, file.sha256);
+  const etags: string[] = [];
+  let next = 0;
+  let failed = false;
+  const sendParts = async () => {
+    while (next < count && !failed) {
+      const index = next++;
+      const bytes = Math.min(size, file.bytes - index * size);
+      await gate.enter(bytes);
+      try {
+        etags[index] = await bucket.putPart(upload, index + 1, await readPart(handle, index * size, bytes));
+      } catch (error) {
+        failed = true;
+        throw error;
+      } finally {
+        gate.leave(bytes);
+      }
+    }
+  };
+  try {
+    // All of them are waited for, so that none arrives after the abort and stays for good.
+    const ends = await Promise.allSettled(Array.from({ length: Math.min(PARTS_AT_ONCE, count) }, sendParts));
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    try {
+      await bucket.completeUpload(upload, etags);
+    } catch (error) {
+      // An answer that was lost: the next try finds that it is over. Whether it is whole, whoever verifies it sees.
+      if (!(error instanceof S3Failure && error.code === 'NoSuchUpload')) throw error;
+    }
+  } catch (error) {
+    await bucket.abortUpload(upload).catch((left: unknown) => {
+      logger.warn({ err: left, objectKey: key }, 'an upload in parts could not be aborted; it is when it is a day old');
+    });
+    throw error;
+  }
+}
+
+async function readPart(handle: FileHandle, position: number, bytes: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(bytes);
+  for (let filled = 0; filled < bytes; ) {
+    const { bytesRead } = await handle.read(buffer, filled, bytes - filled, position + filled);
+    if (bytesRead === 0) throw new Error('A file that is being put became shorter than it was.');
+    filled += bytesRead;
+  }
+  return buffer;
+}

@@ -1,0 +1,78 @@
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { failureOf, S3Failure, storageRefusal } from './s3-failure.ts';
+
+/** Times in a row that a body may break off without having brought a byte. */
+const FRUITLESS_TRIES = 4;
+const PAUSE_MS = 200;
+const READ_AHEAD_BYTES = 1024 * 1024;
+
+/**
+ * A stream of exactly `bytes` bytes over bodies that may break off: the rest is asked for anew. It ends only when all have come,
+ * and fails where they do not come; whoever reads it to its end has everything.
+ * @param parts.body the first one, from the beginning
+ * @param parts.reopen gives a body of what follows the first `offset` bytes; null where the object is gone
+ */
+export function createResumingStream(parts: {
+  bytes: number;
+  body: Readable;
+  reopen: (offset: number) => Promise<Readable | null>;
+}): Readable {
+  const { bytes, reopen } = parts;
+  const stopping = new AbortController();
+  let body: Readable | null = null;
+  let received = 0;
+  let fruitless = 0;
+
+  const fail = (code: string) => stream.destroy(storageRefusal(new S3Failure('GetObject', code, 0, null), 'read'));
+
+  const follow = (next: Readable) => {
+    body = next;
+    const before = received;
+    let over = false;
+    const end = (error: Error | null) => {
+      if (over || stream.destroyed) return;
+      over = true;
+      if (received === bytes) {
+        stream.push(null);
+        return;
+      }
+      fruitless = received > before ? 0 : fruitless + 1;
+      resume(error).catch((reason: unknown) => stream.destroy(reason as Error));
+    };
+    next
+      .on('data', (chunk: Buffer) => {
+        received += chunk.length;
+        if (received > bytes) fail('TooManyBytes');
+        else if (!stream.push(chunk)) next.pause();
+      })
+      .on('end', () => end(null))
+      .on('error', end)
+      .on('close', () => end(null));
+  };
+
+  const resume = async (error: Error | null) => {
+    if (fruitless >= FRUITLESS_TRIES) {
+      const failure =
+        error === null ? new S3Failure('GetObject', 'EndedEarly', 0, null) : failureOf(error, 'GetObject');
+      throw storageRefusal(failure, 'read');
+    }
+    if (fruitless > 0) await sleep(PAUSE_MS * fruitless * (0.5 + Math.random()), null, { signal: stopping.signal });
+    const next = await reopen(received);
+    if (next === null) fail('GoneMeanwhile');
+    else if (stream.destroyed) next.on('error', () => undefined).destroy();
+    else follow(next);
+  };
+
+  const stream: Readable = new Readable({
+    highWaterMark: READ_AHEAD_BYTES,
+    read: () => void body?.resume(),
+    destroy(error, done) {
+      stopping.abort();
+      body?.destroy();
+      done(error);
+    },
+  });
+  follow(parts.body);
+  return stream;
+}

@@ -1,0 +1,50 @@
+import { addAbortSignal } from 'node:stream';
+import { type ObjectOrigin, OriginUnavailableError } from '../delivery/object-origin.ts';
+import { ObjectDamagedError } from '../delivery/verified-body.ts';
+import type { ObjectStore } from './object-store.ts';
+
+/** {@link ObjectOrigin} over any object store: its objects are read through the cache, as those of an origin elsewhere. */
+export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, 'read'> }): ObjectOrigin {
+  return {
+    localFile: async () => null,
+
+    async read(object, { start, end }, signal) {
+      const reading = store.read(object.key, { start, end });
+      const found = await untilAborted(reading, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw new OriginUnavailableError('The object storage does not give the object.', { cause: error });
+      });
+      if (found === null) return null;
+      if (found.bytes !== end - start + 1) {
+        found.stream.destroy();
+        throw new ObjectDamagedError(object, `has ${found.bytes} bytes where ${end - start + 1} were recorded`);
+      }
+      return addAbortSignal(signal, found.stream);
+    },
+  };
+}
+
+/** Waits no longer than the signal lets it; what comes later is closed. */
+async function untilAborted(
+  reading: ReturnType<ObjectStore['read']>,
+  signal: AbortSignal,
+): Promise<Awaited<ReturnType<ObjectStore['read']>>> {
+  let abort: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    return await Promise.race([reading, aborted]);
+  } catch (error) {
+    if (signal.aborted)
+      reading.then(
+        (late) => late?.stream.destroy(),
+        () => undefined,
+      );
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

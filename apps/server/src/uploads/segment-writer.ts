@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PieceWriter, PieceWriting } from '../ingest/piece-writing.ts';
+import type { FileHashing } from '../storage/file-hashing.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { UploadWriter } from './upload-files.ts';
+import { segmentKey, type UploadSegment } from './upload-segments.ts';
+
+export interface SegmentWriterParts {
+  id: string;
+  /** Where the upload stands. */
+  offset: number;
+  segmentBytes: number;
+  store: Pick<ObjectStore, 'put' | 'delete'>;
+  /** Folder of the segment that is filling. */
+  stagingDir: string;
+  writing: PieceWriting;
+  hashing: FileHashing;
+  /** Asked before each segment is put. @throws AppError `upload_locked` */
+  confirm(): Promise<void>;
+  onWritten(bytes: number): void;
+  /** What lies in the local file `path` is about to be put, and then gone from there. */
+  beforePut(segment: UploadSegment, path: string): Promise<void>;
+  afterPut(segment: UploadSegment, key: string): void;
+  /** A segment that was put has been taken back. */
+  onUndone(key: string): void;
+}
+
+/** A segment on the local disk. */
+interface Filling {
+  path: string;
+  file: FileHandle;
+  writer: PieceWriter;
+  offset: number;
+  bytes: number;
+}
+
+/**
+ * {@link UploadWriter} that puts segments into the store. While one is being put the next one fills, and one at a time is put, so that no
+ * segment is there without those before it.
+ */
+export function createSegmentWriter(parts: SegmentWriterParts): UploadWriter {
+  const { id, store, segmentBytes, writing, hashing } = parts;
+  const put: string[] = [];
+  let at = parts.offset;
+  let filling: Filling | null = null;
+  let putting: Promise<void> = Promise.resolve();
+  let failure: { error: unknown } | null = null;
+
+  const begin = async (): Promise<Filling> => {
+    const path = join(parts.stagingDir, `upload-${randomUUID()}`);
+    const file = await open(path, 'wx', 0o600);
+    return { path, file, writer: writing.begin(file, 0, parts.onWritten), offset: at, bytes: 0 };
+  };
+
+  const drop = async ({ writer, file, path }: Filling) => {
+    await writer.close();
+    await file.close();
+    await rm(path, { force: true });
+  };
+
+  const putSealed = async (sealed: Filling) => {
+    const { path, file, writer, offset, bytes } = sealed;
+    try {
+      await writer.finish();
+      const hash = hashing.of(path);
+      const sha256 = await hash.digest(bytes).finally(() => hash.forget());
+      const segment = { id, offset, bytes, sha256 };
+      const key = segmentKey(segment);
+      await parts.beforePut(segment, path);
+      await writer.close();
+      await file.close();
+      await parts.confirm();
+      await store.put(key, { path, bytes, sha256 });
+      put.push(key);
+      parts.afterPut(segment, key);
+    } finally {
+      await drop(sealed);
+    }
+  };
+
+  /** Has the segment put, once the one before it is. @throws what that one failed with */
+  const seal = async () => {
+    const sealed = filling;
+    if (sealed === null) return;
+    await putting;
+    if (failure) throw failure.error;
+    filling = null;
+    putting = putSealed(sealed).catch((error: unknown) => {
+      failure = { error };
+    });
+  };
+
+  const commit = async () => {
+    await seal();
+    await putting;
+    if (failure) throw failure.error;
+  };
+
+  const abandon = async () => {
+    await putting;
+    const left = filling;
+    filling = null;
+    if (left !== null) await drop(left);
+  };
+
+  return {
+    async take(piece) {
+      if (failure) throw failure.error;
+      if (filling !== null && filling.bytes + piece.length > segmentBytes) await seal();
+      filling ??= await begin();
+      filling.bytes += piece.length;
+      at += piece.length;
+      await filling.writer.take(piece);
+    },
+
+    commit,
+    halt: () => putting,
+
+    async keep() {
+      // What failed first is what is told; and after a segment that is not there none may follow.
+      await commit().catch(() => undefined);
+      await abandon();
+    },
+
+    async undo() {
+      await abandon();
+      // From the end, so that what a crash leaves of them has no gap.
+      for (const key of put.splice(0).reverse()) {
+        await store.delete(key);
+        parts.onUndone(key);
+      }
+    },
+
+    close: abandon,
+  };
+}

@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import type { PieceWriting } from '../ingest/piece-writing.ts';
+import type { Logger } from '../logger.ts';
+import type { FileHashing } from '../storage/file-hashing.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { createSegmentWriter } from './segment-writer.ts';
+import { createUploadFiles, type UploadFiles } from './upload-files.ts';
+import { offsetConflict } from './upload-problems.ts';
+import { bytesOf, chainOf, listSegments, type UploadSegment } from './upload-segments.ts';
+
+/** Largest segment: what a sender loses at most of what it has sent, and what is read back at once. */
+const SEGMENT_BYTES = 16 * 1024 * 1024;
+const REMOVED_AT_ONCE = 8;
+
+export interface StoredUploadFilesParts {
+  store: ObjectStore;
+  /** Folder of this node's copies. */
+  folder: string;
+  /** Folder of segments on their way; emptied at every start. */
+  stagingDir: string;
+  writing: PieceWriting;
+  hashing: FileHashing;
+  logger: Logger;
+  segmentBytes?: number;
+}
+
+/** What this process knows of its copy of an upload: segments that lie in it, and how far it goes without a gap. */
+interface Copy {
+  segments: Map<string, UploadSegment>;
+  end: number;
+}
+
+/**
+ * {@link UploadFiles} in an object store that several nodes share: the bytes are kept for good as segments, and any node can go on with
+ * any upload. The local file is a copy, which spares reading them back where the same process received them.
+ */
+export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFiles {
+  const { store, folder, writing, hashing, logger, segmentBytes = SEGMENT_BYTES } = parts;
+  const local = createUploadFiles({ folder, writing });
+  const copies = new Map<string, Copy>();
+
+  const copyOf = (id: string): Copy => {
+    const copy = copies.get(id) ?? { segments: new Map<string, UploadSegment>(), end: 0 };
+    copies.set(id, copy);
+    return copy;
+  };
+
+  const openCopy = (id: string): Promise<FileHandle> =>
+    open(local.pathOf(id), constants.O_RDWR | constants.O_CREAT, 0o600);
+
+  const chain = async (id: string) => {
+    // A store may list late what it has: of what this process has put itself it need not be told.
+    const found = new Map<string, UploadSegment & { key: string }>();
+    for (const [key, segment] of copies.get(id)?.segments ?? []) found.set(key, { ...segment, key });
+    for await (const segment of listSegments(store, id)) found.set(segment.key, segment);
+    return chainOf(found.values());
+  };
+
+  /** Reads a segment into its place. One that is not what its name says is removed: its sender has it still. */
+  const readBack = async (file: FileHandle, { key, offset, bytes, sha256 }: UploadSegment & { key: string }) => {
+    const object = await store.read(key);
+    if (object === null) throw offsetConflict();
+    const hash = createHash('sha256');
+    let at = offset;
+    await pipeline(object.stream, async (pieces: AsyncIterable<Buffer>) => {
+      for await (const piece of pieces) {
+        hash.update(piece);
+        for (let written = 0; written < piece.length; ) {
+          written += (await file.write(piece, written, piece.length - written, at + written)).bytesWritten;
+        }
+        at += piece.length;
+      }
+    });
+    if (at === offset + bytes && hash.digest('hex') === sha256) return;
+    logger.error({ key }, 'a segment of an upload is damaged and was removed; its sender is asked for it again');
+    await store.delete(key);
+    throw offsetConflict();
+  };
+
+  return {
+    pathOf: local.pathOf,
+    handOut: local.handOut,
+
+    // There is nothing to be kept of no bytes: the row is enough.
+    create: async () => undefined,
+
+    async append(id, offset, { confirm, onWritten, onReadable }) {
+      const copy = copyOf(id);
+      return createSegmentWriter({
+        ...{ id, offset, store, segmentBytes, writing, hashing, confirm, onWritten },
+        stagingDir: parts.stagingDir,
+        async beforePut(segment, path) {
+          const file = await openCopy(id);
+          try {
+            await copyInto(file, path, segment);
+          } finally {
+            await file.close();
+          }
+        },
+        afterPut(segment, key) {
+          copy.segments.set(key, segment);
+          if (segment.offset > copy.end) return;
+          copy.end = Math.max(copy.end, segment.offset + segment.bytes);
+          onReadable(copy.end);
+        },
+        onUndone(key) {
+          copy.segments.delete(key);
+          copy.end = Math.min(copy.end, offset);
+        },
+      });
+    },
+
+    size: async (id) => bytesOf(await chain(id)),
+
+    async gather(id) {
+      const copy = copyOf(id);
+      const segments = await chain(id);
+      const missing = segments.filter(({ key }) => !copy.segments.has(key));
+      const file = await openCopy(id);
+      try {
+        for (const segment of missing) {
+          await readBack(file, segment);
+          copy.segments.set(segment.key, segment);
+        }
+        copy.end = bytesOf(segments);
+        // Behind it may lie what was never put.
+        await file.truncate(copy.end);
+      } finally {
+        await file.close();
+      }
+      return missing.length > 0;
+    },
+
+    async remove(id) {
+      copies.delete(id);
+      await local.remove(id);
+      const keys: string[] = [];
+      for await (const { key } of listSegments(store, id)) keys.push(key);
+      while (keys.length > 0) await Promise.all(keys.splice(0, REMOVED_AT_ONCE).map((key) => store.delete(key)));
+    },
+
+    async clean() {
+      await local.clean();
+      // Which segments lie in them the process knew that left them.
+      for await (const { id } of local.all()) await rm(local.pathOf(id), { force: true });
+    },
+
+    async *all() {
+      const found = new Map<string, UploadSegment[]>();
+      for await (const segment of listSegments(store, null)) {
+        const of = found.get(segment.id) ?? [];
+        of.push(segment);
+        found.set(segment.id, of);
+      }
+      // Copies of uploads that came to their end on another node.
+      for await (const { id } of local.all()) if (!found.has(id)) found.set(id, []);
+      for (const [id, segments] of found) yield { id, bytes: bytesOf(chainOf(segments)) };
+    },
+  };
+}
+
+/** Writes what lies in the file `path` to the segment's place. */
+async function copyInto(file: FileHandle, path: string, { offset }: UploadSegment): Promise<void> {
+  const source = await open(path, 'r');
+  await pipeline(source.createReadStream({ highWaterMark: 1024 * 1024 }), async (pieces: AsyncIterable<Buffer>) => {
+    let at = offset;
+    for await (const piece of pieces) {
+      for (let written = 0; written < piece.length; ) {
+        written += (await file.write(piece, written, piece.length - written, at + written)).bytesWritten;
+      }
+      at += piece.length;
+    }
+  });
+}

@@ -1,0 +1,269 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UPLOADS_PATH } from '@mds/contract';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { sha256 } from '../ingest/ingest.fixture.ts';
+import { createStagingSpace } from '../ingest/staging-space.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import { bytesOf, chainOf, segmentKey } from './upload-segments.ts';
+import { OFFSET_OCTETS, type RunningUploads, uploadsFixture } from './uploads.fixture.ts';
+import type { UploadsParts } from './uploads.ts';
+
+const fixture = uploadsFixture();
+const { ingest } = fixture;
+const picture = noisePng('a', 300, 200);
+const SEGMENT_BYTES = 20_000;
+
+const idOf = (path: string) => path.split('/').pop() ?? '';
+const at = (offset: number) => ({ ...OFFSET_OCTETS, 'upload-offset': String(offset) });
+const segmentsNow = async () => (await ingest.objects()).filter((key) => key.startsWith('uploads/'));
+
+/** A node: a folder of its own, and the store and the database of all. */
+const node = async (name: string, overrides: Partial<UploadsParts> & { store?: ObjectStore } = {}) => {
+  const folder = join(ingest.root, name, 'uploads');
+  const stagingDir = join(ingest.root, name, 'staging');
+  await mkdir(folder, { recursive: true });
+  await mkdir(stagingDir, { recursive: true });
+  const { store = ingest.store, ...rest } = overrides;
+  const segments = { store, stagingDir, segmentBytes: SEGMENT_BYTES };
+  return fixture.run({ folder, shared: true, segments, ...rest });
+};
+
+const expectWhole = async (mediaId: string | null, bytes = picture) => {
+  const media = await ingest.repositories.media.find(mediaId ?? '');
+  expect(media?.sha256).toBe(sha256(bytes));
+  expect((await ingest.store.readAll(originalKey(media?.sha256 ?? '')))?.equals(bytes)).toBe(true);
+};
+
+/** Nothing of any upload is left, in the store or on a node's disk. */
+const expectNothingLeft = async (...nodes: RunningUploads[]) => {
+  expect(await segmentsNow()).toEqual([]);
+  for (const { folder } of nodes) {
+    expect(await readdir(folder)).toEqual([]);
+    expect(await readdir(join(folder, '..', 'staging'))).toEqual([]);
+  }
+};
+
+describe('an upload over several nodes', () => {
+  it('goes from one to the other and back, and is whole', async () => {
+    const a = await node('a');
+    const b = await node('b');
+    const path = await a.create(picture.length, { checksum: sha256(picture) });
+    expect(await a.patch(path, 0, picture.subarray(0, 50_000))).toMatchObject({ status: 204, offset: 50_000 });
+    expect(await b.head(path)).toMatchObject({ status: 200, offset: 50_000 });
+    expect(await b.patch(path, 50_000, picture.subarray(50_000, 60_001))).toMatchObject({ offset: 60_001 });
+    const last = await a.patch(path, 60_001, picture.subarray(60_001));
+    expect(last).toMatchObject({ status: 204, offset: picture.length });
+    await expectWhole(last.mediaId);
+    expect(await b.head(path)).toMatchObject({ offset: picture.length, mediaId: last.mediaId });
+    await expectNothingLeft(a);
+  });
+
+  it('is whole at a node that has none of its bytes, after the others have died and lost their disks', async () => {
+    const a = await node('a');
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 70_000));
+    await a.crash();
+    await rm(join(ingest.root, 'a'), { recursive: true });
+    const b = await node('b');
+    await b.patch(path, 70_000, picture.subarray(70_000, 90_000));
+    await b.crash();
+    await rm(join(ingest.root, 'b'), { recursive: true });
+    const c = await node('c');
+    expect(await c.head(path)).toMatchObject({ status: 200, offset: 90_000 });
+    await expectWhole((await c.patch(path, 90_000, picture.subarray(90_000))).mediaId);
+    await expectNothingLeft(c);
+  });
+
+  it('takes nothing for kept that only a disk has: a copy that a life before left is not believed', async () => {
+    const a = await node('a');
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 30_000));
+    await a.crash();
+    await writeFile(join(a.folder, idOf(path)), Buffer.alloc(80_000, 7));
+    const again = await node('a');
+    expect(await again.head(path)).toMatchObject({ offset: 30_000 });
+    await expectWhole((await again.patch(path, 30_000, picture.subarray(30_000))).mediaId);
+  });
+
+  it('is asked of its holder by a node that wants to go on, which goes on where that one came to', async () => {
+    const a = await node('a');
+    const b = await node('b');
+    const path = await a.create(picture.length);
+    const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 45_000));
+    await expect.poll(async () => (await a.uploads.figures()).receivedBytes, { timeout: 10_000 }).toBe(45_000);
+    expect(await b.head(path)).toMatchObject({ status: 200, offset: 45_000 });
+    expect(await sending.answer).toMatchObject({ status: 204, offset: 45_000 });
+    await expectWhole((await b.patch(path, 45_000, picture.subarray(45_000))).mediaId);
+  });
+
+  it('that is whole when its node dies is accepted by another that is asked for it', async () => {
+    const refused = { accept: () => Promise.reject(new Error('the database has gone')) };
+    const a = await node('a', { ingest: refused });
+    const path = await a.create(picture.length);
+    expect(await a.patch(path, 0, picture)).toMatchObject({ status: 500 });
+    await a.crash();
+    const b = await node('b');
+    const { mediaId } = await b.head(path);
+    await expectWhole(mediaId);
+  });
+
+  it('at a node that starts, keeps its lock while another holds it', async () => {
+    const a = await node('a');
+    const path = await a.create(picture.length);
+    const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
+    sending.send(picture.subarray(0, 1000));
+    await expect.poll(async () => (await a.uploads.figures()).receivedBytes, { timeout: 10_000 }).toBe(1000);
+    await node('b');
+    expect(await ingest.repositories.uploads.lock(idOf(path), 'somebody else')).toMatchObject({
+      holder: expect.any(String),
+    });
+    sending.send(picture.subarray(1000));
+    sending.end();
+    await expectWhole((await sending.answer).mediaId);
+  });
+
+  it('that ended elsewhere gives back the room and the copy that it had here', async () => {
+    const folder = join(ingest.root, 'a', 'uploads');
+    await mkdir(folder, { recursive: true });
+    const space = createStagingSpace({ folder, maxBytes: 0, minFreeBytes: 0 });
+    const a = await node('a', { space, expiryMs: 2000 });
+    const b = await node('b', { expiryMs: 2000 });
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 30_000));
+    expect(space.reservedBytes).toBeGreaterThanOrEqual(picture.length);
+    expect((await b.patch(path, 30_000, picture.subarray(30_000))).mediaId).not.toBeNull();
+    await expect.poll(() => space.reservedBytes, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => readdir(folder), { timeout: 10_000 }).toEqual([]);
+  });
+});
+
+describe('what is acknowledged', () => {
+  /** The store, with a switch that makes it refuse. */
+  const failing = () => {
+    const state = { fails: false, puts: 0 };
+    const store: ObjectStore = {
+      ...ingest.store,
+      put: async (key, file) => {
+        if (key.startsWith('uploads/')) state.puts += 1;
+        if (state.fails) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+        await ingest.store.put(key, file);
+      },
+    };
+    return { state, store };
+  };
+
+  it('fault 17: is in the store: where it takes no more, nothing is said to have been kept', async () => {
+    const { state, store } = failing();
+    const a = await node('a', { store });
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 25_000));
+    state.fails = true;
+    expect(await a.patch(path, 25_000, picture.subarray(25_000))).toMatchObject({
+      status: 507,
+      code: 'insufficient_storage',
+    });
+    state.fails = false;
+    expect(await a.head(path)).toMatchObject({ offset: 25_000 });
+    await expectWhole((await a.patch(path, 25_000, picture.subarray(25_000))).mediaId);
+    await expectNothingLeft(a);
+  });
+
+  it('comes in segments of the greatest size, so that no body is too long to be kept in time', async () => {
+    const { state, store } = failing();
+    const a = await node('a', { store });
+    const path = await a.create(null);
+    await a.patch(path, 0, picture.subarray(0, 100_000));
+    const sizes = (await segmentsNow()).map((key) => Number(/-(\d+)-/.exec(key)?.[1]));
+    expect(state.puts).toBe(sizes.length);
+    expect(sizes.reduce((sum, bytes) => sum + bytes, 0)).toBe(100_000);
+  });
+
+  it('fault 12: is not changed by a body that goes beyond the length', async () => {
+    const a = await node('a');
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 30_000));
+    const chunked = a.open('PATCH', path, { ...at(30_000), 'transfer-encoding': 'chunked' });
+    chunked.send(Buffer.concat([picture.subarray(30_000), Buffer.alloc(50_000)]));
+    chunked.end();
+    expect(await chunked.answer).toMatchObject({ status: 413, code: 'payload_too_large' });
+    expect(await a.head(path)).toMatchObject({ offset: 30_000 });
+    const b = await node('b');
+    await expectWhole((await b.patch(path, 30_000, picture.subarray(30_000))).mediaId);
+  });
+
+  it('fault 18: is asked for again where the store has damaged it, and never becomes a medium', async () => {
+    const a = await node('a');
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 20_000));
+    await a.patch(path, 20_000, picture.subarray(20_000, 40_000));
+    await a.crash();
+    const [, second = ''] = (await segmentsNow()).sort();
+    const file = join(ingest.root, 'objects', ...second.split('/'));
+    await writeFile(file, Buffer.from(picture.subarray(20_000, 40_000)).fill(0, 5, 6));
+    const b = await node('b');
+    expect(await b.patch(path, 40_000, picture.subarray(40_000))).toMatchObject({
+      status: 409,
+      code: 'upload_offset_conflict',
+    });
+    expect(await b.head(path)).toMatchObject({ offset: 20_000 });
+    await expectWhole((await b.patch(path, 20_000, picture.subarray(20_000))).mediaId);
+  });
+
+  it('is gone when its sender ends the upload, or lets its time pass', async () => {
+    const a = await node('a', { expiryMs: 1000 });
+    const ended = await a.create(picture.length);
+    await a.patch(ended, 0, picture.subarray(0, 30_000));
+    expect(await a.ask('DELETE', ended)).toMatchObject({ status: 204 });
+    expect(await segmentsNow()).toEqual([]);
+    const left = await a.create(picture.length);
+    await a.patch(left, 0, picture.subarray(0, 30_000));
+    expect(await segmentsNow()).not.toEqual([]);
+    await expect.poll(segmentsNow, { timeout: 15_000 }).toEqual([]);
+  });
+
+  it('of an upload that nobody knows any more is removed by the next node that starts', async () => {
+    const bytes = Buffer.from('orphan');
+    const id = `upl_${'0'.repeat(26)}`;
+    const path = join(ingest.root, 'orphan');
+    await writeFile(path, bytes);
+    const key = segmentKey({ id, offset: 0, bytes: bytes.length, sha256: sha256(bytes) });
+    await ingest.store.put(key, { path, bytes: bytes.length, sha256: sha256(bytes) });
+    await node('a');
+    expect(await segmentsNow()).toEqual([]);
+  });
+
+  it('with a creation that sends its bytes along is kept as well', async () => {
+    const a = await node('a');
+    const headers = { ...OFFSET_OCTETS, 'upload-length': String(picture.length) };
+    await expectWhole((await a.ask('POST', UPLOADS_PATH, headers, picture)).mediaId);
+    await expectNothingLeft(a);
+  });
+});
+
+describe('the segments of an upload', () => {
+  const segment = (offset: number, bytes: number, text = '') => ({
+    ...{ id: 'x', offset, bytes },
+    sha256: createHash('sha256').update(`${offset} ${bytes} ${text}`).digest('hex'),
+  });
+
+  it('are its beginning as far as there is no gap', () => {
+    expect(bytesOf(chainOf([]))).toBe(0);
+    expect(bytesOf(chainOf([segment(10, 5)]))).toBe(0);
+    expect(bytesOf(chainOf([segment(10, 5), segment(0, 10), segment(16, 4)]))).toBe(15);
+  });
+
+  it('count once where two processes put away the same bytes, the late one less or more of them', () => {
+    const both = [segment(0, 10), segment(10, 5), segment(10, 16), segment(15, 20), segment(0, 4)];
+    const chain = chainOf(both);
+    expect(chain.map(({ offset, bytes }) => [offset, bytes])).toEqual([
+      [0, 10],
+      [10, 16],
+      [15, 20],
+    ]);
+    expect(bytesOf(chain)).toBe(35);
+  });
+});

@@ -1,0 +1,211 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { programOnPath } from '@mds/transcode';
+import { Client } from 'pg';
+import { freePort } from './free-port.ts';
+import { childrenOf } from './process-tree.ts';
+
+/** A PostgreSQL of this process, on a free port of the loopback, which a restart keeps. */
+export interface PostgresServer {
+  /** @returns the URL of a new, empty database */
+  createDatabase(): Promise<string>;
+  /** Ends it as an operator would, with everybody's connections, and removes what it kept. */
+  stop(): Promise<void>;
+  /** Ends all of its processes as a power failure would. What it kept stays. */
+  kill9(): Promise<void>;
+  /** Starts it again after {@link kill9}, and waits until it has recovered. */
+  restart(): Promise<void>;
+}
+
+export interface PostgresServerOptions {
+  /** Whether commits wait for the disk. False, as in most tests nothing but processes dies. */
+  fsync?: boolean;
+  /** Settings of `postgresql.conf`. */
+  settings?: Readonly<Record<string, string>>;
+}
+
+/** The password of its one user, in the URLs that it gives: it must show nowhere else. */
+export const POSTGRES_PASSWORD = 'correct-horse-battery-staple';
+
+const USER = 'mds';
+const START_MS = 60_000;
+const TRIES = 3;
+const run = promisify(execFile);
+
+/** The folder with the programs of the newest PostgreSQL of this machine; null where it has none. */
+export function findPostgres(): string | null {
+  // Debian and Ubuntu keep each version in a folder of its own, off the PATH.
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = versions.map((version) => join(debian, version, 'bin'));
+  const configured = programOnPath('pg_config');
+  if (configured !== null) folders.push(execFileSync(configured, ['--bindir'], { encoding: 'utf8' }).trim());
+  const onPath = programOnPath('initdb');
+  if (onPath !== null) folders.push(dirname(onPath));
+  return folders.find((folder) => ['initdb', 'postgres'].every((name) => existsSync(join(folder, name)))) ?? null;
+}
+
+/**
+ * Starts a PostgreSQL whose data is in a folder of its own.
+ * @param bin what {@link findPostgres} found
+ * @throws with what it said where it does not come up
+ */
+export async function startPostgresServer(bin: string, options: PostgresServerOptions = {}): Promise<PostgresServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-postgres-'));
+  const user = unprivilegedUser();
+  const as = user ?? {};
+  const data = join(folder, 'data');
+  const passwordFile = join(folder, 'password');
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  try {
+    await writeFile(passwordFile, POSTGRES_PASSWORD);
+    if (user) for (const path of [folder, passwordFile]) await chown(path, user.uid, user.gid);
+    const how = [`--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--no-sync'];
+    await run(join(bin, 'initdb'), ['-D', data, '-U', USER, ...how], { ...as, cwd: folder, env: {} });
+  } catch (error) {
+    await removeFolder();
+    throw error;
+  }
+
+  const settings: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: '200',
+    shared_buffers: '64MB',
+    ...(options.fsync ? {} : { fsync: 'off', full_page_writes: 'off' }),
+    ...options.settings,
+  };
+  let port = await freePort();
+  let child: ChildProcess;
+  let exited: Promise<unknown>;
+
+  const url = (database: string) => `postgres://${USER}:${POSTGRES_PASSWORD}@127.0.0.1:${port}/${database}`;
+
+  const start = async () => {
+    const args = Object.entries({ ...settings, port: String(port) }).flatMap(([name, value]) => [
+      '-c',
+      `${name}=${value}`,
+    ]);
+    // In a session of its own: an interrupt at the terminal is for the tests, which then stop it.
+    child = spawn(join(bin, 'postgres'), ['-D', data, ...args], {
+      ...{ ...as, cwd: folder, env: {}, detached: true },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-4_000);
+    });
+    let gone = false;
+    exited = once(child, 'exit').then(() => {
+      gone = true;
+    });
+    const deadline = performance.now() + START_MS;
+    while (!(await answers(url('postgres')))) {
+      if (gone || performance.now() > deadline) {
+        child.kill('SIGKILL');
+        await exited;
+        throw new Error(`PostgreSQL does not start: ${said}`);
+      }
+      await sleep(20);
+    }
+  };
+
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await start();
+      break;
+    } catch (error) {
+      // Another program may take the port between being found free and being listened on.
+      if (tries === TRIES) {
+        await removeFolder();
+        throw error;
+      }
+      port = await freePort();
+    }
+  }
+
+  let databases = 0;
+  return {
+    async createDatabase() {
+      databases += 1;
+      const name = `mds_${databases}`;
+      const client = new Client({ connectionString: url('postgres') });
+      await client.connect();
+      try {
+        await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+      } finally {
+        await client.end();
+      }
+      return url(name);
+    },
+
+    async stop() {
+      // "Fast": whoever is connected is sent away.
+      child.kill('SIGINT');
+      await exited;
+      await removeFolder();
+    },
+
+    async kill9() {
+      const children = await childrenOf(child.pid ?? 0);
+      child.kill('SIGKILL');
+      for (const pid of children) killIfThere(pid);
+      await exited;
+    },
+
+    async restart() {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await start();
+        } catch (error) {
+          // Its children notice the death of their parent a moment later, and hold its memory until then.
+          if (tries === TRIES) throw error;
+          await sleep(500);
+        }
+      }
+    },
+  };
+}
+
+/** It refuses to run as root; so there it runs as the user who has least to lose. Null: as whoever we are. */
+function unprivilegedUser(): { uid: number; gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      const [uid, gid] = ['-u', '-g'].map((which) => Number(execFileSync('id', [which, name], { stdio: 'pipe' })));
+      if (uid !== undefined && gid !== undefined) return { uid, gid };
+    } catch (error) {
+      if (name === 'nobody') throw error;
+    }
+  }
+  return null;
+}
+
+async function answers(connectionString: string): Promise<boolean> {
+  const client = new Client({ connectionString });
+  // It may be ended while it says that it is starting up.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

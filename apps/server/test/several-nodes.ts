@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Client, createClient } from '@mds/client';
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
+import { type S3Server, startS3Server } from './s3-server.ts';
+import { type ServiceProcess, spawnService } from './service-process.ts';
+
+const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+/** The operator's token, the same for all nodes. */
+export const TOKEN = 'a-token-for-several-nodes';
+
+const PRESETS = [
+  { name: 'thumb', container: 'webp', width: 32, height: 32 },
+  // Of noise: several pieces.
+  { name: 'large', container: 'jpeg', width: 1600, height: 1600, quality: 100 },
+];
+
+/** A worker alone in its process. */
+export interface WorkerProcess {
+  child: ChildProcess;
+  stderr(): string;
+  end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+/** Nodes on one PostgreSQL and one S3 bucket, each a process of its own with a data folder of its own. */
+export interface SeveralNodes {
+  readonly folder: string;
+  readonly postgres: PostgresServer;
+  readonly s3: S3Server;
+  /** An api that delivers, too, without a worker unless `env` says otherwise. A name that was used before has its folder again. */
+  startApi(name: string, env?: Record<string, string>): Promise<ServiceProcess>;
+  startWorker(name: string, env?: Record<string, string>): Promise<WorkerProcess>;
+  startEdge(name: string, region: string, origin: ServiceProcess): Promise<ServiceProcess>;
+  clientOf(node: ServiceProcess): Client;
+  /** Kills what runs, and removes the folders. */
+  stop(): Promise<void>;
+}
+
+/** @param bin folder of PostgreSQL's programs */
+export async function startSeveralNodes(bin: string): Promise<SeveralNodes> {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-nodes-'));
+  await writeFile(join(folder, 'presets.json'), JSON.stringify(PRESETS));
+  const [postgres, s3] = await Promise.all([startPostgresServer(bin), startS3Server()]);
+  const shared = {
+    ...s3.environment,
+    MDS_DATABASE_URL: await postgres.createDatabase(),
+    MDS_STORAGE_URL: `s3://${await s3.createBucket()}/media`,
+    MDS_CONTROL_TOKEN: TOKEN,
+    MDS_PRESETS: join(folder, 'presets.json'),
+  };
+  const running = new Set<{ child: ChildProcess }>();
+
+  return {
+    folder,
+    postgres,
+    s3,
+
+    async startApi(name, env = {}) {
+      const service = await spawnService({
+        dataDir: join(folder, name),
+        env: { ...shared, MDS_ROLES: 'api,edge', ...env },
+      });
+      running.add(service);
+      return service;
+    },
+
+    async startWorker(name, env = {}) {
+      const worker = await spawnWorker(join(folder, name), { ...shared, ...env });
+      running.add(worker);
+      return worker;
+    },
+
+    async startEdge(name, region, origin) {
+      const settings = { MDS_ROLES: 'edge', MDS_ORIGIN_URL: origin.url, MDS_REGION: region, MDS_CONTROL_TOKEN: TOKEN };
+      const edge = await spawnService({ dataDir: join(folder, name), env: settings });
+      running.add(edge);
+      return edge;
+    },
+
+    clientOf: ({ url }) => createClient({ baseUrl: url, token: TOKEN }),
+
+    async stop() {
+      for (const { child } of running) await endOf(child, 'SIGKILL');
+      await s3.stop();
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    },
+  };
+}
+
+/** Starts `main` as a worker alone; it says nothing when it is ready. */
+async function spawnWorker(dataDir: string, env: Record<string, string>): Promise<WorkerProcess> {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SOURCE], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  return { child, stderr: () => stderr, end: (signal) => endOf(child, signal) };
+}
+
+async function endOf(child: ChildProcess, signal: NodeJS.Signals) {
+  if (child.exitCode === null && child.signalCode === null) {
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  }
+  return { code: child.exitCode, signal: child.signalCode };
+}
