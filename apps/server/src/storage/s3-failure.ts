@@ -32,8 +32,9 @@ const REGION = 'Set AWS_REGION to the region of the bucket.';
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'There is no such bucket. Make it, or name another one in MDS_STORAGE_URL.',
   InvalidBucketName: 'The bucket of MDS_STORAGE_URL has no valid name.',
-  InvalidAccessKeyId: `The access key is not known to the object storage. ${SECRETS}`,
-  SignatureDoesNotMatch: `The secret does not belong to the access key. ${SECRETS}`,
+  InvalidAccessKeyId: `The access key or its secret is wrong. ${SECRETS}`,
+  // What some servers say of unknown access keys, too.
+  SignatureDoesNotMatch: `The access key or its secret is wrong. ${SECRETS}`,
   ExpiredToken: `The credentials have expired. ${SECRETS}`,
   InvalidToken: `The session token is not valid. ${SECRETS}`,
   CredentialsProviderError: `There are no credentials for the object storage. ${SECRETS}`,

@@ -34,8 +34,8 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       ['frames the body', isPut, framed, 300_000],
       ['flips a bit', isPut, (body: Buffer) => flipped(body, 1000), 300_000],
       ['cuts the body short', isPut, (body: Buffer) => body.subarray(0, -1), 300_000],
-      ['frames a part', isPart, framed, 9 * MIB],
-      ['flips a bit of a part', isPart, (body: Buffer) => flipped(body, 1000), 9 * MIB],
+      ['frames a part', isPart, framed, 6 * MIB],
+      ['flips a bit of a part', isPart, (body: Buffer) => flipped(body, 1000), 6 * MIB],
     ] as const)('once: it %s, which is found out, and put again', async (_, which, store, bytes) => {
       const bench = await s3.bench();
       const content = someBytes(bytes);
@@ -110,7 +110,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       ['SlowDown', { answer: 503, code: 'SlowDown' }],
     ] as const)('%s, now and then: nobody notices', async (_, fault) => {
       const bench = await s3.bench();
-      const content = someBytes(17 * MIB);
+      const content = someBytes(11 * MIB);
       let count = 0;
       bench.proxy.spoil = () => (count++ % 3 === 0 ? fault : undefined);
       await bench.store.put('a/object', await bench.staged(content));
@@ -123,7 +123,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
 
     it('for good: the caller is told to come again, in bounded time', async () => {
       const bench = await s3.bench({ limits: { attempts: 2 } });
-      const file = await bench.staged(someBytes(9 * MIB));
+      const file = await bench.staged(someBytes(6 * MIB));
       bench.proxy.spoil = () => ({ answer: 503, code: 'SlowDown' });
       const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
       await expect(bench.store.put('a/object', file)).rejects.toMatchObject(told);
@@ -160,7 +160,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
   describe('fault 19: connections that break', () => {
     it('on the way there, in the middle of bodies: they are sent again, and nothing is left of the first', async () => {
       const bench = await s3.bench();
-      const content = someBytes(20 * MIB);
+      const content = someBytes(11 * MIB);
       spoilFirst(bench, 2, isPart, { cutRequestAfter: MIB });
       await bench.store.put('a/object', await bench.staged(content));
       expect(bench.proxy.spoiled).toBe(2);
@@ -170,7 +170,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
 
     it('on the way there, always: the put fails, and its parts are thrown away', async () => {
       const bench = await s3.bench({ limits: { attempts: 2 } });
-      const file = await bench.staged(someBytes(20 * MIB));
+      const file = await bench.staged(someBytes(11 * MIB));
       bench.proxy.spoil = (request) =>
         isPart(request) && request.query.get('partNumber') === '3' ? { cutRequestAfter: MIB } : undefined;
       await expect(bench.store.put('a/object', file)).rejects.toMatchObject({ code: 'unavailable' });
@@ -203,7 +203,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
 
     it('after the parts were joined and before that was said: the object is there', async () => {
       const bench = await s3.bench();
-      const content = someBytes(9 * MIB);
+      const content = someBytes(6 * MIB);
       spoilFirst(bench, 1, ({ method, query }) => method === 'POST' && query.has('uploadId'), {
         cutAnswerAfter: 'lost',
       });
@@ -216,7 +216,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
   describe('fault 19: one that ignores preconditions', () => {
     it('no write depends on one: two that put the same object at once both succeed', async () => {
       const bench = await s3.bench();
-      const content = someBytes(9 * MIB);
+      const content = someBytes(6 * MIB);
       const other = await bench.open();
       const files = [await bench.staged(content), await bench.staged(content)] as const;
       await Promise.all([bench.store.put('a/object', files[0]), other.put('a/object', files[1])]);
@@ -246,7 +246,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
 
   it('fault 19: one that is killed in the middle of a put, and comes back, has the old object or the new one', async () => {
     const bench = await s3.bench({ limits: { attempts: 2 } });
-    const content = someBytes(40 * MIB);
+    const content = someBytes(16 * MIB);
     const file = await bench.staged(content);
     const killed = new Promise<void>((resolve, reject) => {
       bench.proxy.spoil = (request) => {

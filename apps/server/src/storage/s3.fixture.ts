@@ -10,6 +10,9 @@ import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../tes
 import type { ObjectStore } from './object-store.ts';
 import { openS3ObjectStore, type S3ObjectStore } from './s3-object-store.ts';
 
+/** Of the stores of the tests: as small as S3 allows. */
+export const PART_BYTES = 5 * 1024 * 1024;
+
 /** Whether the tests of a file have to be skipped for want of a server, which is said once. */
 export function withoutS3Server(what: string): boolean {
   const missing = findS3Server() === null;
@@ -60,7 +63,7 @@ async function openBench(server: S3Server, options: BenchOptions): Promise<S3Ben
     const { access } = server;
     const url = `s3://${bucket}/objects`;
     const opened = await openS3ObjectStore({
-      ...{ url, endpoint: proxy.endpoint, access, scratchDir, logger },
+      ...{ url, endpoint: proxy.endpoint, access, scratchDir, logger, partBytes: PART_BYTES },
       ...options,
       ...other,
     });
