@@ -17,13 +17,15 @@ export interface ProxiedRequest {
 /** What goes wrong with a request. */
 export type S3Fault =
   /** The server answers an error, and does nothing. */
-  | { answer: 500 | 503 | 403 | 507; code: string }
+  | { answer: 403 | 404 | 500 | 503 | 507; code: string }
   /** It never answers. */
   | 'silence'
   /** The connection is reset after so many bytes of the request's body. */
   | { cutRequestAfter: number }
   /** The server does its work; the connection is reset after so many bytes of the answer's body. `lost`: before its head. */
   | { cutAnswerAfter: number | 'lost' }
+  /** The server does its work; this many bytes of the body come, and then nothing more, with the connection left open. */
+  | { stallAnswerAfter: number }
   /** The server does its work; this many bytes of the body come, and then its regular end, without a length having been told. */
   | { endAnswerAfter: number }
   /** A bit is flipped on the way there. */
@@ -44,6 +46,8 @@ export interface FaultyS3Proxy {
   readonly requests: ProxiedRequest[];
   /** Requests that were spoiled. */
   readonly spoiled: number;
+  /** Answers that the client did not take to their end. */
+  readonly left: number;
   stop(): Promise<void>;
 }
 
@@ -65,6 +69,7 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
   const sockets = new Set<Socket>();
   const requests: ProxiedRequest[] = [];
   let spoiled = 0;
+  let left = 0;
   const listener = createServer((req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', server.endpoint);
     const [, bucket = '', ...segments] = pathname.split('/');
@@ -72,6 +77,9 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
     const proxied = { method: req.method ?? '', key: segments.join('/'), query: searchParams, headers };
     requests.push(proxied);
     const { socket } = req;
+    res.once('close', () => {
+      if (!res.writableFinished) left += 1;
+    });
     const spoil = async () => {
       const fault = await proxy.spoil(proxied);
       if (fault !== undefined) spoiled += 1;
@@ -91,6 +99,9 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
     requests,
     get spoiled() {
       return spoiled;
+    },
+    get left() {
+      return left;
     },
     async stop() {
       for (const socket of sockets) socket.destroy();
@@ -159,6 +170,10 @@ async function pass(server: S3Server, { req, res, socket, fault }: Exchange, bod
     // Written out before the reset, which would throw away what waits.
     await new Promise((resolve) => res.write(came.subarray(0, fault.cutAnswerAfter as number), resolve));
     socket.destroy();
+    return;
+  }
+  if (typeof fault === 'object' && 'stallAnswerAfter' in fault) {
+    res.writeHead(status, answer.headers).write(came.subarray(0, fault.stallAnswerAfter));
     return;
   }
   if (typeof fault === 'object' && 'endAnswerAfter' in fault) {

@@ -46,6 +46,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   AuthorizationHeaderMalformed: `The requests are signed for another region. ${REGION}`,
   IllegalLocationConstraintException: `The bucket is in another region. ${REGION}`,
 };
+/** What is meant where the answer has no body, as that to a HEAD. */
+const OF_BARE_STATUS: Readonly<Record<number, string>> = { 301: 'PermanentRedirect', 403: 'AccessDenied' };
 const NO_RIGHT = new Set(['AccessDenied', 'AllAccessDisabled', 'MethodNotAllowed', 'ReadOnly']);
 const NO_ROOM = new Set(['QuotaExceeded', 'InsufficientStorage', 'StorageFull', 'XMinioStorageFull', 'EntityTooLarge']);
 const TEMPORARY_STATUS = new Set([408, 429, 500, 502, 503, 504]);
@@ -110,7 +112,8 @@ export function failureOf(error: unknown, request: string): S3Failure {
   const status = $metadata?.httpStatusCode ?? 0;
   const called = Code ?? (status === 0 ? (code ?? name) : name) ?? 'Error';
   // A name in an answer may be anything; ours are words.
-  const safe = /^[A-Za-z0-9_]{1,64}$/.test(called) ? called : 'UnknownError';
+  const safe = /^[A-Za-z]\w{1,63}$/.test(called) ? called : 'UnknownError';
   const id = $metadata?.requestId;
-  return new S3Failure(request, safe, status, id !== undefined && /^[\w./+=-]{1,128}$/.test(id) ? id : null);
+  const known = safe in REMEDIES || NO_ROOM.has(safe) ? safe : (OF_BARE_STATUS[status] ?? safe);
+  return new S3Failure(request, known, status, id !== undefined && /^[\w./+=-]{1,128}$/.test(id) ? id : null);
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
@@ -190,6 +191,31 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(bench.proxy.requests.filter(isGet)).toHaveLength(4);
     });
 
+    it('that fall silent on the way back: the stream goes on with another one', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(2 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      const impatient = await bench.open({ limits: { silenceMs: 500 } });
+      spoilFirst(bench, 1, isGet, { stallAnswerAfter: MIB });
+      expect((await readOf(impatient, 'a/object'))?.equals(content)).toBe(true);
+    });
+
+    it('as their reader stood still for too long: it goes on when the reader does, and asks for nothing before', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(16 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      const impatient = await bench.open({ limits: { silenceMs: 500 } });
+      bench.proxy.requests.length = 0;
+      const read = await impatient.read('a/object');
+      if (read === null) return expect.unreachable('there is no object');
+      await once(read.stream, 'readable');
+      const { left } = bench.proxy;
+      await expect.poll(() => bench.proxy.left, { timeout: 20_000 }).toBeGreaterThan(left);
+      expect(bench.proxy.requests.filter(isGet)).toHaveLength(1);
+      expect((await buffer(read.stream)).equals(content)).toBe(true);
+      expect(bench.proxy.requests.filter(isGet).length).toBeGreaterThan(1);
+    });
+
     it('on the way back, always: the stream fails, and never ends as if it were whole', async () => {
       const bench = await s3.bench();
       const content = someBytes(2 * MIB);
@@ -204,11 +230,14 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     it('after the parts were joined and before that was said: the object is there', async () => {
       const bench = await s3.bench();
       const content = someBytes(6 * MIB);
-      spoilFirst(bench, 1, ({ method, query }) => method === 'POST' && query.has('uploadId'), {
-        cutAnswerAfter: 'lost',
-      });
+      let joins = 0;
+      bench.proxy.spoil = ({ method, query }) => {
+        if (method !== 'POST' || !query.has('uploadId')) return undefined;
+        // Asked again, S3 knows no such upload any more.
+        return joins++ === 0 ? { cutAnswerAfter: 'lost' } : { answer: 404, code: 'NoSuchUpload' };
+      };
       await bench.store.put('a/object', await bench.staged(content));
-      expect(bench.proxy.spoiled).toBe(1);
+      expect(joins).toBe(2);
       expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
     });
   });

@@ -66,6 +66,13 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
     expect(bench.log.join()).toContain('There is no such bucket');
   });
 
+  it('a refusal that comes without a reason, as of a HEAD, is one of rights', async () => {
+    const bench = await s3.bench();
+    bench.proxy.spoil = ({ method }) => (method === 'HEAD' ? { answer: 403, code: 'AccessDenied' } : undefined);
+    await expect(bench.store.stat('a/object')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(bench.log.join()).toContain('s3:ListBucket');
+  });
+
   it('a refusal later on is told to the operator with its remedy, and to those who ask without details', async () => {
     const bench = await s3.bench();
     bench.proxy.spoil = () => ({ answer: 403, code: 'InvalidAccessKeyId' });
