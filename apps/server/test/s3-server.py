@@ -126,7 +126,8 @@ class WithCache:
 
 filters = "catch_errors gatekeeper listing_formats s3api tempauth copy bulk slo dlo versioned_writes symlink".split()
 options = {
-    "s3api": "location = us-east-1\ns3_acl = false\n",
+    # Short pages, so that lists of a few dozen have several.
+    "s3api": "location = us-east-1\ns3_acl = false\nmax_bucket_listing = 20\n",
     "tempauth": "".join(
         f"user_test_{name} = {user['secret']} {user['groups']}\n" for name, user in settings["users"].items()
     ),

@@ -55,6 +55,15 @@ export function objectStoreConformance(
       expect(await store.stat('a/whole')).toEqual({ bytes: content.length });
     });
 
+    it('keeps an object of no bytes', async () => {
+      await put('a/empty', Buffer.alloc(0));
+      expect(await store.stat('a/empty')).toEqual({ bytes: 0 });
+      expect((await store.readAll('a/empty'))?.length).toBe(0);
+      const read = await store.read('a/empty', { start: 0, end: 9 });
+      expect(read?.bytes).toBe(0);
+      expect(read && (await buffer(read.stream)).length).toBe(0);
+    });
+
     it('takes the staged file over, so that staging does not fill up', async () => {
       const first = await put('a/moved', Buffer.from('moved'));
       await expect(stat(first.path)).rejects.toThrow('ENOENT');

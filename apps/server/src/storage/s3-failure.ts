@@ -32,8 +32,9 @@ const REGION = 'Set AWS_REGION to the region of the bucket.';
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'There is no such bucket. Make it, or name another one in MDS_STORAGE_URL.',
   InvalidBucketName: 'The bucket of MDS_STORAGE_URL has no valid name.',
-  InvalidAccessKeyId: `The access key is not known to the object storage. ${SECRETS}`,
-  SignatureDoesNotMatch: `The secret does not belong to the access key. ${SECRETS}`,
+  InvalidAccessKeyId: `The access key or its secret is wrong. ${SECRETS}`,
+  // What some servers say of unknown access keys, too.
+  SignatureDoesNotMatch: `The access key or its secret is wrong. ${SECRETS}`,
   ExpiredToken: `The credentials have expired. ${SECRETS}`,
   InvalidToken: `The session token is not valid. ${SECRETS}`,
   CredentialsProviderError: `There are no credentials for the object storage. ${SECRETS}`,
@@ -45,6 +46,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   AuthorizationHeaderMalformed: `The requests are signed for another region. ${REGION}`,
   IllegalLocationConstraintException: `The bucket is in another region. ${REGION}`,
 };
+/** What is meant where the answer has no body, as that to a HEAD. */
+const OF_BARE_STATUS: Readonly<Record<number, string>> = { 301: 'PermanentRedirect', 403: 'AccessDenied' };
 const NO_RIGHT = new Set(['AccessDenied', 'AllAccessDisabled', 'MethodNotAllowed', 'ReadOnly']);
 const NO_ROOM = new Set(['QuotaExceeded', 'InsufficientStorage', 'StorageFull', 'XMinioStorageFull', 'EntityTooLarge']);
 const TEMPORARY_STATUS = new Set([408, 429, 500, 502, 503, 504]);
@@ -109,7 +112,8 @@ export function failureOf(error: unknown, request: string): S3Failure {
   const status = $metadata?.httpStatusCode ?? 0;
   const called = Code ?? (status === 0 ? (code ?? name) : name) ?? 'Error';
   // A name in an answer may be anything; ours are words.
-  const safe = /^[A-Za-z0-9_]{1,64}$/.test(called) ? called : 'UnknownError';
+  const safe = /^[A-Za-z]\w{1,63}$/.test(called) ? called : 'UnknownError';
   const id = $metadata?.requestId;
-  return new S3Failure(request, safe, status, id !== undefined && /^[\w./+=-]{1,128}$/.test(id) ? id : null);
+  const known = safe in REMEDIES || NO_ROOM.has(safe) ? safe : (OF_BARE_STATUS[status] ?? safe);
+  return new S3Failure(request, known, status, id !== undefined && /^[\w./+=-]{1,128}$/.test(id) ? id : null);
 }

@@ -24,6 +24,8 @@ export interface S3ObjectStore extends ObjectStore {
   close(): void;
 }
 
+/** What is larger is put in parts of this size, which are sent again one by one where a connection breaks. */
+const PART_BYTES = 8 * 1024 * 1024;
 /** What puts hold in memory, all together. */
 const PUT_BYTES = 64 * 1024 * 1024;
 /** How often a file is put, or read, whose bytes turn out to be others. */
@@ -54,8 +56,9 @@ export async function openS3ObjectStore(options: {
   access?: { region: string; credentials: { accessKeyId: string; secretAccessKey: string } };
   limits?: Partial<S3Limits>;
   staleUploadMs?: number;
+  partBytes?: number;
 }): Promise<S3ObjectStore> {
-  const { scratchDir, logger, staleUploadMs = STALE_UPLOAD_MS } = options;
+  const { scratchDir, logger, staleUploadMs = STALE_UPLOAD_MS, partBytes = PART_BYTES } = options;
   const bucket = await openS3Bucket({ ...options, location: parseS3Url(options.url) });
   try {
     await bucket.check();
@@ -126,7 +129,7 @@ export async function openS3ObjectStore(options: {
       for (let puts = 0; ; known = false) {
         if (!known) {
           puts += 1;
-          await putFile({ bucket, key, file, gate, logger }).catch((error: unknown) => {
+          await putFile({ bucket, key, file, partBytes, gate, logger }).catch((error: unknown) => {
             if (!(error instanceof S3Failure && DAMAGED_ON_THE_WAY.has(error.code)) || puts === TRIES) throw error;
           });
         }

@@ -5,8 +5,7 @@ import type { S3Bucket } from './s3-bucket.ts';
 import { S3Failure } from './s3-failure.ts';
 
 const MIB = 1024 * 1024;
-/** What is larger is put in parts of this size. S3 wants 5 MiB at least, and 10,000 parts at most. */
-export const PART_BYTES = 8 * MIB;
+/** As many as S3 takes. */
 const MAX_PARTS = 10_000;
 /** Parts of one object that are on their way at once. */
 const PARTS_AT_ONCE = 4;
@@ -14,19 +13,21 @@ const PARTS_AT_ONCE = 4;
 /**
  * Puts a file into a bucket: whole, or in parts of which a few are on their way at a time. Not verified yet. Where it fails, no
  * object was made, or changed, and the parts are thrown away.
+ * @param parts.partBytes what is larger is put in parts of this size; S3 wants 5 MiB at least
  * @param parts.gate bounds the bytes that all puts together hold in memory
  */
 export async function putFile(parts: {
   bucket: S3Bucket;
   key: string;
   file: { path: string; bytes: number; sha256: string };
+  partBytes: number;
   gate: ByteGate;
   logger: Pick<Logger, 'warn'>;
 }): Promise<void> {
   const { bucket, key, file, gate } = parts;
   const handle = await open(file.path, 'r');
   try {
-    if (file.bytes > PART_BYTES) {
+    if (file.bytes > parts.partBytes) {
       await putInParts(parts, handle);
       return;
     }
@@ -43,7 +44,7 @@ export async function putFile(parts: {
 
 async function putInParts(parts: Parameters<typeof putFile>[0], handle: FileHandle): Promise<void> {
   const { bucket, key, file, gate, logger } = parts;
-  const size = Math.max(PART_BYTES, Math.ceil(file.bytes / MAX_PARTS / MIB) * MIB);
+  const size = Math.max(parts.partBytes, Math.ceil(file.bytes / MAX_PARTS / MIB) * MIB);
   const count = Math.ceil(file.bytes / size);
   const upload = await bucket.beginUpload(key, file.sha256);
   const etags: string[] = [];

@@ -23,6 +23,10 @@ export function createResumingStream(parts: {
   let body: Readable | null = null;
   let received = 0;
   let fruitless = 0;
+  /** Whether the reader wants more: one that stands still must not make one request after the other run out of time. */
+  let wanted = true;
+  /** Why the last body broke off, as long as nothing more is wanted. */
+  let brokenOff: { error: Error | null } | null = null;
 
   const fail = (code: string) => stream.destroy(storageRefusal(new S3Failure('GetObject', code, 0, null), 'read'));
 
@@ -38,17 +42,31 @@ export function createResumingStream(parts: {
         return;
       }
       fruitless = received > before ? 0 : fruitless + 1;
-      resume(error).catch((reason: unknown) => stream.destroy(reason as Error));
+      brokenOff = { error };
+      if (wanted) goOn();
     };
     next
       .on('data', (chunk: Buffer) => {
         received += chunk.length;
         if (received > bytes) fail('TooManyBytes');
-        else if (!stream.push(chunk)) next.pause();
+        else if (!stream.push(chunk)) {
+          wanted = false;
+          next.pause();
+        }
       })
       .on('end', () => end(null))
       .on('error', end)
       .on('close', () => end(null));
+  };
+
+  const goOn = () => {
+    if (brokenOff === null) {
+      body?.resume();
+      return;
+    }
+    const { error } = brokenOff;
+    brokenOff = null;
+    resume(error).catch((reason: unknown) => stream.destroy(reason as Error));
   };
 
   const resume = async (error: Error | null) => {
@@ -66,7 +84,10 @@ export function createResumingStream(parts: {
 
   const stream: Readable = new Readable({
     highWaterMark: READ_AHEAD_BYTES,
-    read: () => void body?.resume(),
+    read() {
+      wanted = true;
+      goOn();
+    },
     destroy(error, done) {
       stopping.abort();
       body?.destroy();

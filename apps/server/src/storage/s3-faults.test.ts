@@ -1,0 +1,313 @@
+import { once } from 'node:events';
+import { access, readdir, readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { describe, expect, it } from 'vitest';
+import { flipped, framed, type ProxiedRequest, type S3Fault } from '../../test/faulty-s3-proxy.ts';
+import { readOf, type S3Bench, sha256Of, someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
+
+const MIB = 1024 * 1024;
+const isPut = ({ method, key, query }: ProxiedRequest) => method === 'PUT' && key !== '' && !query.has('partNumber');
+const isPart = ({ method, query }: ProxiedRequest) => method === 'PUT' && query.has('partNumber');
+const isGet = ({ method, key }: ProxiedRequest) => method === 'GET' && key !== '';
+
+/** Spoils the first `times` requests of a kind. */
+function spoilFirst(bench: S3Bench, times: number, which: (request: ProxiedRequest) => boolean, fault: S3Fault): void {
+  let left = times;
+  bench.proxy.spoil = (request) => (which(request) && left-- > 0 ? fault : undefined);
+}
+
+/** The code of an error, or how many bytes came: a failing test must not print them all. */
+async function outcomeOf(reading: Promise<Buffer | null>): Promise<unknown> {
+  return reading.then(
+    (content) => content?.length ?? null,
+    (error: unknown) => (error as { code?: unknown }).code ?? error,
+  );
+}
+
+describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wrong', () => {
+  const s3 = useS3Server();
+  const uploadsLeft = async (Bucket: string) =>
+    (await s3.server.client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? [];
+
+  describe('fault 19: one that keeps other bytes than it is given', () => {
+    it.each([
+      ['frames the body', isPut, framed, 300_000],
+      ['flips a bit', isPut, (body: Buffer) => flipped(body, 1000), 300_000],
+      ['cuts the body short', isPut, (body: Buffer) => body.subarray(0, -1), 300_000],
+      ['frames a part', isPart, framed, 6 * MIB],
+      ['flips a bit of a part', isPart, (body: Buffer) => flipped(body, 1000), 6 * MIB],
+    ] as const)('once: it %s, which is found out, and put again', async (_, which, store, bytes) => {
+      const bench = await s3.bench();
+      const content = someBytes(bytes);
+      spoilFirst(bench, 1, which, { store });
+      await bench.store.put('a/object', await bench.staged(content));
+      expect(bench.proxy.spoiled).toBe(1);
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+      expect(bench.log.join()).toContain('storage_damages');
+    });
+
+    it('always: the put fails in words, the file stays with its owner, and nothing is left behind', async () => {
+      const bench = await s3.bench();
+      const file = await bench.staged(someBytes(300_000));
+      bench.proxy.spoil = (request) => (isPut(request) ? { store: framed } : undefined);
+      await expect(bench.store.put('a/object', file)).rejects.toMatchObject({ code: 'unavailable', status: 503 });
+      await access(file.path);
+      expect(await bench.store.stat('a/object')).toBeNull();
+    });
+
+    it('in a put that was killed before it could look: the next one of the same file does', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(300_000);
+      const Metadata = { sha256: sha256Of(content) };
+      const damaged = { Bucket: bench.bucket, Key: 'objects/a/object', Body: flipped(content, 7), Metadata };
+      await s3.server.client.send(new PutObjectCommand(damaged));
+      await bench.store.put('a/object', await bench.staged(content));
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+    });
+
+    it('under a key and of a size that are right: another object is not taken for this one', async () => {
+      const bench = await s3.bench();
+      await bench.store.put('a/object', await bench.staged(Buffer.from('those bytes')));
+      await bench.store.put('a/object', await bench.staged(Buffer.from('other bytes')));
+      expect((await readOf(bench.store, 'a/object'))?.toString()).toBe('other bytes');
+    });
+  });
+
+  describe('fault 19: a bit that is flipped on its way', () => {
+    it('there: the body is not what was signed, and is sent again', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(300_000);
+      spoilFirst(bench, 1, isPut, { flipRequestAt: 5 });
+      await bench.store.put('a/object', await bench.staged(content));
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+    });
+
+    it('back, into the copy that a program is to read: it is fetched again', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(300_000);
+      await bench.store.put('a/object', await bench.staged(content));
+      spoilFirst(bench, 1, isGet, { flipAnswerAt: 5 });
+      const copy = await bench.store.localFile('a/object');
+      expect(bench.proxy.spoiled).toBe(1);
+      expect((await readFile(copy?.path ?? '')).equals(content)).toBe(true);
+      await copy?.release();
+      expect(await readdir(bench.scratchDir)).toEqual([]);
+    });
+
+    it('at rest: no program gets to read it, and no copy stays', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(300_000);
+      await bench.store.put('a/object', await bench.staged(content));
+      bench.proxy.spoil = (request) => (isGet(request) ? { flipAnswerAt: 5 } : undefined);
+      await expect(bench.store.localFile('a/object')).rejects.toMatchObject({ code: 'object_corrupt' });
+      expect(await readdir(bench.scratchDir)).toEqual([]);
+    });
+  });
+
+  describe('fault 19: one that answers 500 and SlowDown', () => {
+    it.each([
+      ['500', { answer: 500, code: 'InternalError' }],
+      ['SlowDown', { answer: 503, code: 'SlowDown' }],
+    ] as const)('%s, now and then: nobody notices', async (_, fault) => {
+      const bench = await s3.bench();
+      const content = someBytes(11 * MIB);
+      let count = 0;
+      bench.proxy.spoil = () => (count++ % 3 === 0 ? fault : undefined);
+      await bench.store.put('a/object', await bench.staged(content));
+      expect(await bench.store.stat('a/object')).toEqual({ bytes: content.length });
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+      await bench.store.delete('a/object');
+      for await (const { key } of bench.store.list('')) expect.unreachable(key);
+      expect(bench.proxy.spoiled).toBeGreaterThan(3);
+    });
+
+    it('for good: the caller is told to come again, in bounded time', async () => {
+      const bench = await s3.bench({ limits: { attempts: 2 } });
+      const file = await bench.staged(someBytes(6 * MIB));
+      bench.proxy.spoil = () => ({ answer: 503, code: 'SlowDown' });
+      const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
+      await expect(bench.store.put('a/object', file)).rejects.toMatchObject(told);
+      await expect(bench.store.read('a/object')).rejects.toMatchObject(told);
+      await expect(bench.store.stat('a/object')).rejects.toMatchObject(told);
+      await expect(bench.store.probe()).rejects.toMatchObject(told);
+      await access(file.path);
+    });
+
+    it('one that is full, or that may not be written to: 507, as of a disk', async () => {
+      const bench = await s3.bench();
+      const refused = { code: 'insufficient_storage', status: 507 };
+      const file = await bench.staged(someBytes(1000));
+      for (const fault of [
+        { answer: 507, code: 'InsufficientStorage' },
+        { answer: 403, code: 'QuotaExceeded' },
+        { answer: 403, code: 'AccessDenied' },
+      ] as const) {
+        bench.proxy.spoil = (request) => (isPut(request) ? fault : undefined);
+        await expect(bench.store.put('a/object', file), fault.code).rejects.toMatchObject(refused);
+      }
+      await access(file.path);
+    });
+
+    it('one that never answers is given up in time', async () => {
+      const bench = await s3.bench({ limits: { requestMs: 300, uploadMs: 300, silenceMs: 300, attempts: 2 } });
+      bench.proxy.spoil = () => 'silence';
+      const file = await bench.staged(someBytes(1000));
+      await expect(bench.store.put('a/object', file)).rejects.toMatchObject({ code: 'unavailable' });
+      await expect(bench.store.read('a/object')).rejects.toMatchObject({ code: 'unavailable' });
+    });
+  });
+
+  describe('fault 19: connections that break', () => {
+    it('on the way there, in the middle of bodies: they are sent again, and nothing is left of the first', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(11 * MIB);
+      spoilFirst(bench, 2, isPart, { cutRequestAfter: MIB });
+      await bench.store.put('a/object', await bench.staged(content));
+      expect(bench.proxy.spoiled).toBe(2);
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+      expect(await uploadsLeft(bench.bucket)).toEqual([]);
+    });
+
+    it('on the way there, always: the put fails, and its parts are thrown away', async () => {
+      const bench = await s3.bench({ limits: { attempts: 2 } });
+      const file = await bench.staged(someBytes(11 * MIB));
+      bench.proxy.spoil = (request) =>
+        isPart(request) && request.query.get('partNumber') === '3' ? { cutRequestAfter: MIB } : undefined;
+      await expect(bench.store.put('a/object', file)).rejects.toMatchObject({ code: 'unavailable' });
+      expect(await bench.store.stat('a/object')).toBeNull();
+      expect(await uploadsLeft(bench.bucket)).toEqual([]);
+    });
+
+    it('on the way back: the stream goes on where it broke off', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(6 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      bench.proxy.requests.length = 0;
+      spoilFirst(bench, 3, isGet, { cutAnswerAfter: MIB });
+      const read = await bench.store.read('a/object', { start: 1000, end: 5 * MIB });
+      expect(read?.bytes).toBe(5 * MIB - 999);
+      expect(read && (await buffer(read.stream)).equals(content.subarray(1000, 5 * MIB + 1))).toBe(true);
+      expect(bench.proxy.requests.filter(isGet)).toHaveLength(4);
+    });
+
+    it('that fall silent on the way back: the stream goes on with another one', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(2 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      const impatient = await bench.open({ limits: { silenceMs: 500 } });
+      spoilFirst(bench, 1, isGet, { stallAnswerAfter: MIB });
+      expect((await readOf(impatient, 'a/object'))?.equals(content)).toBe(true);
+    });
+
+    it('as their reader stood still for too long: it goes on when the reader does, and asks for nothing before', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(16 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      const impatient = await bench.open({ limits: { silenceMs: 3_000 } });
+      bench.proxy.requests.length = 0;
+      const read = await impatient.read('a/object');
+      if (read === null) return expect.unreachable('there is no object');
+      await once(read.stream, 'readable');
+      const { left } = bench.proxy;
+      await expect.poll(() => bench.proxy.left, { timeout: 20_000 }).toBeGreaterThan(left);
+      expect(bench.proxy.requests.filter(isGet)).toHaveLength(1);
+      expect((await buffer(read.stream)).equals(content)).toBe(true);
+      expect(bench.proxy.requests.filter(isGet).length).toBeGreaterThan(1);
+    });
+
+    it('on the way back, always: the stream fails, and never ends as if it were whole', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(2 * MIB);
+      await bench.store.put('a/object', await bench.staged(content));
+      for (const fault of [{ cutAnswerAfter: 0 }, { endAnswerAfter: 1000 }] as const) {
+        bench.proxy.spoil = (request) => (isGet(request) ? fault : undefined);
+        expect(await outcomeOf(readOf(bench.store, 'a/object'))).toBe('unavailable');
+        expect(await outcomeOf(bench.store.readAll('a/object'))).toBe('unavailable');
+      }
+    });
+
+    it('after the parts were joined and before that was said: the object is there', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(6 * MIB);
+      let joins = 0;
+      bench.proxy.spoil = ({ method, query }) => {
+        if (method !== 'POST' || !query.has('uploadId')) return undefined;
+        // Asked again, S3 knows no such upload any more.
+        return joins++ === 0 ? { cutAnswerAfter: 'lost' } : { answer: 404, code: 'NoSuchUpload' };
+      };
+      await bench.store.put('a/object', await bench.staged(content));
+      expect(joins).toBe(2);
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+    });
+  });
+
+  describe('fault 19: one that ignores preconditions', () => {
+    it('no write depends on one: two that put the same object at once both succeed', async () => {
+      const bench = await s3.bench();
+      const content = someBytes(6 * MIB);
+      const other = await bench.open();
+      const files = [await bench.staged(content), await bench.staged(content)] as const;
+      await Promise.all([bench.store.put('a/object', files[0]), other.put('a/object', files[1])]);
+      expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+      const writes = bench.proxy.requests.filter(({ method }) => method === 'PUT' || method === 'POST');
+      for (const { headers } of writes) {
+        expect(Object.keys(headers).filter((name) => name.startsWith('if-'))).toEqual([]);
+      }
+    });
+
+    it('the halves of two objects are never read as one', async () => {
+      const bench = await s3.bench();
+      const [before, after] = [someBytes(3 * MIB), someBytes(3 * MIB)];
+      await bench.store.put('a/object', await bench.staged(before));
+      let reads = 0;
+      bench.proxy.spoil = async (request) => {
+        if (!isGet(request)) return undefined;
+        if (reads++ === 0) return { cutAnswerAfter: MIB };
+        const replaced = { Bucket: bench.bucket, Key: 'objects/a/object', Body: after };
+        await s3.server.client.send(new PutObjectCommand(replaced));
+        return 'ignore preconditions';
+      };
+      expect(await outcomeOf(readOf(bench.store, 'a/object'))).toBe('unavailable');
+      expect(reads).toBeGreaterThan(1);
+    });
+  });
+
+  it('fault 19: one that is killed in the middle of a put, and comes back, has the old object or the new one', async () => {
+    const bench = await s3.bench({ limits: { attempts: 2 } });
+    const content = someBytes(16 * MIB);
+    const file = await bench.staged(content);
+    const killed = new Promise<void>((resolve, reject) => {
+      bench.proxy.spoil = (request) => {
+        if (isPart(request) && request.query.get('partNumber') === '4') s3.server.kill9().then(resolve, reject);
+        return undefined;
+      };
+    });
+    await expect(bench.store.put('a/object', file)).rejects.toMatchObject({ code: 'unavailable' });
+    await killed;
+    await access(file.path);
+    bench.proxy.spoil = () => undefined;
+    await s3.server.restart();
+    expect(await bench.store.stat('a/object')).toBeNull();
+    await bench.store.put('a/object', file);
+    expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
+    // What the killed one left is thrown away by whoever opens the store when it is old enough.
+    expect(await uploadsLeft(bench.bucket)).toHaveLength(1);
+    await bench.open({ staleUploadMs: 0 });
+    await expect.poll(() => uploadsLeft(bench.bucket)).toEqual([]);
+  });
+
+  it('leaves uploads in parts alone that may be under way elsewhere', async () => {
+    const bench = await s3.bench();
+    await s3.server.client.send(new CreateMultipartUploadCommand({ Bucket: bench.bucket, Key: 'objects/a/young' }));
+    bench.proxy.requests.length = 0;
+    const store = await bench.open();
+    await expect.poll(() => bench.proxy.requests.some(({ query }) => query.has('uploads'))).toBe(true);
+    // By then it has had its answer, and has done what it makes of it.
+    for (let probes = 0; probes < 3; probes++) await store.probe();
+    expect(bench.proxy.requests.filter(({ method, query }) => method === 'DELETE' && query.has('uploadId'))).toEqual(
+      [],
+    );
+    expect(await uploadsLeft(bench.bucket)).toHaveLength(1);
+  });
+});

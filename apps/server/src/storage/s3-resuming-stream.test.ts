@@ -1,0 +1,42 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { createResumingStream } from './s3-resuming-stream.ts';
+
+const content = Buffer.from('0123456789');
+const bodyOf = (start: number, end: number) => Readable.from([content.subarray(start, end)]);
+
+describe('fault 19: a stream over bodies that end early', () => {
+  it('has all the bytes, whatever pieces they come in', async () => {
+    const asked: number[] = [];
+    const reopen = async (offset: number) => {
+      asked.push(offset);
+      return bodyOf(offset, offset + 4);
+    };
+    const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen });
+    expect((await buffer(stream)).toString()).toBe('0123456789');
+    expect(asked).toEqual([3, 7]);
+  });
+
+  it('fails where no more bytes come', async () => {
+    const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen: async () => Readable.from([]) });
+    await expect(buffer(stream)).rejects.toMatchObject({ code: 'unavailable', cause: { code: 'EndedEarly' } });
+  });
+
+  it('fails where more bytes come than there should be', async () => {
+    const stream = createResumingStream({ bytes: 5, body: bodyOf(0, 6), reopen: async () => null });
+    await expect(buffer(stream)).rejects.toMatchObject({ cause: { code: 'TooManyBytes' } });
+  });
+
+  it('fails where the object is gone', async () => {
+    const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen: async () => null });
+    await expect(buffer(stream)).rejects.toMatchObject({ cause: { code: 'GoneMeanwhile' } });
+  });
+
+  it('asks for nothing more when its reader has left', async () => {
+    const body = bodyOf(0, 3);
+    const stream = createResumingStream({ bytes: 10, body, reopen: () => expect.unreachable('it was left') });
+    stream.destroy();
+    expect(body.destroyed).toBe(true);
+  });
+});

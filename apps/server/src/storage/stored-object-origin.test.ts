@@ -1,0 +1,87 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { startDelivery } from '../delivery/delivery.fixture.ts';
+import { createLocalObjectStore } from './local-object-store.ts';
+import type { ObjectStore } from './object-store.ts';
+import { sha256Of, someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
+import { createStoredObjectOrigin } from './stored-object-origin.ts';
+
+const MIB = 1024 * 1024;
+
+describe('an object store as an origin', () => {
+  let folder: string;
+  let store: ObjectStore;
+  const content = someBytes(3 * MIB);
+  const object = { key: 'a/object', sha256: sha256Of(content), bytes: content.length, pieces: null };
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mds-origin-'));
+    store = createLocalObjectStore({ root: join(folder, 'objects') });
+    await writeFile(join(folder, 'staged'), content);
+    await store.put(object.key, { ...object, path: join(folder, 'staged') });
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+  const never = new AbortController().signal;
+
+  it('gives ranges of an object, and null where there is none', async () => {
+    const origin = createStoredObjectOrigin({ store });
+    expect(await origin.localFile(object)).toBeNull();
+    const read = await origin.read(object, { start: 5, end: 2 * MIB }, never);
+    expect(read && (await buffer(read)).equals(content.subarray(5, 2 * MIB + 1))).toBe(true);
+    expect(await origin.read({ ...object, key: 'none/such' }, { start: 0, end: 1 }, never)).toBeNull();
+  });
+
+  it('an object that is shorter than it should be is damaged, not an outage', async () => {
+    const origin = createStoredObjectOrigin({ store });
+    const longer = { ...object, bytes: object.bytes + 1 };
+    const reading = origin.read(longer, { start: 0, end: object.bytes }, never);
+    await expect(reading).rejects.toMatchObject({ name: 'ObjectDamagedError' });
+  });
+
+  it('a store that fails is an origin that is out', async () => {
+    const origin = createStoredObjectOrigin({ store: { read: () => Promise.reject(new Error('out')) } });
+    const reading = origin.read(object, { start: 0, end: 1 }, never);
+    await expect(reading).rejects.toMatchObject({ name: 'OriginUnavailableError', cause: { message: 'out' } });
+  });
+
+  it('a read that is given up ends at once, before its first byte and after', async () => {
+    const late = createStoredObjectOrigin({ store: { read: () => new Promise(() => undefined) } });
+    const stopping = new AbortController();
+    const waiting = late.read(object, { start: 0, end: 1 }, stopping.signal);
+    const read = await createStoredObjectOrigin({ store }).read(object, { start: 0, end: 2 * MIB }, stopping.signal);
+    stopping.abort(new Error('given up'));
+    await expect(waiting).rejects.toThrow('given up');
+    await expect(read && buffer(read)).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe.skipIf(withoutS3Server('delivery from S3'))('delivery from S3', () => {
+  const s3 = useS3Server();
+
+  it('reads an object once, byte for byte, and from its cache from then on, also while S3 is out', async () => {
+    const bench = await s3.bench({ limits: { attempts: 1 } });
+    const house = await startDelivery({
+      diskCacheBytes: 64 * MIB,
+      wrapOrigin: () => createStoredObjectOrigin({ store: bench.store }),
+    });
+    onTestFinished(() => house.close());
+    const film = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: someBytes(6 * MIB) };
+    const id = await house.addMedium([film]);
+    for await (const { key } of house.store.list('')) {
+      await bench.store.put(key, await bench.staged((await house.store.readAll(key)) ?? Buffer.alloc(0)));
+      await house.store.delete(key);
+    }
+    bench.proxy.requests.length = 0;
+    const first = await house.get(`/media/${id}/mp4.mp4`);
+    expect([first.headers['x-cache'], first.body.equals(film.content)]).toEqual(['MISS', true]);
+    expect(bench.proxy.requests).toHaveLength(1);
+    bench.proxy.spoil = () => ({ answer: 503, code: 'SlowDown' });
+    const again = await house.get(`/media/${id}/mp4.mp4`);
+    expect([again.headers['x-cache'], again.body.equals(film.content)]).toEqual(['HIT', true]);
+    house.delivery.purge('everything');
+    const out = await house.get(`/media/${id}/mp4.mp4`);
+    expect([out.status, out.headers['retry-after']]).toEqual([503, '5']);
+  });
+});
