@@ -1,11 +1,12 @@
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type ClientConfig } from 'pg';
 import type { Logger } from '../../logger.ts';
 import { CHANNEL, type Changes } from './changes.ts';
 
-/** How often the connection is asked for a sign of life, and how long it has to give one, in milliseconds. */
+/** How often the connection is asked for a sign of life, in milliseconds. */
 const BEAT_MS = 1_000;
+/** After this long without one it is not relied on, and after that long it is given up. */
+const LATE_MS = 500;
 const SILENCE_MS = 5_000;
 /** Before a lost connection is made anew, at most. */
 const LONGEST_PAUSE_MS = 1_000;
@@ -46,13 +47,24 @@ export async function startChangeListener(parts: {
 
   /** Resolves when the connection is lost, or silent for so long that it may be. */
   const watch = async (client: Client): Promise<void> => {
-    const ended = once(client, 'end');
-    const { signal } = closing;
+    // Not `once`, which rejects with the errors that come before it.
+    const ended = new Promise<void>((resolve) => client.once('end', resolve));
     const stop = new AbortController();
+    const signal = AbortSignal.any([closing.signal, stop.signal]);
     const beat = async () => {
-      while (!stop.signal.aborted) {
-        await sleep(BEAT_MS, undefined, { signal: AbortSignal.any([signal, stop.signal]) });
-        await client.query('SELECT 1');
+      for (;;) {
+        await sleep(BEAT_MS, undefined, { signal });
+        let isLate = false;
+        const late = setTimeout(() => {
+          isLate = true;
+          changes.listening(false);
+        }, LATE_MS);
+        try {
+          await client.query('SELECT 1');
+        } finally {
+          clearTimeout(late);
+        }
+        if (isLate) changes.listening(true);
       }
     };
     // Why the beat ended is of no interest: either way the connection is not to be relied on.

@@ -19,6 +19,15 @@ export function storableText(text: string): string {
   return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
 }
 
+/** What a prepared query is given, as {@link storableText}: its placeholders know nothing of the columns that they are compared with. */
+export function storableValues<T extends Record<string, string | number | null>>(values: T): T {
+  const storable = Object.entries(values).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? storableText(value) : value,
+  ]);
+  return Object.fromEntries(storable) as T;
+}
+
 /** Text of any length; of certain words where a type says so. */
 export function text<T extends string = string>(name: string) {
   return storedText(name).$type<T>();

@@ -14,8 +14,8 @@ const NOT_NOW = [
   ...['08', '28'],
   // Too many connections, out of memory.
   ...['53200', '53300', '53400'],
-  // Shutting down, crashed, starting up; the database is gone; an idle session was ended.
-  ...['57P', '3D000', '25P03', '25P04'],
+  // Shutting down, crashed, starting up; the database is gone, or closed to everybody; an idle session was ended.
+  ...['57P', '3D000', '55000', '25P03', '25P04'],
   // A statement took too long, or waited for a lock for too long.
   ...['57014', '55P03'],
   // A standby: of a cluster that is about to have a new primary.

@@ -1,6 +1,7 @@
 import { and, desc, eq, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { MediaRecord, MediaRepository, PublicMediaRecord } from '../media-repository.ts';
+import { storableValues } from './columns.ts';
 import { type PostgresDatabase, preparedQuery, versionReader } from './database.ts';
 import { media } from './schema.ts';
 
@@ -53,7 +54,7 @@ export function createMediaQueries(db: PostgresDatabase): MediaQueries {
 
   return {
     async find(id) {
-      return (await find.execute({ id }))[0] ?? null;
+      return (await find.execute(storableValues({ id })))[0] ?? null;
     },
 
     findBySha256: (projectId, sha256) => mediumOfContent(db, projectId, sha256),

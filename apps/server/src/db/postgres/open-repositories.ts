@@ -33,14 +33,15 @@ const PROBE_PATIENCE_MS = 1_000;
 /**
  * Opens a PostgreSQL database, brings its schema up to date, and opens every repository over it.
  * @param databaseUrl see {@link databaseSettings}
+ * @param options.startPatienceMs how long it waits for a server that is about to come up
  * @throws DatabaseRefusedError where the database is not one to touch, or cannot be reached
  */
 export async function openPostgresRepositories(
   databaseUrl: string,
-  { logger }: { logger: Logger },
+  { logger, startPatienceMs = START_PATIENCE_MS }: { logger: Logger; startPatienceMs?: number },
 ): Promise<Repositories> {
   const settings = databaseSettings(databaseUrl);
-  await prepareDatabase(settings);
+  await prepareDatabase(settings, startPatienceMs);
   const changes = createChanges();
   const pool = new Pool({ ...settings.connection, max: CONNECTIONS });
   // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
@@ -81,8 +82,8 @@ export async function openPostgresRepositories(
 }
 
 /** Waits for the server, and has the schema brought up to date on a connection that is for this alone. */
-async function prepareDatabase(settings: DatabaseSettings): Promise<void> {
-  const deadline = performance.now() + START_PATIENCE_MS;
+async function prepareDatabase(settings: DatabaseSettings, patienceMs: number): Promise<void> {
+  const deadline = performance.now() + patienceMs;
   for (;;) {
     const client = new Client({ ...settings.connection, query_timeout: 0 });
     client.on('error', () => undefined);

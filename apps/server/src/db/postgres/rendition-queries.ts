@@ -2,6 +2,7 @@ import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { MediaRepository } from '../media-repository.ts';
 import { contentOfOriginal } from '../original-content.ts';
+import { storableValues } from './columns.ts';
 import type { PostgresDatabase } from './database.ts';
 import { media, mediaRenditions, renditionFiles } from './schema.ts';
 
@@ -58,7 +59,7 @@ export function createRenditionQueries(db: PostgresDatabase): RenditionQueries {
 
   return {
     async renditions(mediaId) {
-      return ofMedium.execute({ mediaId });
+      return ofMedium.execute(storableValues({ mediaId }));
     },
 
     async renditionsOf(mediaIds) {
@@ -67,12 +68,12 @@ export function createRenditionQueries(db: PostgresDatabase): RenditionQueries {
 
     async findRendition({ mediaId, name, extension, revision }) {
       const { rendition } = revision === null ? ofCurrentRevision : ofRevision;
-      return (await rendition.execute({ mediaId, name, extension, revision }))[0] ?? null;
+      return (await rendition.execute(storableValues({ mediaId, name, extension, revision })))[0] ?? null;
     },
 
     async findFile({ mediaId, name, revision, file }) {
       const prepared = revision === null ? ofCurrentRevision : ofRevision;
-      const [found] = await prepared.file.execute({ mediaId, name, revision, file });
+      const [found] = await prepared.file.execute(storableValues({ mediaId, name, revision, file }));
       return found ? { ...found.file, updatedAtMs: found.updatedAtMs } : null;
     },
 

@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest';
+import { EXISTING } from '../conformance/repositories.fixture.ts';
+import type { Repositories } from '../repositories.ts';
+import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+
+/** The connections that listen; between their first signs of life at least. */
+const LISTENER =
+  "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mds' AND query LIKE 'LISTEN%'";
+
+describeOverPostgres('changes that other processes make in PostgreSQL', (fixture) => {
+  const { openMany, connect, rows } = fixture;
+  const two = async (): Promise<[Repositories, Repositories]> => {
+    const [one, other] = await openMany(2);
+    if (!one || !other) throw new Error('Two are to be open.');
+    return [one, other];
+  };
+  it('show in the stamp within a second, each of them; what no reader sees does not', async () => {
+    const [one, other] = await two();
+    for (let n = 0; n < 3; n++) {
+      const before = other.versions.stamp();
+      await one.jobs.workerBeat({ id: 'w', pid: 1, concurrency: 1 });
+      expect(other.versions.stamp()).toBe(before);
+      await one.media.accept(newMedium(n), EXISTING);
+      await expect.poll(() => other.versions.stamp(), { timeout: 1_000, interval: 5 }).not.toBe(before);
+    }
+  });
+
+  it('wake those who wait for events; a write that tells of nothing does not', async () => {
+    const [one, other] = await two();
+    let woken = 0;
+    const end = other.events.onAppended(() => {
+      woken += 1;
+    });
+    await one.projects.put({ id: 'other', name: 'Other', hosts: [] });
+    await one.events.append({ projectId: null, type: 'cache.purged', data: { media_id: null, path: null } });
+    await expect.poll(() => woken, { timeout: 1_000, interval: 5 }).toBe(1);
+    expect(await other.events.latest()).toBe(1);
+    end();
+  });
+
+  it('of a process itself change its stamp before the write can be seen, and once more when it is committed', async () => {
+    const [one] = await two();
+    const stranger = await connect();
+    await stranger.query('BEGIN; LOCK TABLE events');
+    const before = one.versions.stamp();
+    const accepted = one.media.accept(newMedium(1), EXISTING);
+    await expect
+      .poll(() => rows("SELECT 1 FROM pg_stat_activity WHERE application_name = 'mds' AND wait_event_type = 'Lock'"))
+      .toHaveLength(1);
+    expect(one.versions.stamp()).toBe(before);
+    await stranger.query('COMMIT');
+    await accepted;
+    expect(one.versions.stamp()).toBeGreaterThanOrEqual(before + 2);
+  });
+
+  it('go unheard while the connection that listens is lost: nothing is trusted then, and it comes back', async () => {
+    const [one, other] = await two();
+    await Promise.all([one.probe(), other.probe()]);
+    expect([isTrusted(one), isTrusted(other)]).toEqual([true, true]);
+    const { pathname } = new URL(fixture.url);
+    const stranger = await connect();
+    const elsewhere = await connect(fixture.url.replace(pathname, '/postgres'));
+    await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS false`);
+    await stranger.query(`SELECT pg_terminate_backend(pid) ${LISTENER}`);
+    await expect.poll(() => isTrusted(one) || isTrusted(other), { timeout: 5_000, interval: 5 }).toBe(false);
+    // What has a connection goes on meanwhile.
+    await one.media.accept(newMedium(1), EXISTING);
+    expect(isTrusted(other)).toBe(false);
+    await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS true`);
+    await expect.poll(() => isTrusted(one) && isTrusted(other), { timeout: 10_000, interval: 20 }).toBe(true);
+    const before = other.versions.stamp();
+    await one.media.accept(newMedium(2), EXISTING);
+    await expect.poll(() => other.versions.stamp(), { timeout: 1_000, interval: 5 }).not.toBe(before);
+  });
+
+  it('may go unheard while the connection gives no sign of life: nothing is trusted until it does', async () => {
+    const one = await fixture.open();
+    const [listener] = await rows<{ pid: number }>(`SELECT pid ${LISTENER}`);
+    const pid = listener?.pid ?? 0;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await expect.poll(() => isTrusted(one), { timeout: 5_000, interval: 20 }).toBe(false);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await expect.poll(() => isTrusted(one), { timeout: 10_000, interval: 20 }).toBe(true);
+  });
+});

@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import { AppError } from '../../http/app-error.ts';
+import { EXISTING } from '../conformance/repositories.fixture.ts';
+import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+
+/** How a call ended, for a caller. */
+const outcomeOf = async (call: Promise<unknown>): Promise<string> => {
+  try {
+    await call;
+    return 'done';
+  } catch (error) {
+    return error instanceof AppError ? `${error.code} ${error.headers['Retry-After']}` : String(error);
+  }
+};
+
+describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
+  const { open, connect } = fixture;
+
+  it('killed and started again: calls say so meanwhile, what was acknowledged is there, and everything goes on', async () => {
+    const repositories = await open();
+    const { media, jobs, versions, projects } = repositories;
+    const writers = Array.from({ length: 30 }, async (_, n) => {
+      const outcomes: string[] = [];
+      for (let round = 0; !outcomes.includes('unavailable 5'); round++) {
+        const medium = newMedium(n * 10_000 + round);
+        outcomes.push(await outcomeOf(media.accept(medium, EXISTING)));
+      }
+      return outcomes;
+    });
+    await expect.poll(() => jobs.counts().then(({ queued }) => queued)).toBeGreaterThan(30);
+    await fixture.server.kill9();
+    const outcomes = await Promise.all(writers);
+    expect(new Set(outcomes.flat())).toEqual(new Set(['done', 'unavailable 5']));
+
+    for (const call of [
+      media.find('med_1'),
+      versions.read(),
+      projects.byHost('a'),
+      jobs.claim('w'),
+      repositories.probe(),
+    ]) {
+      expect(await outcomeOf(call)).toBe('unavailable 5');
+    }
+    expect(isTrusted(repositories)).toBe(false);
+
+    await fixture.server.restart();
+    await expect.poll(() => outcomeOf(repositories.probe()), { timeout: 20_000 }).toBe('done');
+    for (const [n, ended] of outcomes.entries()) {
+      for (const [round, outcome] of ended.entries()) {
+        if (outcome !== 'done') continue;
+        expect(await media.find(newMedium(n * 10_000 + round).id)).not.toBeNull();
+      }
+    }
+    expect(await outcomeOf(media.accept(newMedium(999_999), EXISTING))).toBe('done');
+    await expect.poll(() => isTrusted(repositories), { timeout: 10_000 }).toBe(true);
+  });
+
+  it('whose disk is full says that there is no room', async () => {
+    const { media } = await open();
+    const stranger = await connect();
+    await stranger.query(`
+      CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'could not extend file'; END $$;
+      CREATE TRIGGER full_disk BEFORE INSERT ON media FOR EACH ROW EXECUTE FUNCTION full_disk()`);
+    expect(await outcomeOf(media.accept(newMedium(1), EXISTING))).toMatch(/^insufficient_storage/);
+  });
+
+  it('that became a standby takes no writes until there is a new primary', async () => {
+    const { pathname } = new URL(fixture.url);
+    const { media, probe } = await open();
+    const stranger = await connect();
+    await stranger.query(`ALTER DATABASE ${pathname.slice(1)} SET default_transaction_read_only = on`);
+    await stranger.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mds'");
+    await expect.poll(() => outcomeOf(probe())).toBe('unavailable 5');
+    await expect.poll(() => outcomeOf(media.accept(newMedium(1), EXISTING))).toBe('unavailable 5');
+    expect(await outcomeOf(media.find('med_1'))).toBe('done');
+    await stranger.query(`ALTER DATABASE ${pathname.slice(1)} RESET default_transaction_read_only`);
+    await stranger.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mds'");
+    await expect.poll(() => outcomeOf(media.accept(newMedium(1), EXISTING))).toBe('done');
+  });
+
+  it('that does not answer fails a probe within seconds, while calls wait', async () => {
+    const { probe, media } = await open();
+    const stranger = await connect();
+    await stranger.query('BEGIN; LOCK TABLE versions');
+    const began = performance.now();
+    expect(await outcomeOf(probe())).toBe('unavailable 5');
+    expect(performance.now() - began).toBeLessThan(5_000);
+    const accepted = media.accept(newMedium(1), EXISTING);
+    await stranger.query('COMMIT');
+    expect(await outcomeOf(accepted)).toBe('done');
+  });
+
+  it('fails a call whose mistake is ours with its own words, and without the values that it was given', async () => {
+    const { media } = await open();
+    const twice = newMedium(1, { filename: 'a-secret.png' });
+    await media.accept(twice, EXISTING);
+    const error = await media.accept({ ...twice, sha256: 'other' }, EXISTING).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Error);
+    expect(error).not.toBeInstanceOf(AppError);
+    expect(`${(error as Error).stack}`).not.toContain('a-secret.png');
+  });
+});
