@@ -120,7 +120,7 @@ describeWithPostgres('jobs that BullMQ hands out', (server) => {
   it('nothing grows with the jobs that were done: neither jobs, nor events, nor locks', async () => {
     const url = await database();
     const node = await open(url);
-    for (let n = 0; n < 600; n++) {
+    for (let n = 0; n < 350; n++) {
       await accept(node);
       await node.media.publish(await claim(node), NOTHING_MADE);
     }
@@ -129,7 +129,7 @@ describeWithPostgres('jobs that BullMQ hands out', (server) => {
       'SELECT (SELECT count(*) FROM bullmq.job)::int AS jobs, (SELECT count(*) FROM bullmq.event)::int AS events',
     );
     expect(jobs).toBe(0);
-    // Of 2,400 and more; it clears up every 256.
+    // Of 1,750; it clears up every 256.
     expect(events).toBeLessThanOrEqual(1_000 + 256);
   });
 

@@ -35,7 +35,9 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
   // Of settings that are named twice, the last one holds.
   const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA}`;
   const pool = new Pool({ ...connection, options: settings, application_name: 'mds-queue', max: MAX_CONNECTIONS });
-  // A connection that broke while nobody used it is replaced when somebody does. The error holds the whole client: only its words are told.
+  // Of a connection that breaks while it is in use, its user hears by what was asked.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  // One that broke while nobody used it is replaced when somebody does. The error holds the whole client: only its words are told.
   pool.on('error', ({ message }) =>
     logger.warn({ reason: message }, 'the job engine lost a connection to its database'),
   );

@@ -11,7 +11,7 @@ export type NodeRole =
   | 'take-and-die'
   /** Claims one job, tells its lease, and renews it until it is killed. */
   | 'hold'
-  /** Works jobs off until it is killed, telling of each that it published. */
+  /** Works jobs off until it is killed, telling of each that it claimed. */
   | 'work';
 
 const [url = '', role = ''] = process.argv.slice(2);
@@ -46,10 +46,11 @@ if (role === 'work') {
       await sleep(50);
       continue;
     }
+    await tell(lease);
     await node.media.start(lease, []);
     // Long enough to be killed in.
-    for (let beat = 0; beat < 3; beat++) {
-      await sleep(10);
+    for (let beat = 0; beat < 5; beat++) {
+      await sleep(40);
       await node.jobs.renew(lease);
     }
     await node.media.publish(lease, NOTHING_MADE);

@@ -16,6 +16,7 @@ import { createReconciler } from './reconciler.ts';
 const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
 const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
+const PAGE_SIZE = 5;
 
 describeWithPostgres('rows and BullMQ are compared', (server) => {
   const { open, closeLater, database, ask } = bullQueues(server);
@@ -31,7 +32,8 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     });
     let nowMs = 0;
     const monotonicNow = () => nowMs;
-    const reconciler = createReconciler({ rows: rows.jobs, engine, logger, suspectMs: SUSPECT_MS, monotonicNow });
+    const parts = { rows: rows.jobs, engine, logger, suspectMs: SUSPECT_MS, pageSize: PAGE_SIZE, monotonicNow };
+    const reconciler = createReconciler(parts);
     return {
       rows,
       engine,
@@ -57,10 +59,13 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
   it('more of them than it looks at at once', async () => {
     const url = await database();
     const { rows, reconcile } = await comparing(url);
-    await Promise.all(Array.from({ length: 2_345 }, () => accept(rows)));
-    expect(await reconcile()).toMatchObject({ added: 2_345 });
-    const [{ n } = { n: 0 }] = await ask<{ n: number }>(url, 'SELECT count(*)::int AS n FROM bullmq.job');
-    expect(n).toBe(2_345);
+    for (let n = 0; n < 3 * PAGE_SIZE + 2; n++) await accept(rows);
+    expect(await reconcile()).toEqual({ added: 17, removed: 0, freed: 0 });
+    expect(await bullJobs(url)).toHaveLength(17);
+    const media = await rows.jobs.records({ afterId: 0, limit: 100 });
+    for (const { mediaId } of media.slice(2)) await rows.media.delete(mediaId);
+    expect(await reconcile()).toEqual({ added: 0, removed: 15, freed: 0 });
+    expect(await bullJobs(url)).toHaveLength(2);
     expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
@@ -148,16 +153,18 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     expect(await other.reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it('goes on by itself, also after the database was away', async () => {
+  it('goes on by itself, and so do claims, after every connection was cut', async () => {
     const url = await database();
     const node = await open(url, { timing: { intervalMs: 50 } });
     const rows = await openRows(url);
-    await accept(rows);
-    await expect.poll(() => node.jobs.claim('worker-1'), { timeout: 20_000 }).not.toBeNull();
-    await server().kill9();
-    await accept(rows);
-    await server().restart();
-    await expect.poll(() => node.jobs.claim('worker-1').catch(() => null), { timeout: 40_000 }).not.toBeNull();
+    for (let cuts = 0; cuts < 3; cuts++) {
+      const id = await accept(rows);
+      const taken = expect.poll(() => node.jobs.claim('worker-1').catch(() => null), { timeout: 40_000 });
+      await taken.toMatchObject({ mediaId: id });
+      const ours = "application_name IN ('mds-queue', 'mds-media') AND datname = current_database()";
+      const cut = await ask(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${ours}`);
+      expect(cut.length).toBeGreaterThan(1);
+    }
     await rows.close();
   });
 });

@@ -2,6 +2,7 @@ import type { Logger } from '../../logger.ts';
 import type { JobQueue, JobRecord } from '../job-queue.ts';
 import type { EngineJob, QueueEngine } from './queue-engine.ts';
 
+/** Jobs that are compared at once. */
 const PAGE = 1_000;
 /** Between two comparisons, at least; a long one is followed by a pause that keeps them below a twentieth of the time. */
 const INTERVAL_MS = 10_000;
@@ -18,6 +19,7 @@ export interface ReconcilerParts {
   /** Infinity: only when it is told to. */
   intervalMs?: number;
   suspectMs?: number;
+  pageSize?: number;
   /** Milliseconds of a clock that never jumps. */
   monotonicNow?: () => number;
 }
@@ -43,7 +45,7 @@ export interface Reconciler {
 /** {@link Reconciler} that goes through both sides page by page, in one process at a time. */
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { rows, engine, logger, intervalMs = INTERVAL_MS, suspectMs = SUSPECT_MS } = parts;
-  const { monotonicNow = () => performance.now() } = parts;
+  const { pageSize = PAGE, monotonicNow = () => performance.now() } = parts;
   /** Since when a claim of the engine has been at odds with the row, by token. */
   let suspects = new Map<string, number>();
   let running: Promise<unknown> = Promise.resolve();
@@ -68,7 +70,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function followRows(done: Reconciled, before: Map<string, number>): Promise<void> {
     for (let afterId = 0; ; ) {
-      const page = await rows.records({ afterId, limit: PAGE });
+      const page = await rows.records({ afterId, limit: pageSize });
       const free = page.filter(({ token }) => token === null);
       const known = new Map((await engine.find(free.map(({ jobId }) => jobId))).map((job) => [job.jobId, job]));
       const missing: JobRecord[] = [];
@@ -81,7 +83,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       await engine.put(missing);
       done.added += missing.length;
       const last = page.at(-1);
-      if (page.length < PAGE || last === undefined) return;
+      if (page.length < pageSize || last === undefined) return;
       afterId = last.jobId;
     }
   }
@@ -99,7 +101,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function dropRowless(done: Reconciled, before: Map<string, number>): Promise<void> {
     for (let after: string | null = null; ; ) {
-      const { jobs, next } = await engine.page(after, PAGE);
+      const { jobs, next } = await engine.page(after, pageSize);
       const known = new Set((await rows.records({ jobIds: jobs.map(({ jobId }) => jobId) })).map(({ jobId }) => jobId));
       for (const { token, ...job } of jobs) {
         if (known.has(job.jobId)) continue;
