@@ -1,4 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Repositories } from '../src/db/repositories.ts';
+import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { createLogger } from '../src/logger.ts';
 
 /** By data folder: a service that is started again has what it had. */
 const given = new Map<string, Promise<Record<string, string>>>();
@@ -13,6 +17,14 @@ export async function ownBackends(dataDir: string, env: Record<string, string> =
   const made = given.get(dataDir) ?? make(postgres);
   given.set(dataDir, made);
   return made;
+}
+
+/** The repositories of a service that was started on this folder, wherever they are; the caller closes them. */
+export async function openRepositoriesOf(dataDir: string): Promise<Repositories> {
+  const own = await given.get(dataDir);
+  if (own === undefined) return openSqliteRepositories(join(dataDir, 'mds.sqlite'));
+  const { openPostgresRepositories } = await import('../src/db/postgres/open-repositories.ts');
+  return openPostgresRepositories(own['MDS_DATABASE_URL'] ?? '', { logger: createLogger('silent') });
 }
 
 async function make(postgres: string): Promise<Record<string, string>> {

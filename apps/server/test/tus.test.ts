@@ -8,7 +8,7 @@ import { UPLOADS_PATH } from '@mds/contract';
 import { DetailedError } from 'tus-js-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashToken } from '../src/control-api/authenticate.ts';
-import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { openRepositoriesOf } from './backends.ts';
 import { cuttingProxy } from './cutting-proxy.ts';
 import { noisePng, png } from './pictures.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
@@ -25,7 +25,7 @@ const start = async () => {
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'mds-tus-'));
   await start();
-  const { projects, close } = openSqliteRepositories(join(dataDir, 'mds.sqlite'));
+  const { projects, close } = await openRepositoriesOf(dataDir);
   await projects.put({ id: 'other', name: 'Other', hosts: [] });
   await projects.putToken({ sha256: hashToken(OTHER_TOKEN), name: 'other', projectId: 'other', scope: 'ingest' });
   await close();

@@ -20,3 +20,39 @@ export function changesOf(stored: readonly RenditionRecord[], made: readonly New
     return [{ rendition, newlyFailed: rendition.state === 'failed' && row?.state !== 'failed' }];
   });
 }
+
+/** Renditions as they are to be stored, and the stored ones that are not the current revision any more. */
+export interface SettledRenditions {
+  rows: NewRendition[];
+  superseded: RenditionRecord[];
+}
+
+/**
+ * Settles which revision of each name is the current one: a new one that is ready takes the place of the old one, and until then, paths
+ * without a revision go on delivering that.
+ * @param stored every rendition of the medium
+ */
+export function settleCurrent(stored: readonly RenditionRecord[], written: readonly NewRendition[]): SettledRenditions {
+  const before = new Map(stored.map((row) => [renditionIdentity(row), { ...row }]));
+  const rows = new Map<string, NewRendition>();
+  const superseded = new Map<string, RenditionRecord>();
+  for (const rendition of written) {
+    const identity = renditionIdentity(rendition);
+    const isSibling = (row: NewRendition) =>
+      row.name === rendition.name && row.extension === rendition.extension && row.revision !== rendition.revision;
+    const siblings = [...before.values(), ...rows.values()].filter(isSibling);
+    const isReady = rendition.state === 'ready';
+    const isDelivered = siblings.some(({ current, state }) => current && state === 'ready');
+    rows.set(identity, { ...rendition, current: rendition.current && (isReady || !isDelivered) });
+    // What was stored of it is written over.
+    before.delete(identity);
+    superseded.delete(identity);
+    if (!rendition.current || !isReady) continue;
+    for (const sibling of siblings.filter(({ current }) => current)) {
+      sibling.current = false;
+      const row = before.get(renditionIdentity(sibling));
+      if (row !== undefined) superseded.set(renditionIdentity(row), row);
+    }
+  }
+  return { rows: [...rows.values()], superseded: [...superseded.values()] };
+}

@@ -108,11 +108,15 @@ export function createSegmentWriter(parts: SegmentWriterParts): UploadWriter {
   return {
     async take(piece) {
       if (failure) throw failure.error;
-      if (filling !== null && filling.bytes + piece.length > segmentBytes) await seal();
-      filling ??= await begin();
-      filling.bytes += piece.length;
-      at += piece.length;
-      await filling.writer.take(piece);
+      for (let from = 0; from < piece.length; ) {
+        if (filling?.bytes === segmentBytes) await seal();
+        filling ??= await begin();
+        const part = piece.subarray(from, from + segmentBytes - filling.bytes);
+        filling.bytes += part.length;
+        from += part.length;
+        at += part.length;
+        await filling.writer.take(part);
+      }
     },
 
     commit,

@@ -119,6 +119,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
       const copy = copyOf(id);
       const segments = await chain(id);
       const missing = segments.filter(({ key }) => !copy.segments.has(key));
+      const overwrites = missing.some(({ offset }) => offset < copy.end);
       const file = await openCopy(id);
       try {
         for (const segment of missing) {
@@ -131,7 +132,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
       } finally {
         await file.close();
       }
-      return missing.length > 0;
+      return overwrites;
     },
 
     async remove(id) {

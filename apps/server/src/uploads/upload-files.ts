@@ -20,7 +20,7 @@ export interface UploadFiles {
   pathOf(id: string): string;
   /**
    * Brings the bytes that are kept elsewhere only into the local file.
-   * @returns whether any came: what was hashed of the file before may be other bytes
+   * @returns whether they took the place of bytes that {@link AppendOptions.onReadable} was told of, so that a hash of those is void
    */
   gather(id: string): Promise<boolean>;
   /**

@@ -1,4 +1,5 @@
 import { DEFAULT_PRIORITY } from '../job-rules.ts';
+import { inChunks } from './in-chunks.ts';
 import { jobs } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -11,7 +12,8 @@ export async function enqueue(
     priority = DEFAULT_PRIORITY,
   }: { mediaIds: readonly string[]; nowMs: number; priority?: number | undefined },
 ): Promise<void> {
-  if (mediaIds.length === 0) return;
   const rows = mediaIds.map((mediaId) => ({ mediaId, priority, dueAtMs: nowMs }));
-  await db.insert(jobs).values(rows).onConflictDoNothing({ target: jobs.mediaId });
+  for (const chunk of inChunks(rows)) {
+    await db.insert(jobs).values(chunk).onConflictDoNothing({ target: jobs.mediaId });
+  }
 }

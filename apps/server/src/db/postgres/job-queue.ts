@@ -7,7 +7,7 @@ import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import { failMedium } from './fail-medium.ts';
 import { lockHeldJob } from './held-job.ts';
-import { jobs, media, workers } from './schema.ts';
+import { jobs, media, projects, workers } from './schema.ts';
 import type { Transaction, Transactions } from './transaction.ts';
 
 /** {@link JobQueue} in the same database as the media. @param parts.now the wall clock, milliseconds since the epoch */
@@ -197,15 +197,19 @@ export function createJobQueue(
 
     adoptStranded: () =>
       transactions.write(async (tx) => {
-        const stranded = await tx.db
-          .select({ id: media.id })
-          .from(media)
-          .leftJoin(jobs, eq(jobs.mediaId, media.id))
-          .where(and(inArray(media.status, ['queued', 'processing']), isNull(jobs.id)))
-          .orderBy(media.id)
-          // Nodes that start together look for the same.
-          .for('no key update', { of: media, skipLocked: true });
-        const mediaIds = stranded.map(({ id }) => id);
+        const mediaIds: string[] = [];
+        // By project, as the index is.
+        for (const { id: projectId } of await tx.db.select({ id: projects.id }).from(projects).orderBy(projects.id)) {
+          const isUnfinished = and(eq(media.projectId, projectId), inArray(media.status, ['queued', 'processing']));
+          const stranded = await tx.db
+            .select({ id: media.id })
+            .from(media)
+            .leftJoin(jobs, eq(jobs.mediaId, media.id))
+            .where(and(isUnfinished, isNull(jobs.id)))
+            // Nodes that start together look for the same.
+            .for('no key update', { of: media, skipLocked: true });
+          mediaIds.push(...stranded.map(({ id }) => id));
+        }
         await enqueue(tx, { mediaIds, nowMs: now() });
         await backToQueued(tx, mediaIds);
         return mediaIds.length;

@@ -46,11 +46,10 @@ export function createLeaseWrites({
             attempts: lease.attempt,
           })
           .where(eq(media.id, mediaId));
-        const ready = and(eq(mediaRenditions.mediaId, mediaId), eq(mediaRenditions.state, 'ready'));
-        const rows = await tx.db.select().from(mediaRenditions).where(ready);
-        const made = new Set(rows.map(renditionIdentity));
+        const stored = await tx.db.select().from(mediaRenditions).where(eq(mediaRenditions.mediaId, mediaId));
+        const made = new Set(stored.filter(({ state }) => state === 'ready').map(renditionIdentity));
         const renditions = planned.filter((rendition) => !made.has(renditionIdentity(rendition)));
-        await putRenditions(tx, { mediaId, renditions, nowMs: now() });
+        await putRenditions(tx, { mediaId, stored, renditions, nowMs: now() });
       }),
 
     reserveFiles: (lease, { name, extension, revision }, files) =>

@@ -1,53 +1,54 @@
-import { and, eq, inArray, ne, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import { renditionEvent } from '../event-data.ts';
-import type { NewRendition } from '../media-repository.ts';
-import { changesOf } from '../rendition-changes.ts';
+import type { NewRendition, RenditionRecord } from '../media-repository.ts';
+import { changesOf, settleCurrent } from '../rendition-changes.ts';
+import { inChunks } from './in-chunks.ts';
 import { media, mediaRenditions } from './schema.ts';
 import type { Transaction } from './transaction.ts';
+
+const { mediaId: medium, name, extension, revision, ...others } = getTableColumns(mediaRenditions);
+/** What tells renditions apart. */
+const IDENTITY = [medium, name, extension, revision] as const;
+/** What is written over where a rendition is there already. */
+const WRITTEN = Object.fromEntries(
+  Object.entries(others).map(([key, column]) => [key, sql`excluded.${sql.identifier(column.name)}`]),
+);
+
+const isRendition = (it: { mediaId: string; name: string; extension: string; revision: string }) =>
+  and(eq(medium, it.mediaId), eq(name, it.name), eq(extension, it.extension), eq(revision, it.revision));
 
 /** Renditions of one medium, to be written at one moment. */
 export interface RenditionWrite {
   mediaId: string;
+  /** Every rendition that the medium has. */
+  stored: readonly RenditionRecord[];
   renditions: readonly NewRendition[];
   nowMs: number;
 }
 
 /** Writes renditions over what there was of the same identity, and settles which revision is the current one. */
-export async function putRenditions(
-  { db }: Transaction,
-  { mediaId, renditions, nowMs }: RenditionWrite,
-): Promise<void> {
-  for (const rendition of renditions) {
-    const row = { ...rendition, mediaId, updatedAtMs: nowMs };
-    const siblings = and(
-      eq(mediaRenditions.mediaId, mediaId),
-      eq(mediaRenditions.name, row.name),
-      eq(mediaRenditions.extension, row.extension),
-      ne(mediaRenditions.revision, row.revision),
-    );
-    if (row.current && row.state === 'ready') {
-      await db.update(mediaRenditions).set({ current: false }).where(siblings);
-    } else if (row.current) {
-      // Until a new revision is ready, paths without a revision go on delivering the old one.
-      const delivered = and(siblings, eq(mediaRenditions.current, true), eq(mediaRenditions.state, 'ready'));
-      row.current = (await db.select({ one: sql`1` }).from(mediaRenditions).where(delivered)).length === 0;
-    }
+export async function putRenditions({ db }: Transaction, write: RenditionWrite): Promise<void> {
+  const { mediaId, stored, renditions, nowMs } = write;
+  const { rows, superseded } = settleCurrent(stored, renditions);
+  for (const { name, extension, revision } of superseded) {
+    const it = { mediaId, name, extension, revision };
+    await db.update(mediaRenditions).set({ current: false }).where(isRendition(it));
+  }
+  for (const chunk of inChunks(rows)) {
+    const values = chunk.map((row) => ({ ...row, mediaId, updatedAtMs: nowMs }));
     await db
       .insert(mediaRenditions)
-      .values(row)
-      .onConflictDoUpdate({
-        target: [mediaRenditions.mediaId, mediaRenditions.name, mediaRenditions.extension, mediaRenditions.revision],
-        set: row,
-      });
+      .values(values)
+      .onConflictDoUpdate({ target: [...IDENTITY], set: WRITTEN });
   }
 }
 
 /** Writes renditions, and tells of those that became ready or failed. */
-export async function publishRenditions(tx: Transaction, write: RenditionWrite): Promise<void> {
+export async function publishRenditions(tx: Transaction, write: Omit<RenditionWrite, 'stored'>): Promise<void> {
   const { mediaId, renditions } = write;
   const stored = await tx.db.select().from(mediaRenditions).where(eq(mediaRenditions.mediaId, mediaId));
   const changes = changesOf(stored, renditions);
-  await putRenditions(tx, { ...write, renditions: changes.map(({ rendition }) => rendition) });
+  await putRenditions(tx, { ...write, stored, renditions: changes.map(({ rendition }) => rendition) });
   const projectOf = await projectsOf(tx, [mediaId]);
   const of = { projectId: projectOf(mediaId), mediaId };
   for (const { rendition, newlyFailed } of changes) {
