@@ -1,87 +1,38 @@
-import { describe, expect, it } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll } from 'vitest';
+import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
+import { describeWith } from '../../../test/system-program.ts';
 import { repositoriesConformance } from '../conformance/repositories.conformance.ts';
-import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
-import { describeOverPostgres, newMedium, silent } from './postgres.fixture.ts';
+import { silent } from './postgres.fixture.ts';
 
-describeOverPostgres('over a PostgreSQL server', (fixture) => {
-  const { open, rows } = fixture;
-  repositoriesConformance('PostgreSQL', () => openPostgresRepositories(fixture.url, { logger: silent }));
+const bin = findPostgres();
 
-  describe('the PostgreSQL database', () => {
-    it('keeps what was committed when it is closed and opened again', async () => {
-      const first = await openPostgresRepositories(fixture.url, { logger: silent });
-      await first.media.accept(newMedium(1), EXISTING);
-      await first.close();
-      expect(await (await open()).media.find(newMedium(1).id)).toMatchObject({ status: 'queued' });
-    });
+describeWith(bin, 'PostgreSQL')('over a PostgreSQL server', () => {
+  let server: PostgresServer;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgresServer(bin ?? '');
+    url = await server.createDatabase();
+  });
+  afterAll(() => server.stop());
 
-    it('is that of others, too: they say so', async () => {
-      expect((await open()).shared).toBe(true);
-    });
+  /** One database, emptied for each test: making one takes longer than most tests. */
+  const empty = async () => {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    try {
+      const names = `SELECT string_agg(quote_ident(tablename), ', ') AS names FROM pg_tables
+        WHERE schemaname = 'public' AND tablename <> '__drizzle_migrations'`;
+      const [tables] = (await client.query<{ names: string | null }>(names)).rows;
+      if (tables?.names) await client.query(`TRUNCATE ${tables.names} RESTART IDENTITY`);
+    } finally {
+      await client.end();
+    }
+  };
 
-    it('holds names and paths with NUL, which PostgreSQL has no place for, with another character in its place', async () => {
-      const { media, assets, projects } = await open();
-      const strange = newMedium(1, { filename: 'a\0b.png', warnings: ['It says "\0".'], identified: { '\0': '\0' } });
-      await media.accept(strange, EXISTING);
-      expect(await media.find(strange.id)).toMatchObject({
-        filename: 'a\uFFFDb.png',
-        warnings: ['It says "\0".'],
-        identified: { '\0': '\0' },
-      });
-      expect(await media.find('med_\0')).toBeNull();
-      const selector = { mediaId: strange.id, name: 'th\0umb', extension: 'webp', revision: null };
-      expect(await media.findRendition(selector)).toBeNull();
-      expect(await media.findFile({ mediaId: strange.id, name: 'hls', revision: null, file: '1\0.m4s' })).toBeNull();
-      expect(await media.renditions('med_\0')).toEqual([]);
-      expect(await projects.byHost('a\0')).toMatchObject({ id: 'default' });
-      await expect(media.isReferenced('a\0')).resolves.toBe(false);
-      expect(await media.publicPage({ projectId: '\0', limit: 10, before: 'med_\0' })).toEqual([]);
-      const delivered = { region: 'fra1', bytes: 1, cacheStatus: 'HIT' as const, atMs: 1 };
-      // Two paths that become one, in one statement.
-      const both = ['/a\0', '/a\uFFFD'].map((path) => ({ ...delivered, path }));
-      await assets.record(both, 10);
-      expect(await assets.latest({ limit: 10, region: null })).toMatchObject([{ path: '/a\uFFFD' }]);
-    });
-
-    it('gives documents back as they were written, the order of their keys too', async () => {
-      const { media } = await open();
-      const identified = { zebra: 1, a: { longer: [], b: null }, media: 'x' };
-      await media.accept(newMedium(1, { identified }), EXISTING);
-      expect(JSON.stringify((await media.find(newMedium(1).id))?.identified)).toBe(JSON.stringify(identified));
-    });
-
-    it('gives numbers beyond 2^31, as files have them, as numbers', async () => {
-      const { media } = await open();
-      const bytes = 5_000_000_000_000;
-      await media.accept(newMedium(1, { bytes, durationMs: 2 ** 40 }), EXISTING);
-      expect(await media.find(newMedium(1).id)).toMatchObject({ bytes, durationMs: 2 ** 40 });
-      const [first] = await media.publicPage({ projectId: 'default', limit: 1, before: null });
-      expect(first).toEqual({
-        ...{ id: newMedium(1).id, createdAtMs: 1_750_000_000_001, contentType: 'image/png', bytes },
-        ...{ width: 640, height: 480, status: 'queued' },
-      });
-    });
-
-    it('media that lost their job get one again: none stays queued for ever, and nodes that look at once adopt each once', async () => {
-      const [one, two] = await fixture.openMany(2);
-      if (!one || !two) throw new Error('Nothing is open.');
-      for (const n of [1, 2, 3]) await one.media.accept(newMedium(n), EXISTING);
-      await rows("DELETE FROM jobs; UPDATE media SET status = 'processing'");
-      expect(await one.jobs.claim('worker')).toBeNull();
-      const adopted = await Promise.all([one.jobs.adoptStranded(), two.jobs.adoptStranded()]);
-      expect(adopted[0] + adopted[1]).toBe(3);
-      expect(await one.media.find(newMedium(1).id)).toMatchObject({ status: 'queued' });
-      expect((await one.jobs.counts()).queued).toBe(3);
-    });
-
-    it('in a schema of its own leaves the others alone', async () => {
-      const elsewhere = await open(`${fixture.url}?schema=media_delivery`);
-      await elsewhere.media.accept(newMedium(1), EXISTING);
-      expect(await rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
-      const here = await open();
-      expect(await here.media.find(newMedium(1).id)).toBeNull();
-      expect(await elsewhere.media.find(newMedium(1).id)).not.toBeNull();
-    });
+  repositoriesConformance('PostgreSQL', async () => {
+    await empty();
+    return openPostgresRepositories(url, { logger: silent });
   });
 });
