@@ -46,8 +46,6 @@ export interface FaultyS3Proxy {
   readonly requests: ProxiedRequest[];
   /** Requests that were spoiled. */
   readonly spoiled: number;
-  /** Answers that the client did not take to their end. */
-  readonly left: number;
   stop(): Promise<void>;
 }
 
@@ -69,7 +67,6 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
   const sockets = new Set<Socket>();
   const requests: ProxiedRequest[] = [];
   let spoiled = 0;
-  let left = 0;
   const listener = createServer((req, res) => {
     const { pathname, searchParams } = new URL(req.url ?? '/', server.endpoint);
     const [, bucket = '', ...segments] = pathname.split('/');
@@ -77,9 +74,6 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
     const proxied = { method: req.method ?? '', key: segments.join('/'), query: searchParams, headers };
     requests.push(proxied);
     const { socket } = req;
-    res.once('close', () => {
-      if (!res.writableFinished) left += 1;
-    });
     const spoil = async () => {
       const fault = await proxy.spoil(proxied);
       if (fault !== undefined) spoiled += 1;
@@ -99,9 +93,6 @@ export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Prox
     requests,
     get spoiled() {
       return spoiled;
-    },
-    get left() {
-      return left;
     },
     async stop() {
       for (const socket of sockets) socket.destroy();

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
@@ -198,22 +197,6 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       const impatient = await bench.open({ limits: { silenceMs: 500 } });
       spoilFirst(bench, 1, isGet, { stallAnswerAfter: MIB });
       expect((await readOf(impatient, 'a/object'))?.equals(content)).toBe(true);
-    });
-
-    it('as their reader stood still for too long: it goes on when the reader does, and asks for nothing before', async () => {
-      const bench = await s3.bench();
-      const content = someBytes(16 * MIB);
-      await bench.store.put('a/object', await bench.staged(content));
-      const impatient = await bench.open({ limits: { silenceMs: 3_000 } });
-      bench.proxy.requests.length = 0;
-      const read = await impatient.read('a/object');
-      if (read === null) return expect.unreachable('there is no object');
-      await once(read.stream, 'readable');
-      const { left } = bench.proxy;
-      await expect.poll(() => bench.proxy.left, { timeout: 20_000 }).toBeGreaterThan(left);
-      expect(bench.proxy.requests.filter(isGet)).toHaveLength(1);
-      expect((await buffer(read.stream)).equals(content)).toBe(true);
-      expect(bench.proxy.requests.filter(isGet).length).toBeGreaterThan(1);
     });
 
     it('on the way back, always: the stream fails, and never ends as if it were whole', async () => {

@@ -1,4 +1,5 @@
-import { Readable } from 'node:stream';
+import { once } from 'node:events';
+import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { createResumingStream } from './s3-resuming-stream.ts';
@@ -31,6 +32,25 @@ describe('fault 19: a stream over bodies that end early', () => {
   it('fails where the object is gone', async () => {
     const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen: async () => null });
     await expect(buffer(stream)).rejects.toMatchObject({ cause: { code: 'GoneMeanwhile' } });
+  });
+
+  it('asks for the rest when its reader wants it, and not while that stands still', async () => {
+    const large = Buffer.alloc(2 * 1024 * 1024, 'a');
+    const body = new PassThrough();
+    let asked = 0;
+    const reopen = async () => {
+      asked += 1;
+      return Readable.from([Buffer.from('b')]);
+    };
+    const stream = createResumingStream({ bytes: large.length + 1, body, reopen });
+    body.write(large);
+    await once(stream, 'readable');
+    body.destroy(new Error('silent for too long'));
+    await new Promise<void>((resolve) => body.once('close', resolve));
+    await new Promise(setImmediate);
+    expect(asked).toBe(0);
+    expect((await buffer(stream)).length).toBe(large.length + 1);
+    expect(asked).toBe(1);
   });
 
   it('asks for nothing more when its reader has left', async () => {
