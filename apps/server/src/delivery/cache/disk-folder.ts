@@ -100,8 +100,12 @@ export function createDiskFolder(options: {
   const makeRoom = (more: number, except: Entry | null): boolean => {
     if (bytes + more <= maxBytes) return true;
     for (const spareHot of [true, false]) {
-      for (const [key, entry] of [...entries]) {
+      // What is spared goes to the end, where this walk would come to it again. No copy: there may be a million.
+      let left = entries.size;
+      for (const [key, entry] of entries) {
         if (bytes + more <= maxBytes) return true;
+        if (left === 0) break;
+        left -= 1;
         if (entry === except) continue;
         if (spareHot && isInMemory(entry.sha256)) {
           toNewest(key, entry);
