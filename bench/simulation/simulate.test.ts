@@ -28,6 +28,7 @@ describe('a simulation', () => {
     expect(once.requests).toBe(3_000);
     expect(once.originRequestRatio).toBeCloseTo(1 - once.hitRatio, 10);
     expect(once.memoryHitRatio).toBeGreaterThan(0);
+    expect(once.firstRequestRatio).toBeLessThan(1 - once.hitRatio);
     expect(once.memoryHitRatio).toBeLessThan(once.hitRatio);
   });
 

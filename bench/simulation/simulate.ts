@@ -13,6 +13,8 @@ export interface Outcome {
   readonly memoryHitRatio: number;
   /** Requests to the origin for each request of a client. */
   readonly originRequestRatio: number;
+  /** Requests for objects that the point of presence was never asked for before: misses however large its cache is. */
+  readonly firstRequestRatio: number;
   /** Bytes from the origin. */
   readonly originBytes: number;
 }
@@ -30,19 +32,24 @@ export function simulate(
   const warmUpRequests = Math.floor(options.requests * options.warmUp);
   const requests: Record<Tier, number> = { memory: 0, disk: 0, origin: 0 };
   const bytes: Record<Tier, number> = { memory: 0, disk: 0, origin: 0 };
-  let count = 0;
+  const seen = edges.map(() => new Set<string>());
+  let [count, firstRequests] = [0, 0];
   let before = 0;
   for (const entry of log.entries()) {
     if (entry.kind === 'purge') {
       for (const edge of edges) edge.purge(entry.mediaId);
       continue;
     }
+    const { sha256, bytes: size } = entry.owned.object;
+    const isFirst = !seen[entry.edge]?.has(sha256);
+    seen[entry.edge]?.add(sha256);
     if (count === warmUpRequests) before = originRequests();
     const tier = edges[entry.edge]?.deliver(entry.owned);
     if (tier === undefined) throw new RangeError(`There is no point of presence ${entry.edge}.`);
     if (count >= warmUpRequests) {
       requests[tier] += 1;
-      bytes[tier] += entry.owned.object.bytes;
+      bytes[tier] += size;
+      if (isFirst) firstRequests += 1;
     }
     count += 1;
   }
@@ -55,6 +62,7 @@ export function simulate(
     byteHitRatio: 1 - bytes.origin / allBytes,
     memoryHitRatio: requests.memory / all,
     originRequestRatio: (originRequests() - before) / all,
+    firstRequestRatio: firstRequests / all,
     originBytes: bytes.origin,
   };
 }

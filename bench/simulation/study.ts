@@ -30,7 +30,7 @@ export interface Finding {
 
 /** Memory in the proportion of the service's own defaults: 256 MiB to 10 GiB. */
 export const DEFAULTS: Scenario = {
-  ...{ seed: 1, alpha: 0.8, media: 20_000, videos: 0.1, requests: 1_000_000, warmUp: 0.5 },
+  ...{ seed: 1, alpha: 0.8, media: 5_000, videos: 0.1, requests: 2_000_000, warmUp: 0.5 },
   ...{ edges: 4, regional: 0.3, arrivals: 0, purges: 0, cacheShare: 0.05, memoryShare: 0.025 },
 };
 
@@ -75,7 +75,16 @@ export function tableOf(title: string, findings: readonly Finding[], variables: 
     title,
     head: [
       ...variables.map(({ head }) => head),
-      ...['an edge', 'hit ratio', 'of it memory', 'byte hit ratio', 'LRU (Che)', 'origin, in 1,000', 'origin, a GiB'],
+      ...[
+        'an edge',
+        'hit ratio',
+        'of it memory',
+        'byte hit ratio',
+        'LRU (Che)',
+        'origin, of 1,000',
+        'first requests',
+        'origin, of 1 GiB',
+      ],
     ],
     rows: findings.map((finding) => {
       const { cacheBytes, outcome, lru } = finding;
@@ -87,6 +96,7 @@ export function tableOf(title: string, findings: readonly Finding[], variables: 
         formatRatio(outcome.byteHitRatio),
         formatRatio(lru.hitRatio),
         (outcome.originRequestRatio * 1000).toFixed(0),
+        (outcome.firstRequestRatio * 1000).toFixed(0),
         formatBytes((1 - outcome.byteHitRatio) * 1024 ** 3),
       ];
     }),
