@@ -9,8 +9,8 @@ import { DEFAULTS, type Finding, type Scenario, study, tableOf, VARIABLES } from
 const PAGE = join(root, 'docs', 'scale.md');
 const PICTURE = join(root, 'docs', 'images', 'hit-ratio.svg');
 const CACHE_SHARES = [0.003, 0.01, 0.03, 0.1, 0.3];
-const ALPHAS = [0.6, 0.8, 1, 1.2];
-const COLORS = ['#8250df', '#0969da', '#1a7f37', '#bc4c00'];
+const ALPHAS = [0.6, 0.8, 1];
+const COLORS = ['#8250df', '#0969da', '#1a7f37'];
 
 /** Simulates what docs/scale.md tells of, and rewrites its tables and its picture. */
 export async function writeDocument(progress: (message: string) => void): Promise<void> {
@@ -24,7 +24,7 @@ export async function writeDocument(progress: (message: string) => void): Promis
   const usual = byAlpha[ALPHAS.indexOf(DEFAULTS.alpha)] ?? [];
   // As many requests for each point of presence, or the caches of many would be hardly filled.
   const edges = study(
-    [1, 4, 16].map((count) => ({ ...DEFAULTS, edges: count, requests: 500_000 * count })),
+    [1, 4, 16].map((count) => ({ ...DEFAULTS, edges: count, requests: 200_000 * count })),
     progress,
   );
   const changes = [

@@ -30,7 +30,7 @@ export interface Finding {
 
 /** Memory in the proportion of the service's own defaults: 256 MiB to 10 GiB. */
 export const DEFAULTS: Scenario = {
-  ...{ seed: 1, alpha: 0.8, media: 5_000, videos: 0.1, requests: 2_000_000, warmUp: 0.5 },
+  ...{ seed: 1, alpha: 0.8, media: 3_000, videos: 0.1, requests: 800_000, warmUp: 0.5 },
   ...{ edges: 4, regional: 0.3, arrivals: 0, purges: 0, cacheShare: 0.05, memoryShare: 0.025 },
 };
 

@@ -149,6 +149,7 @@ export function createDiskFolder(options: {
         return await openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
       } catch (error) {
         if (systemCode(error) !== 'ENOENT' || tries === MAX_OPEN_TRIES) throw error;
+        await Promise.all([...removing].flatMap(([key, gone]) => (key.startsWith(`${mediaId}/`) ? [gone] : [])));
       }
     }
   };
