@@ -16,7 +16,7 @@ const OWNER = /^[a-z0-9_-]{1,64}$/;
 const CONTENT = /^[0-9a-f]{64}$/;
 /** An object larger than this part of the folder is passed through: it would push out everything else. */
 export const LARGEST_SHARE = 1 / 2;
-/** Times that a folder may vanish before a file is made in it. */
+/** Times that a medium's folder may vanish while a file is made in it. */
 const MAX_OPEN_TRIES = 5;
 
 /**
@@ -144,8 +144,9 @@ export function createDiskFolder(options: {
   /** The medium's folder goes with its last file, also while another one is about to be made in it. */
   const openInFolderOf = async (mediaId: string, path: string): Promise<OpenFile> => {
     for (let tries = 1; ; tries += 1) {
-      await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
       try {
+        // It looks at what it made, or found, and fails where that is gone.
+        await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
         return await openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
       } catch (error) {
         if (systemCode(error) !== 'ENOENT' || tries === MAX_OPEN_TRIES) throw error;
