@@ -2,9 +2,11 @@ import { constants } from 'node:fs';
 import { mkdir, opendir, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import { systemCode } from '../../storage/storage-error.ts';
 import type { ExpectedObject } from '../verified-body.ts';
 import type { KeptFile } from './cached-pieces.ts';
-import { openFile } from './open-file.ts';
+import { createFolderIndex, type FolderEntry } from './folder-index.ts';
+import { type OpenFile, openFile } from './open-file.ts';
 
 /** How often a file in use is told so: the order of use has to survive a restart, but only roughly. */
 const TOUCH_MS = 3 * 60_000;
@@ -13,7 +15,9 @@ const WELL_AGAIN_MS = 60_000;
 const OWNER = /^[a-z0-9_-]{1,64}$/;
 const CONTENT = /^[0-9a-f]{64}$/;
 /** An object larger than this part of the folder is passed through: it would push out everything else. */
-const LARGEST_SHARE = 1 / 2;
+export const LARGEST_SHARE = 1 / 2;
+/** Times that a medium's folder may vanish while a file is made in it. */
+const MAX_OPEN_TRIES = 5;
 
 /**
  * The cache folder of a point of presence: a file for each object at `{medium}/{sha256}`, the least recently used of which go
@@ -39,14 +43,6 @@ export interface DiskFolder {
   readonly failing: boolean;
 }
 
-interface Entry {
-  mediaId: string;
-  sha256: string;
-  /** On the disk: of a sparse file, what was written. */
-  bytes: number;
-  touchedMs: number;
-}
-
 /**
  * {@link DiskFolder} at a path. Looks in the background for what is there already; files of other names are left alone.
  * @param options.maxBytes of all files together
@@ -54,18 +50,13 @@ interface Entry {
 export function createDiskFolder(options: {
   dir: string;
   maxBytes: number;
-  /** What is asked for so often that it is answered from memory must not go as if nobody wanted it. */
   isInMemory: (sha256: string) => boolean;
   /** Told of each file that is let go of: while it is open, its room is not free. */
   onGone: (mediaId: string, sha256: string) => void;
   logger: Pick<Logger, 'warn' | 'info'>;
 }): DiskFolder {
   const { dir: folder, maxBytes, isInMemory, onGone, logger } = options;
-  /** In order of use, the latest last. */
-  const entries = new Map<string, Entry>();
   const removing = new Map<string, Promise<void>>();
-  let bytes = 0;
-  let evictions = 0;
   let stopped = false;
   let known = false;
   let failing = false;
@@ -74,15 +65,13 @@ export function createDiskFolder(options: {
   const keyOf = (mediaId: string, sha256: string) => `${mediaId}/${sha256}`;
   const pathOf = (key: string) => join(folder, key);
 
-  const remove = (key: string, entry: Entry): void => {
-    if (entries.get(key) !== entry) return;
-    entries.delete(key);
-    bytes -= entry.bytes;
-    onGone(entry.mediaId, entry.sha256);
+  /** Removes the file of an entry that has lost its place. */
+  const unlink = (key: string, { mediaId, sha256 }: FolderEntry): void => {
+    onGone(mediaId, sha256);
     const gone = (async () => {
       await rm(pathOf(key), { force: true });
       // Refused while the medium has other files here.
-      await rmdir(join(folder, entry.mediaId)).catch(() => undefined);
+      await rmdir(join(folder, mediaId)).catch(() => undefined);
     })()
       .catch((error: unknown) => logger.warn({ err: error, key }, 'A file of the cache could not be removed.'))
       .finally(() => {
@@ -91,34 +80,23 @@ export function createDiskFolder(options: {
     removing.set(key, gone);
   };
 
-  const toNewest = (key: string, entry: Entry): void => {
-    entries.delete(key);
-    entries.set(key, entry);
-  };
+  const index = createFolderIndex({
+    maxBytes,
+    isInMemory,
+    onEvict: unlink,
+    onSpare(key) {
+      const now = new Date();
+      // Only the order after a restart hangs on it.
+      utimes(pathOf(key), now, now).catch(() => undefined);
+    },
+  });
 
-  /** Lets go of what was used longest ago until so many bytes more fit. @param except is not let go of */
-  const makeRoom = (more: number, except: Entry | null): boolean => {
-    if (bytes + more <= maxBytes) return true;
-    for (const spareHot of [true, false]) {
-      for (const [key, entry] of [...entries]) {
-        if (bytes + more <= maxBytes) return true;
-        if (entry === except) continue;
-        if (spareHot && isInMemory(entry.sha256)) {
-          toNewest(key, entry);
-          const now = new Date();
-          // Only the order after a restart hangs on it.
-          utimes(pathOf(key), now, now).catch(() => undefined);
-          continue;
-        }
-        remove(key, entry);
-        evictions += 1;
-      }
-    }
-    return bytes + more <= maxBytes;
+  const remove = (key: string, entry: FolderEntry): void => {
+    if (index.remove(key, entry)) unlink(key, entry);
   };
 
   const scan = async (): Promise<void> => {
-    const found: (Entry & { key: string })[] = [];
+    const found: [key: string, entry: FolderEntry][] = [];
     for await (const owner of await opendir(folder)) {
       if (!owner.isDirectory() || !OWNER.test(owner.name)) continue;
       for await (const file of await opendir(join(folder, owner.name))) {
@@ -129,21 +107,12 @@ export function createDiskFolder(options: {
         const state = await stat(pathOf(key)).catch(() => null);
         if (state === null) continue;
         const onDisk = Math.min(state.size, state.blocks * 512);
-        found.push({ key, mediaId: owner.name, sha256: file.name, bytes: onDisk, touchedMs: state.mtimeMs });
+        found.push([key, { mediaId: owner.name, sha256: file.name, bytes: onDisk, touchedMs: state.mtimeMs }]);
       }
     }
-    found.sort((a, b) => a.touchedMs - b.touchedMs);
-    // Behind what has been used meanwhile.
-    const used = [...entries];
-    entries.clear();
-    for (const { key, ...entry } of found) {
-      if (used.some(([one]) => one === key) || removing.has(key)) continue;
-      entries.set(key, entry);
-      bytes += entry.bytes;
-    }
-    for (const [key, entry] of used) entries.set(key, entry);
+    found.sort(([, a], [, b]) => a.touchedMs - b.touchedMs);
     known = true;
-    makeRoom(0, null);
+    index.addOlder(found.filter(([key]) => !removing.has(key)));
   };
 
   const ready = mkdir(folder, { recursive: true, mode: 0o700 });
@@ -169,41 +138,47 @@ export function createDiskFolder(options: {
   /** Whether so many bytes more find room on the volume, with what is let go of for them. */
   const hasRoomFor = async (more: number): Promise<boolean> => {
     const { bavail, bsize } = await statfs(folder);
-    return more <= bavail * bsize + Math.max(0, bytes + more - maxBytes);
+    return more <= bavail * bsize + Math.max(0, index.bytes + more - maxBytes);
+  };
+
+  /** The medium's folder goes with its last file, also while another one is about to be made in it. */
+  const openInFolderOf = async (mediaId: string, path: string): Promise<OpenFile> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        // It looks at what it made, or found, and fails where that is gone.
+        await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
+        return await openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+      } catch (error) {
+        if (systemCode(error) !== 'ENOENT' || tries === MAX_OPEN_TRIES) throw error;
+        await Promise.all([...removing].flatMap(([key, gone]) => (key.startsWith(`${mediaId}/`) ? [gone] : [])));
+      }
+    }
   };
 
   const openEntry = async (mediaId: string, object: ExpectedObject): Promise<KeptFile> => {
     const key = keyOf(mediaId, object.sha256);
     await ready;
     await removing.get(key);
-    await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
-    const file = await openFile(pathOf(key), constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+    const file = await openInFolderOf(mediaId, pathOf(key));
     const state = await file.state();
-    const entry = entries.get(key) ?? {
+    const entry = index.get(key) ?? {
       mediaId,
       sha256: object.sha256,
       bytes: Math.min(state.size, state.blocks * 512),
       touchedMs: state.mtimeMs,
     };
-    if (!entries.has(key)) bytes += entry.bytes;
-    toNewest(key, entry);
+    index.use(key, entry);
     return {
       file,
       existed: state.size > 0,
       use() {
-        if (entries.get(key) !== entry) return false;
-        toNewest(key, entry);
+        if (!index.isPlaced(key, entry)) return false;
+        index.use(key, entry);
         if (Date.now() - entry.touchedMs < TOUCH_MS) return false;
         entry.touchedMs = Date.now();
         return true;
       },
-      reserve(more) {
-        if (entries.get(key) !== entry || !makeRoom(more, entry)) return false;
-        toNewest(key, entry);
-        entry.bytes += more;
-        bytes += more;
-        return true;
-      },
+      reserve: (more) => index.grow(key, entry, more),
       wrote,
       hasRoomFor: async (more) => !failing && hasRoomFor(more),
       giveUp(error) {
@@ -211,14 +186,14 @@ export function createDiskFolder(options: {
         remove(key, entry);
       },
       get placed() {
-        return entries.get(key) === entry;
+        return index.isPlaced(key, entry);
       },
     };
   };
 
   /** Removes files; what the scan has not come to yet, when it has. */
-  const removeWhere = (applies: (entry: Entry) => boolean): void => {
-    for (const [key, entry] of entries) if (applies(entry)) remove(key, entry);
+  const removeWhere = (applies: (entry: FolderEntry) => boolean): void => {
+    for (const [key, entry] of index.entries()) if (applies(entry)) remove(key, entry);
     if (!known && !stopped) void scanned.then(() => removeWhere(applies));
   };
 
@@ -234,7 +209,7 @@ export function createDiskFolder(options: {
     },
 
     holds(mediaId, object) {
-      const entry = entries.get(keyOf(mediaId, object.sha256));
+      const entry = index.get(keyOf(mediaId, object.sha256));
       return entry !== undefined && entry.bytes >= object.bytes;
     },
 
@@ -251,13 +226,13 @@ export function createDiskFolder(options: {
     },
 
     get bytes() {
-      return bytes;
+      return index.bytes;
     },
     get entries() {
-      return entries.size;
+      return index.size;
     },
     get evictions() {
-      return evictions;
+      return index.evictions;
     },
     maxBytes,
     get failing() {

@@ -1,0 +1,120 @@
+import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
+import { createNormal, createRandom } from '../../scripts/paint-samples/noise.mjs';
+
+/** One of a medium's objects, and how often it is asked for among them. */
+export interface CataloguedObject extends OwnedObject {
+  /** Share of the requests for its medium. */
+  readonly weight: number;
+}
+
+/** What the simulated service has of one picture or video. */
+export interface CataloguedMedium {
+  readonly id: string;
+  readonly objects: readonly CataloguedObject[];
+  readonly bytes: number;
+  /** The object that a request for the medium is for. @param uniform from 0 to below 1 */
+  pick(uniform: number): CataloguedObject;
+}
+
+/** Makes media, one after the other, each unlike those before. */
+export interface Catalogue {
+  next(): CataloguedMedium;
+}
+
+interface Shape {
+  readonly file: string;
+  readonly bytes: number;
+  readonly weight: number;
+}
+
+const KIB = 1024;
+
+/**
+ * Renditions of a picture by the default presets. Medians of their sizes: the mean of 20 varied pictures in docs/performance.md (`image-choice`).
+ * How often each is asked for is an assumption: pages show many small pictures for each that is opened.
+ */
+const PICTURE: readonly Shape[] = [
+  { file: 'thumb.webp', bytes: 4.4 * KIB, weight: 0.5 },
+  { file: 'small.webp', bytes: 13 * KIB, weight: 0.2 },
+  { file: 'medium.webp', bytes: 32 * KIB, weight: 0.05 },
+  { file: 'medium.avif', bytes: 16 * KIB, weight: 0.13 },
+  { file: 'medium.jpg', bytes: 47 * KIB, weight: 0.02 },
+  { file: 'large.webp', bytes: 60 * KIB, weight: 0.1 },
+];
+const POSTER: Shape = { file: 'poster.webp', bytes: 32 * KIB, weight: 0.2 };
+/** Bytes a second of the default ladder, which sum up to the 39.7 MiB a minute of docs/performance.md (`video`). */
+const RUNGS = [
+  { name: '1080p', bytesPerS: 340 * KIB, weight: 0.35 },
+  { name: '720p', bytesPerS: 190 * KIB, weight: 0.4 },
+  { name: '480p', bytesPerS: 95 * KIB, weight: 0.15 },
+  { name: '360p', bytesPerS: 52 * KIB, weight: 0.1 },
+] as const;
+const SEGMENT_S = 4;
+const MEDIAN_DURATION_S = 60;
+const LONGEST_DURATION_S = 600;
+/** Of those who see a segment, how many see the next one. */
+const STAYING = 0.93;
+/** Deviation of the logarithm of sizes and durations: one in six is 1.8 times the median or more. */
+const SPREAD = 0.6;
+
+/** {@link Catalogue} of pictures and videos. @param videoShare how many of them are videos, 0 to 1 */
+export function createCatalogue(seed: number, videoShare: number): Catalogue {
+  const random = createRandom(seed);
+  const normal = createNormal(seed ^ 0x5eed);
+  let count = 0;
+  let objectCount = 0;
+  return {
+    next() {
+      count += 1;
+      const id = `med_${String(count).padStart(26, '0')}`;
+      const factor = Math.exp(SPREAD * normal());
+      const shapes =
+        random() < videoShare ? videoShapes(factor, MEDIAN_DURATION_S * Math.exp(SPREAD * normal())) : PICTURE;
+      const scale = shapes === PICTURE ? factor : 1;
+      const objects = shapes.map(({ file, bytes, weight }): CataloguedObject => {
+        objectCount += 1;
+        const sha256 = objectCount.toString(16).padStart(64, '0');
+        const size = Math.max(1, Math.round(bytes * scale));
+        return { mediaId: id, object: { key: `${id}/${file}`, sha256, bytes: size, pieces: null }, weight };
+      });
+      return mediumOf(id, objects);
+    },
+  };
+}
+
+/** A medium of these objects, whose weights are brought to a sum of 1. */
+export function mediumOf(id: string, weighted: readonly CataloguedObject[]): CataloguedMedium {
+  const total = weighted.reduce((sum, { weight }) => sum + weight, 0);
+  const objects = weighted.map((object) => ({ ...object, weight: object.weight / total }));
+  const last = objects.at(-1);
+  if (last === undefined) throw new RangeError('A medium has objects.');
+  return {
+    id,
+    objects,
+    bytes: objects.reduce((sum, { object }) => sum + object.bytes, 0),
+    pick(uniform) {
+      let left = uniform;
+      for (const object of objects) {
+        left -= object.weight;
+        if (left < 0) return object;
+      }
+      return last;
+    },
+  };
+}
+
+/** A poster, and the segments of each rung: everybody begins at the first, and some leave at each. */
+function videoShapes(factor: number, durationS: number): Shape[] {
+  const segments = Math.ceil(Math.min(durationS, LONGEST_DURATION_S) / SEGMENT_S);
+  const shapes = [POSTER];
+  for (const { name, bytesPerS, weight } of RUNGS) {
+    for (let index = 0; index < segments; index += 1) {
+      shapes.push({
+        file: `${name}/${index}.m4s`,
+        bytes: bytesPerS * SEGMENT_S * factor,
+        weight: weight * STAYING ** index,
+      });
+    }
+  }
+  return shapes;
+}
