@@ -2,6 +2,7 @@ import type { Context } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { Interruption } from './io.ts';
 import { humanDuration } from './output/quantities.ts';
+import { shownUrl } from './output/shown-url.ts';
 
 /** An error in words for its reader. */
 export interface Explanation {
@@ -26,9 +27,13 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
 
   const client = await import('@mds/client');
   if (error instanceof client.ConnectionError) {
-    return explained(`No answer from ${context.url}: ${CONNECTION[error.code ?? ''] ?? error.message}.`, EXIT.failed, [
-      'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
-    ]);
+    return explained(
+      `No answer from ${shownUrl(context.url)}: ${CONNECTION[error.code ?? ''] ?? error.message}.`,
+      EXIT.failed,
+      [
+        'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
+      ],
+    );
   }
   if (error instanceof client.UnauthorizedError) {
     return explained(
@@ -56,7 +61,7 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   }
   if (error instanceof client.ConfigurationError) {
     return explained(error.message, EXIT.usage, [
-      `The address ${context.url} is from --url or MDS_URL, the token from --token, MDS_TOKEN or the data folder.`,
+      `The address ${shownUrl(context.url)} is from --url or MDS_URL, the token from --token, MDS_TOKEN or the data folder.`,
     ]);
   }
   if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
