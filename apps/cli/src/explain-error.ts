@@ -1,3 +1,4 @@
+import { connectionClause } from './connection-words.ts';
 import type { Context } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { Interruption } from './io.ts';
@@ -28,7 +29,7 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   const client = await import('@mds/client');
   if (error instanceof client.ConnectionError) {
     return explained(
-      `No answer from ${shownUrl(context.url)}: ${CONNECTION[error.code ?? ''] ?? error.message}.`,
+      `No answer from ${shownUrl(context.url)}: ${connectionClause(error.code) ?? error.message}.`,
       EXIT.failed,
       [
         'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
@@ -103,14 +104,6 @@ const ADVICE: Readonly<Record<string, readonly string[]>> = {
   region_not_found: REGIONS,
   unknown_region: REGIONS,
   node_not_found: ['Nodes that are known: mds regions list --all'],
-};
-
-const CONNECTION: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name of the host cannot be looked up now',
-  ECONNRESET: 'the connection broke',
-  UND_ERR_SOCKET: 'the connection broke',
 };
 
 function detail(error: {
