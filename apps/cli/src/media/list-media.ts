@@ -119,7 +119,7 @@ function mediaColumns<T extends Media>(
     {
       title: 'PIXELS',
       text: ({ width, height }) => (width === 0 && height === 0 ? '-' : `${width}x${height}`),
-      plain: ({ width, height }) => `${width}x${height}`,
+      plain: ({ width, height }) => (width === 0 && height === 0 ? '' : `${width}x${height}`),
       align: 'right',
       expendable: 4,
     },
