@@ -68,7 +68,7 @@ async function ingestRoots(
   // Beside the work, so that it need not wait for the last of a hundred thousand files to be found.
   const count = countFiles(roots, stdin ? 1 : 0);
   const display = createIngestDisplay(tally, count);
-  const block = createLiveBlock(context.quiet ? null : io.stderr, (width, height) =>
+  const block = createLiveBlock(context.progress, (width, height) =>
     display.lines({ width, height, colours: context.errorColours }),
   );
   let stopped: unknown;
