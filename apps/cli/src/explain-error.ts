@@ -1,6 +1,6 @@
 import { connectionClause } from './connection-words.ts';
 import type { Context } from './context.ts';
-import { CliError, EXIT } from './exit-codes.ts';
+import { CliError, EXIT, StoppedError } from './exit-codes.ts';
 import { Interruption } from './io.ts';
 import { humanDuration } from './output/quantities.ts';
 import { shownUrl } from './output/shown-url.ts';
@@ -23,6 +23,10 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     exitCode,
     problem,
   });
+  if (error instanceof StoppedError) {
+    const own = await explainError(error.cause, context);
+    return { ...own, hints: [...error.hints, ...own.hints] };
+  }
   if (error instanceof Interruption) return explained(error.message, error.exitCode);
   if (error instanceof CliError) return explained(error.message, error.exitCode, error.hints);
 

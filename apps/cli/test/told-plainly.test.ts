@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { medium, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { medium, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 /** A service that refuses every URL, and a folder with `in/a.jpg`. */
 async function setUp() {
@@ -106,4 +106,57 @@ it('what has no pixels has none in a pipe either', async () => {
   await using it = await setUp();
   it.service.media.push(medium(1, { width: 0, height: 0, content_type: 'audio/mpeg' }));
   expect((await it.run(['media', 'list'])).stdout.split('\t')[4]).toBe('');
+});
+
+const FETCH = {
+  object: 'fetch',
+  id: 'fch_01k0c4s6q8y2v4w6x8z0a2c4e6',
+  created_at: '2026-01-31T08:15:00Z',
+  updated_at: '2026-01-31T08:15:01Z',
+  source_url: 'https://example.com/lake.jpg',
+  filename: 'lake.jpg',
+  status: 'fetching',
+  received_bytes: 1_000_000,
+  total_bytes: 4_000_000,
+  attempts: 1,
+  media_id: null,
+  created: null,
+  error: null,
+};
+
+it('a fetch whose following breaks off is named, for the service goes on with it', async () => {
+  await using it = await setUp();
+  it.service.on('POST /control/v1/media', (request, response) => {
+    request.resume();
+    sendJson(response, 202, FETCH);
+  });
+  // Once the fetch is made, the service is gone.
+  it.service.on('GET /control/v1/fetches', async () => {
+    await it.service[Symbol.asyncDispose]();
+  });
+  const words = `https://example.com/lake.jpg: the service goes on with it: mds fetches get ${FETCH.id}`;
+  const { code, stderr } = await it.run(['ingest', 'https://example.com/lake.jpg?sig=topsecret']);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
+});
+
+it('mds fetches lists, shows and cancels', async () => {
+  await using it = await setUp();
+  it.service.on('GET /control/v1/fetches?', (_, response) =>
+    sendJson(response, 200, { object: 'list', data: [FETCH], next_cursor: null }),
+  );
+  it.service.on(`GET /control/v1/fetches/${FETCH.id}`, (_, response) => sendJson(response, 200, FETCH));
+  it.service.on(`DELETE /control/v1/fetches/${FETCH.id}`, (_, response) =>
+    sendJson(response, 200, { ...FETCH, status: 'canceled' }),
+  );
+  expect((await it.run(['fetches', 'list', '--status', 'fetching'])).stdout).toBe(
+    `${FETCH.id}\tfetching\t1000000\t4000000\t${FETCH.created_at}\t${FETCH.source_url}\t\t\n`,
+  );
+  expect(it.service.requests.at(-1)).toContain('status=fetching');
+  expect(plain((await it.run(['fetches'], 120)).stdout)).toMatch(/^ID .*\nfch_\w+ {2}fetching +25% .*lake\.jpg\n$/);
+  expect(JSON.parse((await it.run(['--json', 'fetches'])).stdout)).toEqual({
+    ...{ object: 'list', data: [FETCH], next_cursor: null },
+  });
+  expect((await it.run(['fetches', 'get', FETCH.id])).stdout).toContain('received_bytes\t1000000\n');
+  expect(plain((await it.run(['fetches', 'get', FETCH.id], 80)).stdout)).toContain('1.0 MB of 4.0 MB');
+  expect((await it.run(['fetches', 'cancel', FETCH.id])).stdout).toBe(`${FETCH.id}\tcanceled\n`);
 });
