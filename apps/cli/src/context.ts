@@ -1,5 +1,5 @@
 import type { Client } from '@mds/client';
-import type { Io } from './io.ts';
+import type { Io, OutputStream } from './io.ts';
 import { type Colours, coloursFor } from './output/colours.ts';
 import { jsonText } from './output/json.ts';
 import { printableLine } from './output/printable.ts';
@@ -34,6 +34,8 @@ export interface Context {
   readonly url: string;
   readonly json: boolean;
   readonly quiet: boolean;
+  /** Standard error, where it may show how far something is; null where it is to hold nothing but errors. */
+  readonly progress: OutputStream | null;
   /** Columns that a line of standard output may take. */
   readonly width: number;
   /** Whether people read standard output. */
@@ -47,8 +49,10 @@ export interface Context {
   printJson(value: unknown): void;
   /** A table on a terminal, tab-separated lines elsewhere, JSON with `--json`. */
   list<T>(listing: Listing<T>): void;
-  /** Says something to people, on standard error; not with `--quiet`. */
+  /** Says something to people, on standard error; with neither `--quiet` nor `--json`. */
   note(line: string): void;
+  /** Says what goes wrong while the program goes on; with `--json` as an error without exit code. */
+  warn(line: string): void;
   /** The client for what is public; has no token. */
   client(): Promise<Client>;
   /** The client with a token; a CliError that says where it was looked for if there is none. */
@@ -85,6 +89,7 @@ export function createContext(io: Io, options: GlobalOptions): Context {
     url,
     json,
     quiet,
+    progress: quiet || json ? null : io.stderr,
     width,
     interactive,
     colours,
@@ -100,7 +105,12 @@ export function createContext(io: Io, options: GlobalOptions): Context {
       else for (const line of tableLines(columns, rows, width, colours.bold)) print(line);
     },
     note(line) {
-      if (!quiet) io.stderr.write(`${printableLine(line)}\n`);
+      if (!quiet && !json) io.stderr.write(`${printableLine(line)}\n`);
+    },
+    warn(line) {
+      if (json)
+        io.stderr.write(`${jsonText({ error: { message: line, hints: [], exit_code: null, problem: null } }, 0)}\n`);
+      else this.note(errorColours.yellow(line));
     },
     client: () => connect(undefined),
     operator: async () => connect(requireToken(await token())),

@@ -19,3 +19,14 @@ export class CliError extends Error {
 export class ReportedError extends CliError {
   override name = 'ReportedError';
 }
+
+/** What ended the program early, its cause, and what is to be known of what was under way, one line each. */
+export class StoppedError extends Error {
+  override name = 'StoppedError';
+  readonly hints: readonly string[];
+
+  constructor(cause: unknown, hints: readonly string[]) {
+    super('Stopped.', { cause });
+    this.hints = hints;
+  }
+}

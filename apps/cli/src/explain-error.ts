@@ -1,7 +1,9 @@
+import { connectionClause } from './connection-words.ts';
 import type { Context } from './context.ts';
-import { CliError, EXIT } from './exit-codes.ts';
+import { CliError, EXIT, StoppedError } from './exit-codes.ts';
 import { Interruption } from './io.ts';
 import { humanDuration } from './output/quantities.ts';
+import { shownUrl } from './output/shown-url.ts';
 
 /** An error in words for its reader. */
 export interface Explanation {
@@ -21,14 +23,22 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     exitCode,
     problem,
   });
+  if (error instanceof StoppedError) {
+    const own = await explainError(error.cause, context);
+    return { ...own, hints: [...error.hints, ...own.hints] };
+  }
   if (error instanceof Interruption) return explained(error.message, error.exitCode);
   if (error instanceof CliError) return explained(error.message, error.exitCode, error.hints);
 
   const client = await import('@mds/client');
   if (error instanceof client.ConnectionError) {
-    return explained(`No answer from ${context.url}: ${CONNECTION[error.code ?? ''] ?? error.message}.`, EXIT.failed, [
-      'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
-    ]);
+    return explained(
+      `No answer from ${shownUrl(context.url)}: ${connectionClause(error.code) ?? error.message}.`,
+      EXIT.failed,
+      [
+        'If the service is not running, start it with `npm start`; if it is elsewhere, give its address with --url or MDS_URL.',
+      ],
+    );
   }
   if (error instanceof client.UnauthorizedError) {
     return explained(
@@ -56,7 +66,7 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   }
   if (error instanceof client.ConfigurationError) {
     return explained(error.message, EXIT.usage, [
-      `The address ${context.url} is from --url or MDS_URL, the token from --token, MDS_TOKEN or the data folder.`,
+      `The address ${shownUrl(context.url)} is from --url or MDS_URL, the token from --token, MDS_TOKEN or the data folder.`,
     ]);
   }
   if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
@@ -98,14 +108,6 @@ const ADVICE: Readonly<Record<string, readonly string[]>> = {
   region_not_found: REGIONS,
   unknown_region: REGIONS,
   node_not_found: ['Nodes that are known: mds regions list --all'],
-};
-
-const CONNECTION: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name of the host cannot be looked up now',
-  ECONNRESET: 'the connection broke',
-  UND_ERR_SOCKET: 'the connection broke',
 };
 
 function detail(error: {

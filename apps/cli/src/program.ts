@@ -5,6 +5,7 @@ import { registerAssets } from './commands/assets.ts';
 import { registerCache } from './commands/cache.ts';
 import { registerDoctor } from './commands/doctor.ts';
 import { registerEvents } from './commands/events.ts';
+import { registerFetches } from './commands/fetches.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
 import { registerMedia } from './commands/media.ts';
@@ -13,7 +14,7 @@ import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
 import { registerWatch } from './commands/watch.ts';
 import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
-import { EXIT, ReportedError } from './exit-codes.ts';
+import { EXIT, ReportedError, StoppedError } from './exit-codes.ts';
 import type { Explanation } from './explain-error.ts';
 import type { Io } from './io.ts';
 import { withoutFarSuggestions } from './near.ts';
@@ -34,6 +35,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerIngest,
     registerWatch,
     registerMedia,
+    registerFetches,
     registerEvents,
     registerAssets,
     registerRegions,
@@ -68,7 +70,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
 /** Says on standard error what went wrong: in words, or with `--json` as one line of JSON. */
 async function report(thrown: unknown, io: Io, context: Context): Promise<number> {
   // Whatever breaks because of Ctrl-C, it was Ctrl-C.
-  const error: unknown = io.signal.aborted ? io.signal.reason : thrown;
+  const error: unknown = io.signal.aborted && !(thrown instanceof StoppedError) ? io.signal.reason : thrown;
   if (error instanceof ReportedError && !context.json && !context.quiet) return error.exitCode;
   const { explainError } = await import('./explain-error.ts');
   const { message, hints, exitCode, problem } = await explainError(error, context);

@@ -5,7 +5,8 @@ import { createClient } from '@mds/client';
 import { expect, it } from 'vitest';
 import { noisePng } from '../../server/test/pictures.ts';
 import { spawnService } from '../../server/test/service-process.ts';
-import { start, temporaryFolder } from './run-cli.ts';
+import { mdsHere, plain, start, temporaryFolder } from './run-cli.ts';
+import { startService, TOKEN } from './scripted-service.ts';
 
 /** A slow line to a service that counts what goes over it. */
 async function slowLine(url: string, bytesPerSecond: number) {
@@ -63,7 +64,10 @@ it('a large file whose upload was killed half-way goes on from there in the next
   it.line.sentBytes = 0;
   it.line.bytesPerSecond = 80_000_000;
   const { code, stderr } = await it.run(['ingest', 'large.png']).done;
-  expect([code, stderr]).toEqual([0, '1 file: 1 created\n']);
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringMatching(/^large\.png goes on at [\d.]+ MB\.\n1 file: 1 created\n$/),
+  ]);
   expect(it.line.sentBytes).toBeLessThan(it.picture.byteLength * 0.6);
   const { data } = await it.client.control.media.list();
   expect(data).toMatchObject([{ bytes: it.picture.byteLength, filename: 'large.png' }]);
@@ -79,4 +83,58 @@ it('a file that is written to while it is uploaded makes no medium', { timeout: 
   const { code, stdout } = await running.done;
   expect([code, stdout]).toEqual([1, expect.stringContaining('The file changed while it was read. (file_changed)')]);
   expect((await it.client.control.media.list()).data).toEqual([]);
+});
+
+it('Ctrl-C in a large file says what is kept of it, and how to go on', { timeout: 240_000 }, async () => {
+  await using it = await setUp();
+  const running = it.run(['--json', 'ingest', 'large.png']);
+  await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.3);
+  running.kill('SIGINT');
+  const { code, stderr } = await running.done;
+  expect(code).toBe(130);
+  expect(JSON.parse(stderr)).toMatchObject({
+    error: {
+      message: 'Interrupted.',
+      hints: [
+        expect.stringMatching(/^large\.png: about [\d.]+ MB of 20\.\d MB are kept; the same command goes on there\.$/),
+      ],
+    },
+  });
+});
+
+it('what was sent whole by the run before is shown as that while it is stored', { timeout: 60_000 }, async () => {
+  await using service = await startService();
+  await using folder = await temporaryFolder();
+  const bytes = 17 * 1024 * 1024;
+  await writeFile(join(folder.path, 'large.png'), Buffer.alloc(bytes));
+  let received = 0;
+  service.on('POST /control/v1/uploads', (request, response) => {
+    request.resume();
+    response.writeHead(201, { 'tus-resumable': '1.0.0', location: '/control/v1/uploads/upl_1' }).end();
+  });
+  // Stores, and stores.
+  service.on('PATCH', async (request) => {
+    for await (const piece of request as AsyncIterable<Buffer>) received += piece.byteLength;
+  });
+  let asked = false;
+  service.on('HEAD', () => {
+    asked = true;
+  });
+  const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: join(folder.path, 'state') };
+  const run = async (until: () => boolean) => {
+    const ctrlC = new AbortController();
+    const running = mdsHere(['ingest', 'large.png'], { cwd: folder.path, env, terminal: 80, interrupt: ctrlC.signal });
+    await expect.poll(until, { timeout: 30_000 }).toBe(true);
+    // Drawn ten times a second.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    ctrlC.abort();
+    return plain((await running).stderr);
+  };
+  expect(await run(() => received === bytes)).toContain(
+    'large.png: all 17.8 MB are sent; the same command waits for it.',
+  );
+  const again = await run(() => asked);
+  expect(again).toContain('large.png is sent already, and is being stored.');
+  expect(again).toMatch(/large\.png +sent before, storing/);
+  expect(again).not.toContain('0%');
 });

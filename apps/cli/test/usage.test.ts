@@ -51,6 +51,7 @@ it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => 
   for (const command of [
     'ingest',
     'media',
+    'fetches',
     'events',
     'assets',
     'regions',

@@ -9,6 +9,8 @@ import type { RequestOptions, Transport } from './transport.ts';
 
 /** How far the service is with a URL. */
 export interface FetchProgress {
+  /** Of the fetch, which goes on when nobody follows it any more. */
+  id: string;
   status: FetchStatus;
   receivedBytes: number;
   /** As the source says; null where it does not say. */
@@ -99,7 +101,8 @@ export async function ingestUrl(
     // Without a Prefer header it is a fetch; nothing checks that here, see Route.
     let fetch = asked.body as Fetch;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
-      report({ status: fetch.status, receivedBytes: fetch.received_bytes, totalBytes: fetch.total_bytes });
+      const { id, status, received_bytes: receivedBytes, total_bytes: totalBytes } = fetch;
+      report({ id, status, receivedBytes, totalBytes });
       if (fetch.status === 'failed' || fetch.status === 'canceled') throw new FetchFailedError(fetch);
       if (fetch.media_id !== null) {
         return { media: await getMedia(fetch.media_id, { signal }), created: fetch.created ?? true };

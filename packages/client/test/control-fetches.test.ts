@@ -49,9 +49,9 @@ it('has the service fetch a URL, follows it, and resolves with the medium', asyn
     'GET /control/v1/media/med_1',
   ]);
   expect(progress).toEqual([
-    { status: 'queued', receivedBytes: 0, totalBytes: null },
-    { status: 'fetching', receivedBytes: 10, totalBytes: 100 },
-    { status: 'done', receivedBytes: 100, totalBytes: 100 },
+    { id: fetching.id, status: 'queued', receivedBytes: 0, totalBytes: null },
+    { id: fetching.id, status: 'fetching', receivedBytes: 10, totalBytes: 100 },
+    { id: fetching.id, status: 'done', receivedBytes: 100, totalBytes: 100 },
   ]);
 });
 

@@ -28,7 +28,7 @@ export async function purgeCache(context: Context, options: PurgeArguments): Pro
   const client = await context.operator();
   const what = whatToPurge(client, options);
   const untilMs = Date.now() + options.wait * 1000;
-  const block = createLiveBlock(context.quiet || context.json ? null : io.stderr, () => [
+  const block = createLiveBlock(context.progress, () => [
     context.errorColours.dim(
       `Waiting for the nodes, ${Math.max(0, Math.ceil((untilMs - Date.now()) / 1000))}s at most`,
     ),

@@ -42,7 +42,8 @@ file is done. With --json one object a line:
    "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
 
 A URL is fetched by the service itself, which refuses addresses that are not
-public unless its operator allows them. Interrupted, it goes on with that.
+public unless its operator allows them. Interrupted, it goes on with that: see
+mds fetches. Secrets of the URL (user, password, query) are not printed.
 
 Interrupted while it waits, it says of what was accepted that it is processed
 all the same; its status is then queued or processing.

@@ -20,7 +20,7 @@ export function registerWatch(program: Command, context: () => Context): void {
     .option('--once', 'end when all that is there is ingested')
     .option('--parallel <count>', 'how many files at once, 1 to 16', parallelism, 3)
     .option('--journal <file>', 'where to remember what was ingested')
-    .option('--status', 'tell what was refused and why, and end')
+    .option('--status', 'tell what waits, what was refused or is unreadable and why, and end')
     .addHelpText('after', HELP)
     .action(async (folder: string, options: WatchArguments) => {
       const { runWatch } = await import('../watch/run-watch.ts');

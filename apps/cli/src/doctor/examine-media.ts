@@ -32,7 +32,7 @@ export async function examineMedia(context: Context, ids: readonly string[], opt
   let bytes = 0;
   let unsound = 0;
   let unrepaired = 0;
-  const live = createLiveBlock(context.json || context.quiet ? null : context.io.stderr, () => [
+  const live = createLiveBlock(context.progress, () => [
     `${examined} media examined, ${humanBytes(bytes)} read, ${unsound} not sound`,
   ]);
   try {

@@ -1,4 +1,5 @@
 import type { ApiError } from '@mds/client';
+import { connectionSentence } from '../connection-words.ts';
 import { SourceError } from './file-content.ts';
 
 /** Why a file was not ingested, sorted by whose fault it is and what helps. */
@@ -52,12 +53,16 @@ export async function failureOf(error: unknown): Promise<Failure | null> {
     const { code, failure, message } = error;
     return { kind: failure?.retryable ? 'fault' : 'refused', code, message: failure?.message ?? message };
   }
-  if (client.isConnectionError(error) || client.isTimeoutError(error)) {
-    return { kind: 'service', error, code: null, message: error.message, retryAfterMs: null };
+  if (client.isConnectionError(error)) {
+    return { kind: 'service', error, code: null, message: connectionSentence(error.code), retryAfterMs: null };
+  }
+  if (client.isTimeoutError(error)) {
+    return { kind: 'service', error, code: null, message: 'It does not answer in time.', retryAfterMs: null };
   }
   if (client.isApiError(error)) {
     const { code, retryAfterMs } = error;
-    const message = error.problem?.detail ?? error.message;
+    const said = error.problem?.detail ?? `Its address answered ${error.status}, but not as the service does.`;
+    const message = code === 'empty_file' ? 'The file is empty.' : said;
     // Without a code it was not the service that answered, but something before it.
     if (code !== null && (client.isInvalidRequestError(error) || isRefusedUpload(error))) {
       return TRANSIENT.has(code) ? { kind: 'fault', code, message } : { kind: 'refused', code, message };

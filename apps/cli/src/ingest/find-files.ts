@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { basename, join, relative, resolve } from 'node:path';
 import { CliError, EXIT } from '../exit-codes.ts';
 import type { FileVersion } from '../journal/journal.ts';
-import { fileContent, type SourceError } from './file-content.ts';
+import { shownUrl } from '../output/shown-url.ts';
+import { fileContent } from './file-content.ts';
 import { type Found, look, reasonOf, walkFolder } from './walk-folder.ts';
 
 /** A file to ingest. */
@@ -26,23 +27,24 @@ export interface RemoteFile {
   filename: string | undefined;
 }
 
-/** A folder, or a file in one, that could not be looked at when its turn came. */
+/** A folder, or a file in one, that could not be looked at when its turn came; a URL that nobody fetches from. */
 export interface UnreadableFile {
   label: string;
-  failure: { code: SourceError['code']; message: string };
+  failure: { code: string; message: string };
 }
 
 /** A path that somebody named, and what stands there. */
 export interface Root {
+  /** As its user named it; of a URL without its secrets. */
   label: string;
   /** Absolute; of a URL, the URL. */
   path: string;
   kind: 'file' | 'folder' | 'url';
 }
 
-/** Whether somebody named a URL and not a path. */
-function isUrl(label: string): boolean {
-  return /^https?:\/\//i.test(label);
+/** The scheme of a URL, `https:`; null where somebody named a path. */
+function schemeOf(label: string): string | null {
+  return /^([a-z][a-z\d+.-]+:)\/\//i.exec(label)?.[1]?.toLowerCase() ?? null;
 }
 
 /**
@@ -54,10 +56,11 @@ export async function findRoots(labels: readonly string[], cwd: string): Promise
   const roots = new Map<string, Root>();
   const problems: string[] = [];
   for (const label of labels) {
-    const path = isUrl(label) ? label : resolve(cwd, label);
-    const kind = isUrl(label) ? 'url' : await kindOf(path);
+    const isUrl = schemeOf(label) !== null;
+    const path = isUrl ? label : resolve(cwd, label);
+    const kind = isUrl ? 'url' : await kindOf(path);
     if (typeof kind === 'object') problems.push(`${label}: ${kind.problem}`);
-    else if (!roots.has(path)) roots.set(path, { label, path, kind });
+    else if (!roots.has(path)) roots.set(path, { label: isUrl ? shownUrl(label) : label, path, kind });
   }
   if (problems.length > 0) {
     throw new CliError(
@@ -101,7 +104,7 @@ export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFil
   const named = new Set(roots.map(({ path }) => path));
   for (const { label, path, kind } of roots) {
     if (kind === 'url') {
-      yield { label, url: label, filename: undefined };
+      yield remoteFile(label, path);
       continue;
     }
     if (kind === 'file') {
@@ -116,6 +119,15 @@ export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFil
       else if (found.kind === 'unreadable') yield unreadable(shown, found);
     }
   }
+}
+
+const FETCHED: ReadonlySet<string | null> = new Set(['http:', 'https:']);
+
+function remoteFile(label: string, url: string): RemoteFile | UnreadableFile {
+  const scheme = schemeOf(url);
+  if (FETCHED.has(scheme)) return { label, url, filename: undefined };
+  const message = `Nothing is fetched from ${scheme} URLs; http: and https: are. A file of this machine is named by its path.`;
+  return { label, failure: { code: 'source_not_allowed', message } };
 }
 
 /** A file that was found, ready to be sent. */

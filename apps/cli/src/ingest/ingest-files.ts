@@ -4,6 +4,7 @@ import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import { failureOf } from './failure.ts';
 import type { IngestFile, RemoteFile, UnreadableFile } from './find-files.ts';
+import { followTransfer } from './follow-transfer.ts';
 import type { SendFile } from './send-file.ts';
 
 /** What became of one file. */
@@ -34,6 +35,10 @@ export interface IngestPlan {
   /** Called when a file is under way; the transfer changes as it gets on. */
   onStart(transfer: Transfer): void;
   onEnd(transfer: Transfer, outcome: IngestOutcome | null): void;
+  /** Called with words on a file that an earlier run had sent some of. */
+  onGoesOn(words: string): void;
+  /** Called with words on a file that is not done while the service has something of it: how it goes on. */
+  onLeft(words: string): void;
 }
 
 /**
@@ -76,6 +81,7 @@ interface FileEnd {
 async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
   const { client, signal, journal } = plan;
   const source = 'source' in file ? file.source : null;
+  const following = followTransfer(transfer, (words) => plan.onGoesOn(`${file.label} ${words}`));
   let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {
@@ -93,13 +99,7 @@ async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, pla
         idempotencyKey:
           source && plan.duplicate === 'allow' ? journal?.idempotencyKey(source.path, source.version) : undefined,
         signal,
-        onProgress: ({ sentBytes, totalBytes }) => {
-          transfer.sentBytes = sentBytes;
-          transfer.totalBytes = totalBytes;
-          // Everything is out; now it is made safe over there.
-          if (sentBytes === totalBytes) enterState(transfer, 'storing');
-          else transfer.state = null;
-        },
+        ...following,
       });
       media = ingested.media;
       accepted = ingested.created ? 'created' : 'existing';
@@ -124,6 +124,8 @@ async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, pla
     if (failure) return { outcome: outcomeOf(file, 'failed', media, failure), stopped: null };
     // What was accepted is processed whether or not somebody waits for it.
     const outcome = accepted && outcomeOf(file, accepted, media);
+    const left = accepted === null ? following.left() : null;
+    if (left !== null) plan.onLeft(`${file.label}: ${left}`);
     return { outcome, stopped: error };
   }
 }

@@ -5,6 +5,7 @@ import { displayWidth, pad, truncate } from '../output/display-width.ts';
 import { jsonText } from '../output/json.ts';
 import { printable } from '../output/printable.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
+import { shortMessage } from '../output/short-message.ts';
 import { tabSeparated } from '../output/table.ts';
 import { wrap } from '../output/wrap.ts';
 import type { IngestOutcome } from './ingest-files.ts';
@@ -64,7 +65,8 @@ function failureLine({ file, error }: IngestOutcome, colours: Colours): string {
 
 function reason(error: IngestOutcome['error']): string {
   if (error === null) return '';
-  return error.code === null ? error.message : `${error.message} (${error.code})`;
+  const message = shortMessage(error.message);
+  return error.code === null ? message : `${message} (${error.code})`;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Client } from '@mds/client';
 import type { Context } from '../context.ts';
-import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
+import { CliError, EXIT, ReportedError, StoppedError } from '../exit-codes.ts';
 import type { Journal } from '../journal/journal.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { counted } from '../output/quantities.ts';
@@ -68,9 +68,10 @@ async function ingestRoots(
   // Beside the work, so that it need not wait for the last of a hundred thousand files to be found.
   const count = countFiles(roots, stdin ? 1 : 0);
   const display = createIngestDisplay(tally, count);
-  const block = createLiveBlock(context.quiet ? null : io.stderr, (width, height) =>
+  const block = createLiveBlock(context.progress, (width, height) =>
     display.lines({ width, height, colours: context.errorColours }),
   );
+  const left: string[] = [];
   let stopped: unknown;
   try {
     stopped = await ingestFiles(renamed(allFiles(context, roots, stdin), filename), {
@@ -88,6 +89,8 @@ async function ingestRoots(
         tally.add(outcome);
         block.above(() => printOutcome(context, outcome, waited));
       },
+      onGoesOn: (words) => block.above(() => context.note(words)),
+      onLeft: (words) => left.push(words),
     });
   } finally {
     block.stop();
@@ -96,7 +99,7 @@ async function ingestRoots(
   const complete = stopped === null || count.complete;
   printSummary(context, tally, stopped === null ? tally.files : Math.max(tally.files, count.files), complete);
   if (context.interactive) printWhereToReadOn(context, tally);
-  if (stopped !== null) throw stopped;
+  if (stopped !== null) throw left.length > 0 ? new StoppedError(stopped, left) : stopped;
   return tally;
 }
 

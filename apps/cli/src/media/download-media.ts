@@ -65,7 +65,7 @@ export async function downloadMedia(
   const response = await client.download(url, { signal: io.signal });
   const length = Number(response.headers.get('content-length') ?? rendition.bytes);
   const transfer = startTransfer(path, length);
-  const block = createLiveBlock(context.quiet ? null : io.stderr, (width) => [
+  const block = createLiveBlock(context.progress, (width) => [
     transferLine(transfer, width, Date.now(), context.errorColours),
   ]);
   const partial = `${target}.partial-${process.pid}`;

@@ -38,9 +38,12 @@ export async function forEachMedium(
       failures.push(EXIT.failed);
     } catch (error) {
       if (ids.length === 1 || context.io.signal.aborted) throw error;
-      const { message, exitCode } = await explainError(error, context);
-      const line = `${context.errorColours.red('failed')}  ${printable(`${id}: ${message}`)}\n`;
-      write(() => context.io.stderr.write(line));
+      const { message, hints, exitCode, problem } = await explainError(error, context);
+      const words = `${id}: ${message}`;
+      const line = context.json
+        ? jsonText({ error: { message: words, hints, exit_code: exitCode, problem } }, 0)
+        : `${context.errorColours.red('failed')}  ${printable(words)}`;
+      write(() => context.io.stderr.write(`${line}\n`));
       failures.push(exitCode);
     }
   }

@@ -1,20 +1,16 @@
-import type { Media, MediaDetail, MediaStatus, Page } from '@mds/client';
+import type { Media, MediaDetail, MediaStatus } from '@mds/client';
 import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
+import { listPages, type PageArguments, type PageRequest } from '../output/list-pages.ts';
 import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
-import { type Column, tabSeparated } from '../output/table.ts';
+import type { Column } from '../output/table.ts';
 import { colourMediaState, failedNames, stateOf } from './media-state.ts';
 
 /** The options of `mds media list`, parsed. */
-export interface ListArguments {
-  limit: number;
-  all?: boolean;
-  cursor?: string;
+export interface ListArguments extends PageArguments {
   detail?: boolean;
   status?: string;
 }
-
-const LARGEST_PAGE = 100;
 
 /** Lists media, newest first; as many pages as the limit takes. */
 export async function listMedia(context: Context, options: ListArguments): Promise<void> {
@@ -24,48 +20,14 @@ export async function listMedia(context: Context, options: ListArguments): Promi
     // What the states are, the service knows; a newer one has more.
     const status = options.status as MediaStatus | undefined;
     const fetchPage = (page: PageRequest) => client.control.media.list({ ...page, status, signal });
-    return show(context, options, fetchPage, detailColumns(context));
+    return listPages(context, options, fetchPage, detailColumns(context), EMPTY);
   }
   const client = await context.client();
-  return show(context, options, (page) => client.media.list({ ...page, signal }), mediaColumns(context));
+  const fetchPage = (page: PageRequest) => client.media.list({ ...page, signal });
+  return listPages(context, options, fetchPage, mediaColumns(context), EMPTY);
 }
 
-interface PageRequest {
-  limit: number;
-  cursor: string | undefined;
-}
-
-async function show<T extends Media>(
-  context: Context,
-  options: ListArguments,
-  fetchPage: (page: PageRequest) => PromiseLike<Page<T>>,
-  columns: readonly Column<T>[],
-): Promise<void> {
-  const streams = !context.interactive && !context.json;
-  const rows: T[] = [];
-  let missing = options.all ? Number.POSITIVE_INFINITY : options.limit;
-  let page: Page<T>;
-  let cursor: string | null | undefined = options.cursor;
-  do {
-    // No more than is missing, so that the last page's cursor goes on exactly where this list ends.
-    page = await fetchPage({ limit: Math.min(missing, LARGEST_PAGE), cursor });
-    missing -= page.data.length;
-    cursor = page.next_cursor;
-    // Lines go out as pages come in: a list of any length takes no more memory than a page.
-    if (streams) for (const line of tabSeparated(columns, page.data)) context.print(line);
-    else rows.push(...page.data);
-  } while (cursor !== null && missing > 0);
-  if (streams) return;
-  context.list({
-    columns,
-    rows,
-    json: { ...page, data: rows },
-    empty: 'No media. Upload some with mds ingest.',
-  });
-  if (context.interactive && !context.json && cursor !== null) {
-    context.note(context.errorColours.dim(`The newest ${rows.length}; there are more: --limit, --all.`));
-  }
-}
+const EMPTY = 'No media. Upload some with mds ingest.';
 
 const FILENAME: Column<MediaDetail> = {
   title: 'FILENAME',
@@ -119,7 +81,7 @@ function mediaColumns<T extends Media>(
     {
       title: 'PIXELS',
       text: ({ width, height }) => (width === 0 && height === 0 ? '-' : `${width}x${height}`),
-      plain: ({ width, height }) => `${width}x${height}`,
+      plain: ({ width, height }) => (width === 0 && height === 0 ? '' : `${width}x${height}`),
       align: 'right',
       expendable: 4,
     },

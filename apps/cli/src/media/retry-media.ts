@@ -18,7 +18,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   if (!wait) return forEachMedium(context, ids, async (id) => begun(await retry(id)));
 
   const active = new Set<Transfer>();
-  const block = createLiveBlock(context.quiet ? null : context.io.stderr, (width, height) =>
+  const block = createLiveBlock(context.progress, (width, height) =>
     [...active].slice(0, height).map((it) => transferLine(it, width, Date.now(), context.errorColours)),
   );
   const processed = async (id: string) => {

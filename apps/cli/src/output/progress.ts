@@ -7,6 +7,8 @@ import { humanBytes, humanDuration, percent } from './quantities.ts';
 export interface Transfer {
   label: string;
   sentBytes: number;
+  /** How much of that was sent by an earlier run of the program. */
+  resumedBytes: number;
   /** Null where it is not known. */
   totalBytes: number | null;
   /** What the service does with it once it is there; null while bytes move. */
@@ -19,7 +21,7 @@ export interface Transfer {
 
 /** Begins a transfer. */
 export function startTransfer(label: string, totalBytes: number | null): Transfer {
-  return { label, sentBytes: 0, totalBytes, state: null, progress: null, sinceMs: Date.now() };
+  return { label, sentBytes: 0, resumedBytes: 0, totalBytes, state: null, progress: null, sinceMs: Date.now() };
 }
 
 /** Moves a transfer on to a state of the service, or on within it. */
@@ -66,9 +68,18 @@ function waiting(
   return barWidth < 4 ? text : `${bar(progress, barWidth, colours)}  ${text}`;
 }
 
-function movement({ sentBytes, totalBytes, sinceMs }: Transfer, room: number, nowMs: number, colours: Colours): string {
+function movement(
+  { sentBytes, resumedBytes, totalBytes, sinceMs }: Transfer,
+  room: number,
+  nowMs: number,
+  colours: Colours,
+): string {
   const seconds = (nowMs - sinceMs) / 1000;
-  const rate = pad(seconds >= 1 ? `${humanBytes(sentBytes / seconds)}/s` : '', RATE_WIDTH + 1, 'right');
+  const rate = pad(
+    seconds >= 1 ? `${humanBytes(Math.max(0, sentBytes - resumedBytes) / seconds)}/s` : '',
+    RATE_WIDTH + 1,
+    'right',
+  );
   if (totalBytes === null) return `${humanBytes(sentBytes)}  ${rate.trim()}`;
 
   const share = totalBytes === 0 ? 1 : Math.min(1, sentBytes / totalBytes);

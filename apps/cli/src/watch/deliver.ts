@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Failure, failureOf } from '../ingest/failure.ts';
 import type { IngestFile } from '../ingest/find-files.ts';
+import { followTransfer } from '../ingest/follow-transfer.ts';
 import { type IngestOutcome, outcomeOf } from '../ingest/ingest-files.ts';
 import type { SendFile } from '../ingest/send-file.ts';
 import { enterState, type Transfer } from '../output/progress.ts';
@@ -34,11 +35,8 @@ export async function deliver(
     try {
       const { media, created } = await send(file, {
         signal: cut,
-        onProgress({ sentBytes }) {
-          transfer.sentBytes = sentBytes;
-          if (sentBytes === file.bytes) enterState(transfer, 'storing');
-          else transfer.state = null;
-        },
+        // Who watches sees it in the transfer.
+        ...followTransfer(transfer, () => undefined),
       });
       gate.answered();
       return { kind: 'accepted', outcome: outcomeOf(file, created ? 'created' : 'existing', media) };

@@ -48,7 +48,7 @@ export async function runWatch(context: Context, label: string, options: WatchAr
   const { done, leaveOut } = doneOf(folder, options, io.cwd);
   const client = options.status ? await context.client() : await context.operator();
   const file = journalFile(context, client, folder, options.journal);
-  if (options.status) return printWatchStatus(context, label, file);
+  if (options.status) return printWatchStatus(context, { label, folder, journal: file, leaveOut: [...leaveOut, file] });
   await checkFolder(label, folder);
   const journal = await openJournal(file, { kind: 'watch', service: client.baseUrl, root: folder }, io.signal);
   try {
@@ -82,14 +82,15 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
   };
   io.signal.addEventListener('abort', onInterrupt, { once: true });
 
-  const block = createLiveBlock(context.quiet ? null : io.stderr, (width, height) =>
+  const block = createLiveBlock(context.progress, (width, height) =>
     display.lines({ width, height, colours: errorColours }),
   );
   const say = (line: string) => block.above(() => context.note(errorColours.yellow(line)));
+  const warn = (line: string) => block.above(() => context.warn(line));
   const gate = createServiceGate({
     onShut(reason) {
       trouble = 'waiting for the service';
-      say(`The service cannot take files now: ${reason} Waiting for it.`);
+      warn(`The service cannot take files now: ${reason} Waiting for it.`);
     },
     onOpen(downMs) {
       trouble = null;
@@ -114,14 +115,14 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
     },
     onMissing(why) {
       trouble = 'the folder is not there';
-      say(`${label}: ${why}. Waiting for it.`);
+      warn(`${label}: ${why}. Waiting for it.`);
     },
     onBack() {
       trouble = null;
       say(`${label} is there again.`);
     },
     onNoEvents: () =>
-      say(
+      warn(
         'The system tells of changes in no more folders: looking every 5 s. Raise fs.inotify.max_user_watches, or use --poll.',
       ),
   });
@@ -159,7 +160,7 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
     io.signal.removeEventListener('abort', onInterrupt);
     block.stop();
   }
-  printSummary(context, tally, tally.files, true);
+  printSummary(context, tally, tally.files + watch.remaining, watch.complete);
   if (fatal !== null) throw fatal;
   if (options.once && tally.failed > 0 && !io.signal.aborted) {
     throw new ReportedError(`${counted(tally.failed, 'file')} of ${tally.files} could not be ingested.`);

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
 import { codeOf, type Found, look, reasonOf, walkFolder } from '../ingest/walk-folder.ts';
@@ -51,6 +52,10 @@ export interface FolderWatch {
   putOff(path: string, why: string): Promise<boolean>;
   /** Files that have not settled. */
   readonly settling: number;
+  /** Files that were seen and are not done with; those that are put off are. */
+  readonly remaining: number;
+  /** Whether that is all of them: there is room for so many. */
+  readonly complete: boolean;
 }
 
 /** Between two looks at everything, where the system tells of changes; and where it does not. */
@@ -58,6 +63,8 @@ const RESCAN_MS = 30_000;
 const BLIND_RESCAN_MS = 5_000;
 /** The same while the folder is not there. */
 const MISSING_MS = 2_000;
+/** Between two looks at whether it is there: no event tells that a share was unmounted, or a folder above moved away. */
+const PRESENCE_MS = 5_000;
 /** Looking at everything takes at most this share of the time. */
 const SCAN_SHARE = 0.1;
 /** Events come in swarms; they are seen to together. */
@@ -80,6 +87,9 @@ export function createFolderWatch(options: FolderWatchOptions): FolderWatch {
   /** Whether the latest look ended early, for want of room. */
   let unfinished = false;
   let missing = false;
+  let presenceDueMs = 0;
+  /** The folder that stood at the path when everything was looked at. */
+  let identity = '';
 
   const events = createFolderEvents({
     enabled: pollMs === null,
@@ -119,7 +129,9 @@ export function createFolderWatch(options: FolderWatchOptions): FolderWatch {
   const lookAtAll = async (signal: AbortSignal) => {
     const startMs = performance.now();
     unfinished = false;
-    events.listen(folder, await stat(folder));
+    const stats = await stat(folder);
+    identity = identityOf(stats);
+    events.listen(folder, stats);
     for await (const found of walkFolder(folder, { skip: (path) => leftOut.has(path), onHidden: recover })) {
       if (signal.aborted) return;
       if (found.kind === 'unreadable' && found.path === folder) throw found.error;
@@ -170,29 +182,33 @@ export function createFolderWatch(options: FolderWatchOptions): FolderWatch {
 
   const lookAround = async (once: boolean, signal: AbortSignal) => {
     try {
-      if (performance.now() >= scanDueMs) await lookAtAll(signal);
-      await lookAtHints(signal);
-      await lookAtDue(signal);
+      // One that was put in its place meanwhile is another.
+      const isAnother = identityOf(await stat(folder)) !== identity;
+      if (missing || isAnother || performance.now() >= scanDueMs) await lookAtAll(signal);
       if (missing) options.onBack();
       missing = false;
+      await lookAtHints(signal);
+      await lookAtDue(signal);
+      presenceDueMs = performance.now() + PRESENCE_MS;
     } catch (error) {
       if (once) throw error;
       if (!missing) options.onMissing(reasonOf(error, folder));
       missing = true;
-      scanDueMs = performance.now() + MISSING_MS;
+      presenceDueMs = performance.now() + MISSING_MS;
     }
     if (unfinished && settling.hasRoom) scanDueMs = 0;
   };
   const rest = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      const nextMs = Math.min(scanDueMs, settling.nextMs() ?? scanDueMs) - performance.now();
+      const dueMs = missing ? presenceDueMs : Math.min(presenceDueMs, scanDueMs, settling.nextMs() ?? scanDueMs);
+      const nextMs = dueMs - performance.now();
       const done = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', done);
         wake = null;
         resolve();
       };
-      const timer = setTimeout(done, Math.max(0, hints.size > 0 ? GATHER_MS : nextMs));
+      const timer = setTimeout(done, Math.max(0, hints.size > 0 && !missing ? GATHER_MS : nextMs));
       signal.addEventListener('abort', done, { once: true });
       wake = done;
     });
@@ -225,5 +241,15 @@ export function createFolderWatch(options: FolderWatchOptions): FolderWatch {
     get settling() {
       return settling.settling;
     },
+    get remaining() {
+      return settling.size;
+    },
+    get complete() {
+      return !unfinished;
+    },
   };
+}
+
+function identityOf({ dev, ino }: Pick<Stats, 'dev' | 'ino'>): string {
+  return `${dev}:${ino}`;
 }
