@@ -102,8 +102,13 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       said = (said + text).slice(-4_000);
     });
     let gone = false;
+    // Tests that are cut short leave no server behind.
+    const own = child;
+    const endIt = () => void own.kill('SIGKILL');
+    process.once('exit', endIt);
     exited = once(child, 'exit').then(() => {
       gone = true;
+      process.off('exit', endIt);
     });
     const deadline = performance.now() + START_MS;
     while (!(await answers(url('postgres')))) {
