@@ -11,6 +11,7 @@ const conditions = ['@mds/source', 'node'];
 const waiting = [
   'apps/cli/test/points-of-presence.test.ts',
   'apps/cli/test/watch-kill.test.ts',
+  'apps/server/src/jobs/bullmq/bull-queue-leases.test.ts',
   'apps/server/test/edges-outage.test.ts',
   'apps/server/test/edges-wrong-settings.test.ts',
   'apps/server/test/edges.test.ts',
