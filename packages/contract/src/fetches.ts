@@ -32,10 +32,8 @@ export const MAX_FETCH_WAIT_S = 60;
 export const FetchRequest = z
   .strictObject({
     source_url: z
-      .string()
-      .min(1)
+      .url()
       .max(MAX_SOURCE_URL_LENGTH)
-      .refine((text) => URL.canParse(text))
       .meta({ description: 'An http or https URL without user name and password', format: 'uri' }),
     filename: Filename.optional().meta({
       description: "A label; the last part of the URL's path where it is left out",

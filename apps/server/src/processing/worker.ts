@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ProblemCode } from '@mds/contract';
 import { RenderError } from '@mds/transcode';
 import { AppError } from '../http/app-error.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
@@ -27,7 +28,7 @@ export interface WorkerTiming {
   progressMs: number;
   /** Before attempt 2, and ten times that before attempt 3. */
   retryMs: number;
-  /** Without claiming, after the storage took no more. */
+  /** Without claiming, after the storage took no more, or did not answer. */
   storagePauseMs: number;
 }
 
@@ -49,6 +50,12 @@ const TIMING: WorkerTiming = {
   storagePauseMs: 10_000,
 };
 const DEFAULT_GRACE_MS = 10_000;
+
+/** What a job may run into that no medium is to blame for, and what is noted of it. */
+const PASSING: Partial<Record<ProblemCode, string>> = {
+  insufficient_storage: 'The storage took no more. Processing goes on when there is room.',
+  unavailable: 'The storage or the database did not answer. Processing goes on when they do.',
+};
 
 const LEASE_LOST = 'the lease was taken away';
 const STOPPING = 'the worker is stopping';
@@ -140,17 +147,18 @@ export function createWorker(parts: WorkerParts): Worker {
     { log, notes }: { log: Logger; notes: AttemptNotes },
   ): Promise<void> {
     const error = storageError(thrown);
+    const passing = error instanceof AppError ? PASSING[error.code] : undefined;
     if (signal.aborted && signal.reason === LEASE_LOST) {
       log.info('stopped working on a medium whose lease was taken away');
     } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
       await jobs.giveBack(lease, { kind: 'released' }, notes.report());
       log.info('gave a job back on the way out');
-    } else if (error instanceof AppError && error.code === 'insufficient_storage') {
-      // No medium is to blame for a full disk, and no attempt is worth anything before there is room.
+    } else if (passing !== undefined) {
+      // No medium is to blame, and no attempt is worth anything before it has passed.
       pausedUntil = performance.now() + timing.storagePauseMs;
-      notes.say('The storage took no more. Processing goes on when there is room.');
+      notes.say(passing);
       await jobs.giveBack(lease, { kind: 'released' }, notes.report());
-      log.error({ err: error }, 'the storage takes no more; pausing');
+      log.error({ err: error }, 'the storage takes no more, or does not answer; pausing');
     } else {
       await settleFailure(lease, error, { log, notes });
     }
