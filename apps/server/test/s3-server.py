@@ -3,13 +3,14 @@
 Usage: /usr/bin/python3 s3-server.py FOLDER PORT
   FOLDER  keeps everything, so that a server that was killed comes back with what it held
   PORT    of the S3 endpoint; 0 for any
-On stdin, one line: {"users": {"tester": {"secret": "...", "groups": ".admin"}, ...}}. Ends when stdin does.
+On stdin, one line: {"users": {"tester": {"secret": "...", "groups": ".admin"}, ...}}. Ends when stdin does, and removes FOLDER then.
 On stdout, one line when it listens: {"port": 12345}.
 """
 
 import json
 import logging
 import os
+import shutil
 import sys
 
 import eventlet
@@ -148,8 +149,9 @@ serve(endpoint, proxy)
 
 print(json.dumps({"port": endpoint.getsockname()[1]}), flush=True)
 
-# Whoever started it may be killed: then nobody would stop it.
+# Whoever started it may be killed: then nobody would stop it, nor remove what it kept.
 while True:
     eventlet.hubs.trampoline(0, read=True)
     if os.read(0, 4096) == b"":
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)

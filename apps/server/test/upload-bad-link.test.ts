@@ -9,6 +9,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
 import { hashStream } from '../src/storage/hash-stream.ts';
 import { originalKey } from '../src/storage/object-store.ts';
+import { openStoreOf } from './backends.ts';
 import { seededRandom } from './seeded-random.ts';
 import { spawnService } from './service-process.ts';
 import { waveHeader } from './wave.ts';
@@ -65,8 +66,9 @@ it(
     expect(link.cuts()).toBeGreaterThanOrEqual(CUTS - 1);
     expect(steps).toBeGreaterThan(CUTS / 2);
     expect([created, media.sha256, media.bytes]).toEqual([true, sha256, SIZE_MIB * MIB]);
-    const stored = createReadStream(join(dataDir, 'objects', originalKey(sha256)));
-    expect(await hashStream(stored)).toBe(sha256);
+    await using store = await openStoreOf(dataDir);
+    const stored = await store.read(originalKey(sha256));
+    expect(stored && (await hashStream(stored.stream))).toBe(sha256);
   },
   60_000 + SIZE_MIB * 1_000,
 );
