@@ -86,7 +86,7 @@ describe('ingest from a URL, with the service in a process of its own', () => {
       seen.push(`${response.status} ${await response.text()}`);
     }
     seen.push(await (await request('/fetches')).text());
-    expect(seen.map((text) => text.slice(0, 3))).toEqual(['201', '502', '422', '422', '422', '422', '{"o']);
+    expect(seen.map((text) => text.slice(0, 3))).toEqual(['201', '502', '422', '422', '422', '400', '{"o']);
     await service.end('SIGTERM');
     expect(service.stderr()).toContain('fetched');
     expect(service.stderr()).toContain('source_refused');
