@@ -139,6 +139,8 @@ proxy = write(
     COMMON
     + f"[pipeline:main]\npipeline = {' '.join(filters)} proxy-server\n"
     + "[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\nallow_account_management = true\n"
+    # All servers are one process: one that is late is busy, and the only one there is to be asked.
+    + "conn_timeout = 60\nnode_timeout = 60\nrecoverable_node_timeout = 60\nerror_suppression_limit = 1000000\n"
     + "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n{options.get(name, '')}" for name in filters),
 )
 endpoint = eventlet.listen(("127.0.0.1", port), reuse_addr=True)

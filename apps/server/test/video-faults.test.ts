@@ -94,7 +94,7 @@ describe('a video in the making', () => {
       'b.mp4',
     );
     const worker = await expect
-      .poll(() => video.workerPid().catch(() => null))
+      .poll(() => video.workerPid().catch(() => null), { timeout: 20_000 })
       .not.toBeNull()
       .then(() => video.workerPid());
     let deaths = 0;
