@@ -12,9 +12,9 @@ interface Shown {
   title: string;
 }
 
-/** `it(`, `describe(`, or the end of a table before them, or a line of its own; `invariant 6, ` may stand before. */
+/** `it(`, `describe(` and its kin, or the end of a table before them, or a line of its own; `invariant 6, ` may stand before. */
 const TITLES =
-  /^[ \t]*(?:(?:describe|it|test)\b.*\(|.*\]\)\()?(['`"])(?:invariant \d+, )?fault (\d+)(?: \(engine\))?: (.*?)\1,/gm;
+  /^[ \t]*(?:(?:describe\w*|it|test)\b.*\(|.*\]\)\()?(['`"])(?:invariant \d+, )?fault (\d+)(?: \(engine\))?: (.*?)\1,/gm;
 
 let document: string;
 let titles: Shown[];

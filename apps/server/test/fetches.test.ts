@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sendFile, startSource } from '../src/fetches/scripted-source.fixture.ts';
+import { areBackendsRemote } from './backends.ts';
 import { png } from './pictures.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 
@@ -33,7 +34,7 @@ afterEach(async () => {
 });
 
 describe('ingest from a URL, with the service in a process of its own', () => {
-  it('goes on after kill -9 in the middle, where it was, and the file arrives byte-exact', async () => {
+  it('goes on after kill -9 in the middle, and the file arrives byte-exact', async () => {
     let release = () => undefined as unknown;
     const source = await startSource((req, res, n) => {
       if (n > 1) return sendFile(req, res, { bytes: picture, etag: '"v"' });
@@ -50,7 +51,9 @@ describe('ingest from a URL, with the service in a process of its own', () => {
     release();
     await start();
     await expect.poll(status, { timeout: 30_000 }).toMatchObject({ status: 'done', received_bytes: picture.length });
-    expect(source.requests).toEqual(['GET /large.png', 'GET /large.png bytes=30000-']);
+    // Where any node may go on with it, none trusts what the one that died had on its disk.
+    const again = areBackendsRemote ? 'GET /large.png' : 'GET /large.png bytes=30000-';
+    expect(source.requests).toEqual(['GET /large.png', again]);
     const { media_id: mediaId } = await status();
     const client = createClient({ baseUrl: service.url, token: service.token });
     expect(await client.control.media.verify(String(mediaId))).toMatchObject({ original: 'sound' });

@@ -1,14 +1,13 @@
 import { createCipheriv, createHash } from 'node:crypto';
-import { mkdir, open, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { link, mkdir, open, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { buildDeliveryPath } from '@mds/contract';
 import { ulid } from 'ulid';
 import type { NewMedia, NewRendition } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
-import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
 import { hashFile } from '../src/processing/hash-file.ts';
-import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
 import { type ObjectStore, renditionKey } from '../src/storage/object-store.ts';
+import { areBackendsRemote, openRepositoriesOf, openStoreOf } from './backends.ts';
 
 /** A rendition to put into a data folder, and the seed of its content. */
 export interface RenditionToStore {
@@ -23,7 +22,7 @@ export interface RenditionToStore {
 export interface StoredRendition {
   /** Delivery path of the current revision. */
   path: string;
-  /** Where the bytes lie, below the data folder. */
+  /** Where the bytes lie, below the data folder; a copy of them where the service's store is elsewhere. */
   file: string;
   bytes: number;
   /** Lower-case hex. */
@@ -32,6 +31,8 @@ export interface StoredRendition {
 }
 
 const REVISION = '0a1b2c3d';
+/** A store that is elsewhere takes a while for each. */
+const STORED_AT_ONCE = 8;
 const WRITE_BYTES = 1024 * 1024;
 /** AES counts blocks of so many bytes, so that any of them can be had without those before it. */
 const AES_BLOCK_BYTES = 16;
@@ -56,8 +57,8 @@ export async function fillDataDir(
   media: readonly { renditions: readonly RenditionToStore[] }[],
 ): Promise<StoredRendition[]> {
   await mkdir(dataDir, { recursive: true });
-  const repositories = openSqliteRepositories(join(dataDir, 'mds.sqlite'));
-  const store = createLocalObjectStore({ root: join(dataDir, 'objects') });
+  const repositories = await openRepositoriesOf(dataDir);
+  await using store = await openStoreOf(dataDir);
   try {
     const stored: StoredRendition[] = [];
     for (const { renditions } of media) stored.push(...(await addMedium(dataDir, repositories, store, renditions)));
@@ -86,27 +87,40 @@ async function addMedium(
     };
   });
   await repositories.media.start(lease, pending);
-  const ready: (NewRendition & { objectKey: string; sha256: string; bytes: number })[] = [];
-  for (const [index, { bytes, seed }] of renditions.entries()) {
-    const row = pending[index];
+  const putOne = async ({ bytes, seed }: RenditionToStore, row: NewRendition | undefined) => {
     if (!row?.objectKey) throw new Error('A rendition has no key.');
+    const { objectKey } = row;
     const staged = join(dataDir, `${ulid()}.staged`);
     await writeContent(staged, seed, bytes);
     const { sha256, pieces } = await hashFile(staged);
     if (pieces !== null) await repositories.pieceDigests.put(sha256, pieces);
-    await store.put(row.objectKey, { path: staged, bytes, sha256 });
-    ready.push({ ...row, state: 'ready', objectKey: row.objectKey, sha256, bytes, files: 1 });
+    if (areBackendsRemote) {
+      const copy = join(dataDir, fileOf(objectKey));
+      await mkdir(dirname(copy), { recursive: true });
+      await link(staged, copy);
+    }
+    await store.put(objectKey, { path: staged, bytes, sha256 });
+    return { ...row, state: 'ready' as const, objectKey, sha256, bytes, files: 1 };
+  };
+  const ready: Awaited<ReturnType<typeof putOne>>[] = [];
+  for (let from = 0; from < renditions.length; from += STORED_AT_ONCE) {
+    const some = renditions.slice(from, from + STORED_AT_ONCE);
+    ready.push(...(await Promise.all(some.map((rendition, index) => putOne(rendition, pending[from + index])))));
   }
   await repositories.media.publish(lease, { renditions: ready, thumbhash: null, warnings: [] });
   const updatedAtS = Math.floor(((await repositories.media.renditions(id))[0]?.updatedAtMs ?? 0) / 1000);
   return Promise.all(
     ready.map(async ({ name, extension, objectKey, sha256, bytes, contentType }) => {
-      const file = join('objects', objectKey);
+      const file = fileOf(objectKey);
       await utimes(join(dataDir, file), updatedAtS, updatedAtS);
       const path = buildDeliveryPath({ kind: 'rendition', id, name, extension, revision: null });
       return { path, file, bytes, sha256, contentType };
     }),
   );
+}
+
+function fileOf(objectKey: string): string {
+  return join('objects', objectKey);
 }
 
 async function writeContent(path: string, seed: string, bytes: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { composeService, type Service } from '../src/compose.ts';
 import { createLogger } from '../src/logger.ts';
 import { originalKey } from '../src/storage/object-store.ts';
+import { damageObject, openStoreOf } from './backends.ts';
 import { png } from './pictures.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 
@@ -22,8 +23,8 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
   /** Where the service is at the moment. */
   let url: string;
   beforeEach(async () => {
-    // No memory tier: every delivery reads the store.
-    service = await startService({ MDS_MEMORY_CACHE_BYTES: '0' });
+    // No memory tier, nor one on the disk before a store that is elsewhere: every delivery reads the store.
+    service = await startService({ MDS_MEMORY_CACHE_BYTES: '0', MDS_CACHE_BYTES: '0' });
     url = service.url;
   });
   afterEach(async () => {
@@ -38,14 +39,16 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     await service.client.control.media.waitUntilReady(media.id, { timeoutMs: 30_000 });
     return { id: media.id, body, sha256: createHash('sha256').update(body).digest('hex') };
   };
-  const objectFile = async (sha256: string, name: string) => {
-    const folder = join(service.dataDir, 'objects/renditions', sha256.slice(0, 2), sha256);
-    return join(folder, (await readdir(folder)).find((file) => file.startsWith(name)) ?? 'missing');
+  const objectKey = async (sha256: string, name: string) => {
+    await using store = await openStoreOf(service.dataDir);
+    const folder = `renditions/${sha256.slice(0, 2)}/${sha256}/`;
+    for await (const { key } of store.list(folder)) if (key.startsWith(folder + name)) return key;
+    throw new Error(`There is no object of ${name}`);
   };
-  const flip = async (file: string) => {
-    const bytes = await readFile(file);
-    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
-    await writeFile(file, bytes);
+  const flip = (key: string) => damageObject(service.dataDir, key);
+  const remove = async (key: string) => {
+    await using store = await openStoreOf(service.dataDir);
+    await store.delete(key);
   };
   /** `mds doctor`, as an operator runs it. */
   const doctor = async (...options: string[]) => {
@@ -64,8 +67,8 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     const before = Buffer.from(await (await deliver(hurt.id, 'small.webp')).arrayBuffer());
     expect(await doctor()).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('2 media examined') });
 
-    await flip(await objectFile(hurt.sha256, 'small.'));
-    await rm(await objectFile(hurt.sha256, 'thumb.'));
+    await flip(await objectKey(hurt.sha256, 'small.'));
+    await remove(await objectKey(hurt.sha256, 'thumb.'));
     for (const name of ['small.webp', 'thumb.webp']) {
       const refused = await deliver(hurt.id, name);
       expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([500, 'object_corrupt']);
@@ -89,8 +92,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
 
   it('in an original asks for the same file again, which then takes its place', async () => {
     const hurt = await ready(3);
-    const file = join(service.dataDir, 'objects', originalKey(hurt.sha256));
-    await flip(file);
+    await flip(originalKey(hurt.sha256));
     const found = await doctor();
     expect(found).toMatchObject({
       code: 1,
@@ -99,7 +101,8 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
 
     const again = await service.client.control.media.ingest(hurt.body);
     expect(again).toMatchObject({ created: false, media: { id: hurt.id, status: 'ready' } });
-    expect((await readFile(file)).equals(hurt.body)).toBe(true);
+    await using store = await openStoreOf(service.dataDir);
+    expect((await store.readAll(originalKey(hurt.sha256)))?.equals(hurt.body)).toBe(true);
     expect((await doctor()).code).toBe(0);
   });
 
@@ -112,7 +115,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     restarted = again;
     url = again.url;
     const client = createClient({ baseUrl: url, token: service.token });
-    for (const name of ['small.', 'thumb.']) await flip(await objectFile(hurt.sha256, name));
+    for (const name of ['small.', 'thumb.']) await flip(await objectKey(hurt.sha256, name));
 
     const found = await doctor();
     expect(found.code).toBe(1);

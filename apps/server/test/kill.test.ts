@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { type Client, createClient, createFileUploadStore, type UploadStore } fr
 import { Fetch } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { originalKey } from '../src/storage/object-store.ts';
+import { openStoreOf } from './backends.ts';
 import { freePort } from './free-port.ts';
 import { noisePng, png } from './pictures.ts';
 import { seededRandom } from './seeded-random.ts';
@@ -138,10 +139,15 @@ it(
     const client = createClient({ baseUrl: service.url, token: service.token });
     for (const [sha256, id] of promised) acknowledged.set(sha256, await mediumOf(client, id));
     const found = await becomeReady(client, [...acknowledged.values()]);
+    await using objects = await openStoreOf(dataDir);
     for (const [sha256, id] of acknowledged) {
       expect(found.get(id), `medium ${id}`).toBe('ready');
-      const original = await readFile(join(dataDir, 'objects', originalKey(sha256)));
-      expect(createHash('sha256').update(original).digest('hex')).toBe(sha256);
+      const original = await objects.readAll(originalKey(sha256));
+      expect(
+        createHash('sha256')
+          .update(original ?? '')
+          .digest('hex'),
+      ).toBe(sha256);
       for (const rendition of (await client.control.media.get(id)).renditions) {
         if (rendition.state !== 'ready') continue;
         const { byteLength } = await (await client.download(rendition.url)).arrayBuffer();

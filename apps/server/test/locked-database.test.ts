@@ -7,15 +7,16 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@mds/client';
 import { MediaDetail, Problem } from '@mds/contract';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { png } from './pictures.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
+import { describeOnSqliteAndDisk } from './system-program.ts';
 
 const LOCKER = fileURLToPath(new URL('./database-locker.ts', import.meta.url));
 /** How long any answer may take that needs no write: 35 ms as a rule. Where the event loop waits for the lock, it is 4,950 ms. */
 const PATIENCE_MS = 1_500;
 
-describe('fault 20: another process holds the write lock of the database', () => {
+describeOnSqliteAndDisk('fault 20: another process holds the write lock of the database', () => {
   let dataDir: string;
   let service: ServiceProcess;
   let locker: ChildProcess | null;

@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { openRepositoriesOf } from './backends.ts';
 import { spawnService } from './service-process.ts';
 
 it('a write of another process shows within a second, however often the list is asked for meanwhile', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-other-process-'));
   const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
   // This process stands for the worker, or for any other that writes into the same database.
-  const { media, regions, close } = openSqliteRepositories(join(dataDir, 'mds.sqlite'));
+  const { media, regions, close } = await openRepositoriesOf(dataDir);
   try {
     const ask = async (path: string) => await (await fetch(`${service.url}${path}`)).text();
     const shownAfterMs = async (path: string, write: () => Promise<unknown>, shows: (text: string) => boolean) => {

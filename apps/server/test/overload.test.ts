@@ -7,12 +7,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import type { Repositories } from '../src/db/repositories.ts';
 import { createAdmission, WORK_LIMITS } from '../src/http/admission.ts';
 import { prepareFields } from '../src/http/answer-sink.ts';
 import { createOverloadGuard } from '../src/http/overload.ts';
 import { createLogger } from '../src/logger.ts';
 import { startApp } from './app-fixture.ts';
+import { openRepositoriesOf } from './backends.ts';
 import type { FloodReport } from './flood.ts';
 import { spawnService } from './service-process.ts';
 
@@ -61,7 +62,7 @@ describe('fault 20: ten times the load that it can take', () => {
   afterEach(() => rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
   it('of pages that must be made: the excess is told when to come back, the rest and what is in memory come in time, and it recovers', async () => {
-    const seeding = openSqliteRepositories(join(dataDir, 'mds.sqlite'));
+    const seeding = await openRepositoriesOf(dataDir);
     for (let i = 0; i < 200; i += 1) await accept(seeding, i);
     await seeding.close();
     const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
@@ -187,7 +188,7 @@ describe('work of one kind does not take the room of another', () => {
 });
 
 /** A medium without a file: the list is all that is asked for. */
-async function accept({ media }: ReturnType<typeof openSqliteRepositories>, i: number) {
+async function accept({ media }: Pick<Repositories, 'media'>, i: number) {
   const id = `med_01k0c4s6q8y2v4w6x8${i.toString().padStart(8, '0')}`;
   await media.accept(
     {

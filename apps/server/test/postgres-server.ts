@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { programOnPath } from '@mds/transcode';
 import { Client } from 'pg';
+import { endWithUs } from './end-with-us.ts';
 import { freePort } from './free-port.ts';
 import { childrenOf } from './process-tree.ts';
 
@@ -102,14 +103,11 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       said = (said + text).slice(-4_000);
     });
     let gone = false;
-    // Tests that are cut short leave no server behind.
-    const own = child;
-    const endIt = () => void own.kill('SIGKILL');
-    process.once('exit', endIt);
     exited = once(child, 'exit').then(() => {
       gone = true;
-      process.off('exit', endIt);
     });
+    // At once, and it still gives back the memory that its processes share.
+    endWithUs(child, { signal: 'QUIT', folder });
     const deadline = performance.now() + START_MS;
     while (!(await answers(url('postgres')))) {
       if (gone || performance.now() > deadline) {

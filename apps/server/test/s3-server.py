@@ -3,13 +3,14 @@
 Usage: /usr/bin/python3 s3-server.py FOLDER PORT
   FOLDER  keeps everything, so that a server that was killed comes back with what it held
   PORT    of the S3 endpoint; 0 for any
-On stdin, one line: {"users": {"tester": {"secret": "...", "groups": ".admin"}, ...}}. Ends when stdin does.
+On stdin, one line: {"users": {"tester": {"secret": "...", "groups": ".admin"}, ...}}. Ends when stdin does, and removes FOLDER then.
 On stdout, one line when it listens: {"port": 12345}.
 """
 
 import json
 import logging
 import os
+import shutil
 import sys
 
 import eventlet
@@ -138,6 +139,8 @@ proxy = write(
     COMMON
     + f"[pipeline:main]\npipeline = {' '.join(filters)} proxy-server\n"
     + "[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\nallow_account_management = true\n"
+    # All servers are one process: one that is late is busy, and the only one there is to be asked.
+    + "conn_timeout = 60\nnode_timeout = 60\nrecoverable_node_timeout = 60\nerror_suppression_limit = 1000000\n"
     + "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n{options.get(name, '')}" for name in filters),
 )
 endpoint = eventlet.listen(("127.0.0.1", port), reuse_addr=True)
@@ -148,8 +151,9 @@ serve(endpoint, proxy)
 
 print(json.dumps({"port": endpoint.getsockname()[1]}), flush=True)
 
-# Whoever started it may be killed: then nobody would stop it.
+# Whoever started it may be killed: then nobody would stop it, nor remove what it kept.
 while True:
     eventlet.hubs.trampoline(0, read=True)
     if os.read(0, 4096) == b"":
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)

@@ -125,7 +125,8 @@ export async function startS3Server(): Promise<S3Server> {
 }
 
 async function start(folder: string, port: number, users: object): Promise<{ child: ChildProcess; port: number }> {
-  const child = spawn(PYTHON, [SCRIPT, folder, String(port)], { stdio: ['pipe', 'pipe', 'pipe'] });
+  // In a session of its own: what is sent to all processes of a run is for the tests, and when they are gone it clears up.
+  const child = spawn(PYTHON, [SCRIPT, folder, String(port)], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-4_000);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
+import { endWithUs } from './end-with-us.ts';
 
 const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** What ships; there after `npm run build`. */
@@ -57,6 +58,7 @@ export async function spawnService(options: {
       ...options.env,
     },
   });
+  endWithUs(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Client, createClient } from '@mds/client';
+import { endWithUs } from './end-with-us.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { type S3Server, startS3Server } from './s3-server.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
@@ -99,6 +100,7 @@ async function spawnWorker(dataDir: string, env: Record<string, string>): Promis
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
   });
+  endWithUs(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

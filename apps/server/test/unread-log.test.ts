@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ownBackends } from './backends.ts';
 import { childrenOf } from './process-tree.ts';
 import { BUILT } from './service-process.ts';
 
@@ -30,7 +31,13 @@ async function start(stderr: 'pipe' | number): Promise<string> {
   const stdio: StdioOptions = ['ignore', 'pipe', stderr];
   const child = spawn(process.execPath, [BUILT], {
     stdio,
-    env: { PATH: process.env['PATH'], MDS_DATA_DIR: dataDir, MDS_PORT: '0', MDS_LOG_LEVEL: 'trace' },
+    env: {
+      PATH: process.env['PATH'],
+      MDS_DATA_DIR: dataDir,
+      MDS_PORT: '0',
+      MDS_LOG_LEVEL: 'trace',
+      ...(await ownBackends(dataDir)),
+    },
   });
   service = child;
   if (!child.stdout) throw new Error('There is no stdout.');

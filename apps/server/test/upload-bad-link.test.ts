@@ -9,6 +9,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
 import { hashStream } from '../src/storage/hash-stream.ts';
 import { originalKey } from '../src/storage/object-store.ts';
+import { areBackendsRemote, openStoreOf } from './backends.ts';
 import { seededRandom } from './seeded-random.ts';
 import { spawnService } from './service-process.ts';
 import { waveHeader } from './wave.ts';
@@ -17,6 +18,11 @@ const MIB = 1024 * 1024;
 /** `MDS_TEST_UPLOAD_MIB=1024 npm test -- apps/server/test/upload-bad-link.test.ts` for the long version. */
 const SIZE_MIB = Number(process.env['MDS_TEST_UPLOAD_MIB'] ?? 64);
 const CUTS = 20;
+/**
+ * This link is as fast as memory, so that where a database and a store elsewhere are asked before a body is read, megabytes of it are on
+ * their way by then, and lost with a cut: they had not arrived.
+ */
+const [RETRIES, MOST_CUTS_A_STEP] = areBackendsRemote ? [CUTS, 5] : [undefined, 2];
 
 /** Noise that sounds. */
 function* wave(mib: number): Generator<Buffer> {
@@ -54,6 +60,7 @@ it(
       {
         filename: 'noise.wav',
         checksum: sha256,
+        maxRetries: RETRIES,
         onProgress({ acceptedBytes }) {
           expect(acceptedBytes).toBeGreaterThanOrEqual(accepted);
           if (acceptedBytes > accepted) steps += 1;
@@ -63,10 +70,11 @@ it(
     );
     console.log(`${SIZE_MIB} MiB over a link that was cut ${link.cuts()} times`);
     expect(link.cuts()).toBeGreaterThanOrEqual(CUTS - 1);
-    expect(steps).toBeGreaterThan(CUTS / 2);
+    expect(steps).toBeGreaterThan(CUTS / MOST_CUTS_A_STEP);
     expect([created, media.sha256, media.bytes]).toEqual([true, sha256, SIZE_MIB * MIB]);
-    const stored = createReadStream(join(dataDir, 'objects', originalKey(sha256)));
-    expect(await hashStream(stored)).toBe(sha256);
+    await using store = await openStoreOf(dataDir);
+    const stored = await store.read(originalKey(sha256));
+    expect(stored && (await hashStream(stored.stream))).toBe(sha256);
   },
   60_000 + SIZE_MIB * 1_000,
 );

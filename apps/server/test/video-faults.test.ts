@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findPrograms } from '@mds/transcode';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
+import { openStoreOf } from './backends.ts';
 import { makeClip } from './clips.ts';
 import { childrenOf } from './process-tree.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
@@ -30,9 +30,9 @@ afterEach(() => service.stop());
 
 const statusOf = async (path: string) => (await fetch(`${service.url}${path}`)).status;
 const objects = async (prefix = '') => {
+  await using store = await openStoreOf(service.dataDir);
   const keys: string[] = [];
-  for await (const { key } of createLocalObjectStore({ root: join(service.dataDir, 'objects') }).list(prefix))
-    keys.push(key);
+  for await (const { key } of store.list(prefix)) keys.push(key);
   return keys.sort();
 };
 
@@ -94,7 +94,7 @@ describe('a video in the making', () => {
       'b.mp4',
     );
     const worker = await expect
-      .poll(() => video.workerPid().catch(() => null))
+      .poll(() => video.workerPid().catch(() => null), { timeout: 20_000 })
       .not.toBeNull()
       .then(() => video.workerPid());
     let deaths = 0;

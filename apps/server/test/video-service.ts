@@ -1,8 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Event, MediaDetail, MediaExplanation } from '@mds/contract';
 import { expect } from 'vitest';
-import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
+import { openRepositoriesOf } from './backends.ts';
 import type { ServiceFixture } from './service-fixture.ts';
 
 /** What tests over a whole service do with video and audio. */
@@ -60,7 +59,7 @@ export function videoService(service: ServiceFixture): VideoService {
       await expect.poll(states, { interval: 30, timeout: 60_000 }).toContain(state);
     },
     async workerPid() {
-      const repositories = openSqliteRepositories(join(service.dataDir, 'mds.sqlite'));
+      const repositories = await openRepositoriesOf(service.dataDir);
       try {
         const [worker] = await repositories.jobs.workers();
         if (!worker) throw new Error('There is no worker.');

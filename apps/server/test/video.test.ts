@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Event, Manifest, MediaVerification } from '@mds/contract';
 import { findPrograms } from '@mds/transcode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
+import { damageObject, openStoreOf } from './backends.ts';
 import { makeClip } from './clips.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 import { readEvents, type VideoService, videoService } from './video-service.ts';
@@ -229,15 +229,12 @@ describe('a video', () => {
   });
 
   it('fault 18: a lost segment and a flipped byte are found, and made again, without a new upload', async () => {
-    const store = createLocalObjectStore({ root: join(service.dataDir, 'objects') });
+    await using store = await openStoreOf(service.dataDir);
     const keys: string[] = [];
     for await (const { key } of store.list('renditions/')) if (key.endsWith('.m4s')) keys.push(key);
     const [lost = '', flipped = ''] = keys.filter((key) => key.includes('/hls.')).sort();
     await store.delete(lost);
-    const path = (await store.localFile(flipped))?.path ?? '';
-    const bytes = await readFile(path);
-    bytes[40] = (bytes[40] ?? 0) ^ 1;
-    await writeFile(path, bytes);
+    await damageObject(service.dataDir, flipped);
     const verify = async (repair: boolean) =>
       MediaVerification.parse(
         await (await video.control(`/media/${id}/verify?repair=${repair}`, { method: 'POST' })).json(),
@@ -268,7 +265,7 @@ describe('a video', () => {
   it('is deleted with every file of every rendition', async () => {
     expect((await video.control(`/media/${id}`, { method: 'DELETE' })).status).toBe(204);
     const left: string[] = [];
-    const store = createLocalObjectStore({ root: join(service.dataDir, 'objects') });
+    await using store = await openStoreOf(service.dataDir);
     for await (const { key } of store.list('')) left.push(key);
     expect(left).toEqual([]);
     expect((await get(`/media/${id}/hls/master.m3u8`)).status).toBe(404);

@@ -7,6 +7,8 @@ import type { ExpectedObject } from './verified-body.ts';
  * belongs to. What comes from here is not verified.
  */
 export interface ObjectOrigin {
+  /** Whether it is where objects are kept for good: one that comes wrong again was damaged there, and not on its way. */
+  readonly isStore?: boolean;
   /**
    * The object as a file of this machine, to be read where it lies instead of being copied into a cache; null where it is not
    * one, and `read` is to be used. Valid until `release`.

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -54,6 +54,25 @@ describe('an object store as an origin', () => {
     stopping.abort(new Error('given up'));
     await expect(waiting).rejects.toThrow('given up');
     await expect(read && buffer(read)).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('delivery from an object store', () => {
+  it('of an object that was damaged there is refused as such, and not as an outage that passes', async () => {
+    const house = await startDelivery({
+      diskCacheBytes: 64 * MIB,
+      wrapOrigin: () => createStoredObjectOrigin({ store: { read: (...of) => house.store.read(...of) } }),
+    });
+    onTestFinished(() => house.close());
+    const picture = { name: 'large', extension: 'webp', contentType: 'image/webp', content: someBytes(MIB / 4) };
+    const id = await house.addMedium([picture]);
+    const file = await house.objectFile(id, picture);
+    const damaged = await readFile(file);
+    damaged[1000] = (damaged[1000] ?? 0) ^ 1;
+    await writeFile(file, damaged);
+    const refused = await house.get(`/media/${id}/large.webp`);
+    expect([refused.status, JSON.parse(refused.body.toString())]).toMatchObject([500, { code: 'object_corrupt' }]);
+    expect(house.logged.map(({ msg }) => msg)).toContainEqual(expect.stringContaining('`mds doctor --repair`'));
   });
 });
 

@@ -6,6 +6,7 @@ import type { ObjectStore } from './object-store.ts';
 /** {@link ObjectOrigin} over any object store: its objects are read through the cache, as those of an origin elsewhere. */
 export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, 'read'> }): ObjectOrigin {
   return {
+    isStore: true,
     localFile: async () => null,
 
     async read(object, { start, end }, signal) {

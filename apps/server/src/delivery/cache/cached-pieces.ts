@@ -65,7 +65,7 @@ export interface FillReport {
 export function createCachedPieces(parts: {
   object: ExpectedObject;
   kept: KeptFile | null;
-  origin: Pick<ObjectOrigin, 'read'>;
+  origin: Pick<ObjectOrigin, 'read' | 'isStore'>;
   gate: ByteGate;
   report: FillReport;
   signal: AbortSignal;

@@ -19,7 +19,7 @@ const TRIES = 2;
  */
 export async function fetchPieces(options: {
   object: ExpectedObject;
-  origin: Pick<ObjectOrigin, 'read'>;
+  origin: Pick<ObjectOrigin, 'read' | 'isStore'>;
   gate: ByteGate;
   report: FillReport;
   signal: AbortSignal;
@@ -35,6 +35,8 @@ export async function fetchPieces(options: {
   let buffer = takePieceBuffer(size);
   let next = first;
   let failures = 0;
+  /** How often the next piece came wrong. */
+  let wrong = 0;
 
   /** Takes pieces out of one answer of the origin, as far as it goes. */
   const readRun = async (): Promise<void> => {
@@ -72,12 +74,15 @@ export async function fetchPieces(options: {
     await options.beforePiece(next);
     const fate = await options.onPiece(piece, next);
     if (fate === 'wrong') {
+      wrong += 1;
+      if (origin.isStore && wrong === TRIES) throw new ObjectDamagedError(object, 'is not what was recorded', next);
       report.onDamage(new ObjectDamagedError(object, 'came from the origin as something else', next));
       throw new OriginUnavailableError(`The origin sent something else than ${object.key}.`);
     }
     if (fate === 'taken') buffer = takePieceBuffer(size);
     next += 1;
     failures = 0;
+    wrong = 0;
   };
 
   try {

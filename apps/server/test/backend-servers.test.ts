@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished } from 'vitest';
+import { findPostgres } from './postgres-server.ts';
+import { findS3Server, S3_SERVER } from './s3-server.ts';
+import { testWith } from './system-program.ts';
+
+const SERVERS = fileURLToPath(new URL('./backend-servers.ts', import.meta.url));
+const programs = findPostgres() === null ? null : findS3Server();
+
+testWith(programs, `PostgreSQL or ${S3_SERVER}`)(
+  'the PostgreSQL and the S3 server of a run of the tests end with it, also when all of its processes are killed, and leave nothing on the disk',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mds-run-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    // The user that PostgreSQL runs as may pass.
+    await chmod(folder, 0o711);
+    const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SERVERS], {
+      ...{ detached: true, stdio: ['pipe', 'pipe', 'inherit'] as const },
+      env: { ...process.env, TMPDIR: folder },
+    });
+    const exited = once(child, 'exit');
+    try {
+      const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+      const { MDS_TEST_POSTGRES = '', MDS_S3_ENDPOINT = '' } = JSON.parse(line) as Record<string, string>;
+      const urls = [MDS_TEST_POSTGRES, MDS_S3_ENDPOINT];
+      const listening = async () => (await Promise.all(urls.map(isListening))).filter(Boolean).length;
+      expect([await listening(), (await foldersIn(folder)).length]).toEqual([2, 2]);
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+      await exited;
+      await expect.poll(listening, { timeout: 20_000 }).toBe(0);
+      await expect.poll(() => foldersIn(folder), { timeout: 20_000 }).toEqual([]);
+    } finally {
+      child.stdin.end();
+      await exited;
+    }
+  },
+);
+
+/** Those of servers; the runtime keeps compiled code beside them. */
+async function foldersIn(folder: string): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => name.startsWith('mds-'));
+}
+
+function isListening(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname);
+    const answer = (is: boolean) => {
+      socket.destroy();
+      resolve(is);
+    };
+    socket.once('connect', () => answer(true)).once('error', () => answer(false));
+  });
+}
