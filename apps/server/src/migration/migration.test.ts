@@ -177,7 +177,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
     // As a trigger of somebody's would.
-    await (await fixture.open()).close();
+    await fixture.open();
     const client = await fixture.connect();
     await client.query(
       `CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.width := 1; RETURN NEW; END $$`,

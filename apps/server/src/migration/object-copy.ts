@@ -106,6 +106,8 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
         }
       };
       const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+      // Where it broke off, there is a folder open.
+      await keys.return?.();
       for (const end of ends) if (end.status === 'rejected') throw end.reason;
       damaged = found;
       figures.passes += 1;
