@@ -90,7 +90,7 @@ export const migrationsApi = c.router(
       description:
         'Copies and verifies everything while the service goes on, refuses writes for the last part of it, and ends with equal checksums. Reads are answered all the time. 409 where one is under way or done, and where the database is no embedded one.',
       body: MigrationRequest,
-      responses: { ...controlProblems, 202: Migration, 409: problemResponse, 422: problemResponse },
+      responses: { ...controlProblems, 202: Migration, 409: problemResponse },
       metadata: { scope: 'operate' },
     },
     get: {

@@ -85,9 +85,11 @@ export function createMigration(parts: MigrationParts): Migration {
   let abort = new AbortController();
   let running: Promise<void> = Promise.resolve();
   let opening = false;
+  let stopping = false;
 
   const unfreeze = async (of: MigrationStanding) => {
-    if (!of.frozen) return;
+    // What would be started again is about to be stopped.
+    if (!of.frozen || stopping) return;
     await parts.unfreeze();
     of.frozen = false;
   };
@@ -250,6 +252,7 @@ export function createMigration(parts: MigrationParts): Migration {
     settled: () => running,
 
     async stop() {
+      stopping = true;
       abort.abort(new Error('the service stops'));
       await running;
     },
