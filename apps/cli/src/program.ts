@@ -9,6 +9,7 @@ import { registerFetches } from './commands/fetches.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
 import { registerMedia } from './commands/media.ts';
+import { registerMigrateTo } from './commands/migrate-to.ts';
 import { registerRegions } from './commands/regions.ts';
 import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
@@ -40,6 +41,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerAssets,
     registerRegions,
     registerCache,
+    registerMigrateTo,
     registerStatus,
     registerFormats,
     registerRenditions,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { composeEdge } from './compose-edge.ts';
+import { composeMigration } from './compose-migration.ts';
 import { superviseWorker } from './compose-worker.ts';
 import { type Config, secretsOf } from './config.ts';
 import { DEFAULT_PROJECT } from './db/default-project.ts';
@@ -25,6 +26,8 @@ import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
 import type { Logger } from './logger.ts';
+import { createRestartableFetchRunner } from './migration/restartable-fetch-runner.ts';
+import { createWriteGate } from './migration/write-gate.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
 import { resolveRegion } from './regions/region-identity.ts';
@@ -160,21 +163,26 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       logger,
     });
     undo.push(() => uploads.stop());
-    const fetchRunner = createFetchRunner({
-      fetches: repositories.fetches,
-      media,
-      ingest,
-      download: createDownload({
-        source: createWeb({ allow: config.fetchAllow }),
-        space,
-        maxBytes: config.maxUploadBytes,
-      }),
-      uploadsDir: dataDir.uploadsDir,
-      shared,
-      concurrency: config.fetchConcurrency,
-      timeoutMs: config.fetchTimeoutS * 1000,
-      logger,
+    const download = createDownload({
+      source: createWeb({ allow: config.fetchAllow }),
+      space,
+      maxBytes: config.maxUploadBytes,
     });
+    const fetchRunner = createRestartableFetchRunner(() =>
+      createFetchRunner({
+        fetches: repositories.fetches,
+        media,
+        ingest,
+        download,
+        uploadsDir: dataDir.uploadsDir,
+        shared,
+        concurrency: config.fetchConcurrency,
+        timeoutMs: config.fetchTimeoutS * 1000,
+        logger,
+      }),
+    );
+    const writes = createWriteGate();
+    const migrations = composeMigration(config, { foundation, writes, fetchRunner, supervisor, logger });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
 
     const verifier = createMediaVerifier({
@@ -292,6 +300,8 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
           regionsChanged: () => status.refreshRegions(),
         },
         cache: { media, events: repositories.events, regionMonitor, resolver, delivery },
+        migrations,
+        writes,
         edges: {
           regions: repositories.regions,
           assets: repositories.assets,
@@ -331,6 +341,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     });
     await fetchRunner.start();
     undo.push(() => fetchRunner.stop({ crashed }));
+    undo.push(async () => migrations.migration?.stop());
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();

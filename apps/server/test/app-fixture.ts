@@ -176,6 +176,8 @@ export async function startApp(
         ...{ media, events, regionMonitor, resolver: resolverFor('') },
         delivery: { purge: (scope) => void fixture.purged.push(scope) },
       },
+      migrations: { migration: null, openDestination: async () => Promise.reject(new Error('nothing moves here')) },
+      writes: { enter: () => () => undefined },
       edges: {
         ...{ regions, assets, regionMonitor },
         keptAssets: 100,

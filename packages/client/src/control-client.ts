@@ -1,6 +1,7 @@
 import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
 import { type ControlCache, createControlCache } from './control-cache.ts';
 import { type ControlFetches, createControlFetches, type IngestUrlOptions, ingestUrl } from './control-fetches.ts';
+import { type ControlMigrations, createControlMigrations } from './control-migrations.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
 import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
@@ -116,6 +117,8 @@ export interface ControlClient {
   regions: ControlRegions;
   /** What the nodes hold of the media. */
   cache: ControlCache;
+  /** Moves the deployment to another database and storage. */
+  migrations: ControlMigrations;
   /**
    * What happens, as it happens, until the loop is left or the signal aborted. Connections that break are made anew, and go
    * on after the last event that came. `media.progress` is not kept by the service: what happened while nobody listened is lost.
@@ -190,6 +193,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
     fetches,
     regions: createControlRegions(transport),
     cache: createControlCache(transport, timeoutMs),
+    migrations: createControlMigrations(transport, timeoutMs),
     events: (options) => followEvents(transport, options),
   };
 }

@@ -1,4 +1,12 @@
-import type { controlApi, controlCacheApi, controlRegionsApi, eventsApi, fetchesApi, readApi } from '@mds/contract';
+import type {
+  controlApi,
+  controlCacheApi,
+  controlRegionsApi,
+  eventsApi,
+  fetchesApi,
+  migrationsApi,
+  readApi,
+} from '@mds/contract';
 import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
 
 declare const contractRoute: unique symbol;
@@ -69,6 +77,13 @@ export const controlRegionsRoutes: RoutesOf<typeof controlRegionsApi> = {
 /** The part of the control API that is about caches. */
 export const controlCacheRoutes: RoutesOf<typeof controlCacheApi> = {
   purge: { method: 'POST', path: '/control/v1/cache/purge' },
+};
+
+/** The part of the control API that is about moving a deployment. */
+export const migrationsRoutes: RoutesOf<typeof migrationsApi> = {
+  create: { method: 'POST', path: '/control/v1/migrations' },
+  get: { method: 'GET', path: '/control/v1/migrations/current' },
+  cancel: { method: 'DELETE', path: '/control/v1/migrations/current' },
 };
 
 /** The stream of events, which is part of the control API, and no answer that ends. */

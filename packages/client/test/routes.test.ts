@@ -4,10 +4,18 @@ import {
   controlCacheApi,
   controlRegionsApi,
   eventsApi,
+  migrationsApi,
   readApi,
 } from '@mds/contract';
 import { expect, it } from 'vitest';
-import { controlCacheRoutes, controlRegionsRoutes, controlRoutes, eventsRoutes, readRoutes } from '../src/routes.ts';
+import {
+  controlCacheRoutes,
+  controlRegionsRoutes,
+  controlRoutes,
+  eventsRoutes,
+  migrationsRoutes,
+  readRoutes,
+} from '../src/routes.ts';
 import { UPLOADS_PATH } from '../src/upload-protocol.ts';
 
 /** Method and path of every route, by its name. */
@@ -25,6 +33,7 @@ it('calls the routes of the contract, all of them and no other; the compiler say
   expect(outline(controlRoutes)).toEqual(outline(controlApi));
   expect(outline(controlRegionsRoutes)).toEqual(outline(controlRegionsApi));
   expect(outline(controlCacheRoutes)).toEqual(outline(controlCacheApi));
+  expect(outline(migrationsRoutes)).toEqual(outline(migrationsApi));
   expect(outline(eventsRoutes)).toEqual(outline(eventsApi));
 });
 

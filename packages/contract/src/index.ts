@@ -51,6 +51,13 @@ export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
 export { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from './media-explanation.ts';
 export { MediaFailure } from './media-failure.ts';
+export {
+  Migration,
+  MigrationPhase,
+  MigrationRequest,
+  MigrationState,
+  migrationsApi,
+} from './migrations.ts';
 export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';
 export { READ_API_PREFIX, readApi } from './read-api.ts';
 export { Region, RegionList } from './regions.ts';

@@ -7,6 +7,7 @@ import { controlRegionsApi } from './control-regions.ts';
 import { edgeStreamsApi, edgesApi } from './edges.ts';
 import { eventsApi } from './events.ts';
 import { fetchesApi } from './fetches.ts';
+import { migrationsApi } from './migrations.ts';
 import { readApi } from './read-api.ts';
 
 type Json = { [key: string]: unknown };
@@ -52,6 +53,7 @@ export function openApiDocument(serverUrl: string) {
       fetches: fetchesApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
+      migrations: migrationsApi,
       events: eventsApi,
       edges: edgesApi,
       edgeStreams: edgeStreamsApi,

@@ -8,6 +8,7 @@ import {
   edgesApi,
   eventsApi,
   fetchesApi,
+  migrationsApi,
   TokenScope,
 } from '@mds/contract';
 import type { AppRoute } from '@ts-rest/core';
@@ -19,6 +20,7 @@ import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import type { QueueBound } from '../jobs/queue-bound.ts';
+import type { WriteGate } from '../migration/write-gate.ts';
 import { mountUploadCors, mountUploads } from '../uploads/mount-uploads.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
@@ -28,7 +30,9 @@ import { mountEvents } from './events.ts';
 import { type ControlFetchesParts, createControlFetchesHandlers, onlyJsonBodies } from './fetches.ts';
 import { jsonBodies } from './json-body.ts';
 import { type ControlMediaParts, createControlMediaHandlers } from './media.ts';
+import { type ControlMigrationsParts, createControlMigrationsHandlers } from './migrations.ts';
 import { limitRate } from './rate-limit.ts';
+import { passGate } from './refuse-writes.ts';
 import { type ControlRegionsParts, createControlRegionsHandlers } from './regions.ts';
 
 /** What the control API acts on. */
@@ -42,6 +46,9 @@ export interface ControlApiParts extends ControlMediaParts {
   rateLimit: number;
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
+  migrations: ControlMigrationsParts;
+  /** Who writes has to pass it. */
+  writes: Pick<WriteGate, 'enter'>;
   edges: ControlEdgesParts;
   uploads: Pick<Uploads, 'serve'>;
   /** Origins whose pages may upload from a browser. */
@@ -51,7 +58,7 @@ export interface ControlApiParts extends ControlMediaParts {
 /** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   mountUploadCors(app, parts.uploadOrigins);
-  app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit));
+  app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit), passGate(parts.writes));
   // Whatever brings a new medium, before any of it is read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
     await parts.queueBound.requireRoom(tokenOf(req).projectId);
@@ -81,9 +88,11 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
     ],
   });
   createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, options);
-  for (const prefix of ['regions', 'cache', 'edges']) app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
+  for (const prefix of ['regions', 'cache', 'edges', 'migrations'])
+    app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
   createExpressEndpoints(controlRegionsApi, createControlRegionsHandlers(parts.regions), app, options);
   createExpressEndpoints(controlCacheApi, createControlCacheHandlers(parts.cache), app, options);
+  createExpressEndpoints(migrationsApi, createControlMigrationsHandlers(parts.migrations), app, options);
   createExpressEndpoints(edgesApi, createControlEdgesHandlers(parts.edges), app, options);
   mountEdgeStreams(app, parts.edges);
   mountEvents(app, parts.events);
@@ -94,6 +103,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
       fetches: fetchesApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
+      migrations: migrationsApi,
       edges: edgesApi,
       edgeStreams: edgeStreamsApi,
       events: eventsApi,

@@ -1,0 +1,82 @@
+import { Problem } from '@mds/contract';
+import { afterEach, expect, it } from 'vitest';
+import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { DatabaseRefusedError } from '../db/database-refused-error.ts';
+import { createMigration } from '../migration/migration.ts';
+import { createWriteGate } from '../migration/write-gate.ts';
+import { send } from './requests.fixture.ts';
+
+let app: AppFixture | undefined;
+afterEach(() => app?.stop());
+
+const where = { database_url: 'postgres://mds:s3cret@db/mds', storage_url: 's3://bucket/mds' };
+
+async function startWith(openError: Error | null) {
+  const writes = createWriteGate();
+  const migration = createMigration({
+    // None of it is reached where the destination is refused.
+    store: null as never,
+    openSource: () => null as never,
+    scratchDir: '',
+    freeze: () => writes.close(),
+    unfreeze: async () => writes.open(),
+    logger: null as never,
+  });
+  const openDestination = () => Promise.reject(openError);
+  app = await startApp({
+    control: { writes, migrations: { migration: openError && migration, openDestination } },
+  });
+  return { app, writes };
+}
+
+async function problemOf(answer: Response): Promise<Problem> {
+  return Problem.parse(await answer.json());
+}
+
+it('is for the operator of the deployment alone', async () => {
+  const { app } = await startWith(null);
+  for (const token of [TOKENS.ingest, TOKENS.other]) {
+    expect((await send(app, 'POST', '/migrations', where, token)).status).toBe(403);
+    expect((await send(app, 'GET', '/migrations/current', undefined, token)).status).toBe(403);
+    expect((await send(app, 'DELETE', '/migrations/current', undefined, token)).status).toBe(403);
+  }
+});
+
+it('says that there is nothing to move where the database is PostgreSQL, and that none was begun', async () => {
+  const { app } = await startWith(null);
+  const answer = await send(app, 'POST', '/migrations', where);
+  expect([answer.status, (await problemOf(answer)).code]).toEqual([409, 'state_conflict']);
+  expect((await send(app, 'GET', '/migrations/current')).status).toBe(404);
+  expect((await send(app, 'DELETE', '/migrations/current')).status).toBe(404);
+});
+
+it('says what is wrong with a destination, and never the password', async () => {
+  const { app } = await startWith(new DatabaseRefusedError('The database db/mds has media already.'));
+  const answer = await send(app, 'POST', '/migrations', where);
+  const problem = await problemOf(answer);
+  expect([answer.status, problem.code]).toEqual([400, 'invalid_request']);
+  expect(problem.detail).toContain('The database db/mds has media already.');
+  const bad = await send(app, 'POST', '/migrations', { ...where, database_url: 'mysql://mds:s3cret@db/mds' });
+  const text = await bad.text();
+  expect([bad.status, text.includes('database_url'), text.includes('s3cret')]).toEqual([400, true, false]);
+});
+
+it('refuses what writes while the gate is closed, before its body, and answers what reads', async () => {
+  const { app, writes } = await startWith(null);
+  const id = await app.addMedia();
+  await writes.close();
+  for (const [method, path] of [
+    ['POST', '/media'],
+    ['POST', '/uploads'],
+    ['DELETE', `/media/${id}`],
+    ['PUT', '/regions/fra1'],
+  ] as const) {
+    const answer = await send(app, method, path, {});
+    expect([method, path, answer.status, answer.headers.get('retry-after')]).toEqual([method, path, 503, '30']);
+    expect((await problemOf(answer)).code).toBe('unavailable');
+  }
+  expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
+  expect((await send(app, 'GET', '/migrations/current')).status).toBe(404);
+  writes.open();
+  expect((await send(app, 'DELETE', `/media/${id}`)).status).toBe(204);
+});

@@ -1,0 +1,92 @@
+import { type Migration as MigrationDocument, type MigrationRequest, migrationsApi } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import { DatabaseRefusedError } from '../db/database-refused-error.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Destination, Migration, MigrationStanding } from '../migration/migration.ts';
+import { redactedUrl } from '../migration/redacted-url.ts';
+import type { Presented } from '../read-api/presented.ts';
+import { ObjectStorageError } from '../storage/s3-failure.ts';
+import { requireDeploymentOperator } from './authenticate.ts';
+
+/** What the routes of migrations need. */
+export interface ControlMigrationsParts {
+  /** Null: the service's database is no embedded one. */
+  migration: Migration | null;
+  /** @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with the destination */
+  openDestination(where: MigrationRequest): Promise<Destination>;
+}
+
+/** `/control/v1/migrations`. Of what is sent only what is no secret is told again. */
+export function createControlMigrationsHandlers({ migration, openDestination }: ControlMigrationsParts) {
+  /** Of the one that is under way or done: without the password. */
+  let settings: Record<string, string> | null = null;
+
+  const present = (standing: MigrationStanding): Presented<MigrationDocument> => ({
+    object: 'migration',
+    state: standing.state,
+    phase: standing.phase,
+    started_at: new Date(standing.startedAtMs).toISOString(),
+    ended_at: standing.endedAtMs === null ? null : new Date(standing.endedAtMs).toISOString(),
+    writes_refused: standing.frozen,
+    destination: standing.destination,
+    objects: {
+      passes: standing.objects.passes,
+      verified: standing.objects.verified,
+      copied: standing.objects.copied,
+      copied_bytes: standing.objects.copiedBytes,
+    },
+    rows: { copied: standing.copiedRows, tables: standing.tables },
+    open_uploads: standing.openUploads,
+    error_count: standing.errorCount,
+    errors: standing.errors,
+    settings: standing.state === 'done' ? settings : null,
+  });
+
+  return initServer().router(migrationsApi, {
+    create: async ({ body, req }) => {
+      requireDeploymentOperator(req);
+      if (migration === null) {
+        throw new AppError('state_conflict', 'This service is on PostgreSQL already: there is nothing to move.');
+      }
+      const standing = await migration.begin(() => openDestination(body).catch((error) => refuse(error)));
+      settings = settingsOf(body);
+      return { status: 202, body: present(standing) };
+    },
+
+    get: async ({ req }) => {
+      requireDeploymentOperator(req);
+      const standing = migration?.current() ?? null;
+      if (standing === null) throw noneBegun();
+      return { status: 200, body: present(standing) };
+    },
+
+    cancel: async ({ req }) => {
+      requireDeploymentOperator(req);
+      if (migration === null || migration.current() === null) throw noneBegun();
+      return { status: 200, body: present(await migration.cancel()) };
+    },
+  });
+}
+
+function settingsOf({ database_url, storage_url, s3_endpoint }: MigrationRequest): Record<string, string> {
+  return {
+    MDS_DATABASE_URL: redactedUrl(database_url),
+    MDS_STORAGE_URL: storage_url,
+    ...(s3_endpoint !== undefined && { MDS_S3_ENDPOINT: redactedUrl(s3_endpoint) }),
+  };
+}
+
+/** What is wrong with a destination is its operator's to see; what names a secret is not said by any of these. */
+function refuse(error: unknown): never {
+  const isForeseen =
+    error instanceof DatabaseRefusedError || error instanceof ObjectStorageError || error instanceof RangeError;
+  if (!isForeseen) throw error;
+  throw new AppError('invalid_request', `The destination cannot be used. ${error.message}`, { cause: error });
+}
+
+function noneBegun(): AppError {
+  return new AppError(
+    'not_found',
+    'No migration was begun since this service started. POST /control/v1/migrations begins one.',
+  );
+}

@@ -1,0 +1,68 @@
+import { Client, type ClientBase } from 'pg';
+import { DatabaseRefusedError } from '../db/database-refused-error.ts';
+import { migrate } from '../db/postgres/migrate.ts';
+import { databaseSettings } from '../db/postgres/settings.ts';
+
+/** A database that rows are copied into. */
+export interface DestinationDatabase {
+  /** What it is called in messages; without a password. */
+  shown: string;
+  /** All of what is written in it is there when it returns, and nothing of it where it throws. */
+  transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** What is known by more than this service: it is not to be written over. */
+const OWN_TABLES = ['media', 'uploads', 'fetches'];
+
+/**
+ * Connects to the database, brings its schema up to date, and sees that nobody's media are in it.
+ * @throws DatabaseRefusedError where it cannot be reached or is not one to write to
+ */
+export async function openDestinationDatabase(url: string): Promise<DestinationDatabase> {
+  const { shown, ...settings } = databaseSettings(url);
+  // All rows are one transaction, which is as long as they are many.
+  const patient = { statement_timeout: 0, query_timeout: 0, idle_in_transaction_session_timeout: 0 };
+  const client = new Client({ ...settings.connection, ...patient });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await migrate(client, { ...settings, shown });
+    await refuseUsed(client, shown);
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    if (error instanceof DatabaseRefusedError) throw error;
+    const reason = error instanceof Error && error.message !== '' ? error.message : 'no answer';
+    throw new DatabaseRefusedError(`The database ${shown} cannot be written: ${reason}.`, { cause: error });
+  }
+  return {
+    shown,
+
+    async transaction(work) {
+      await client.query('BEGIN');
+      try {
+        // Whoever wrote to it since it was looked at is done, or waits.
+        await client.query(`LOCK TABLE ${OWN_TABLES.join(', ')} IN ACCESS EXCLUSIVE MODE`);
+        await refuseUsed(client, shown);
+        const result = await work(client);
+        await client.query('COMMIT');
+        return result;
+      } catch (error) {
+        await client.query('ROLLBACK').catch(() => undefined);
+        throw error;
+      }
+    },
+
+    close: () => client.end(),
+  };
+}
+
+async function refuseUsed(client: ClientBase, shown: string): Promise<void> {
+  for (const table of OWN_TABLES) {
+    const { rowCount } = await client.query(`SELECT 1 FROM ${table} LIMIT 1`);
+    if (rowCount === 0) continue;
+    throw new DatabaseRefusedError(
+      `The database ${shown} has ${table} already. Nothing was changed. Create an empty one; the objects that are at the destination need not be copied again.`,
+    );
+  }
+}

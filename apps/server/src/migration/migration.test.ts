@@ -1,0 +1,209 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { describeOverPostgres, type PostgresFixture, silent } from '../db/postgres/postgres.fixture.ts';
+import { createLocalObjectStore } from '../storage/local-object-store.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import { openDestinationDatabase } from './destination.ts';
+import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
+import { createMigration, type Migration, type MigrationStanding } from './migration.ts';
+import { openSourceDatabase } from './source-database.ts';
+
+/** A move of the deployment, and what it has frozen. */
+function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
+  const froze: string[] = [];
+  const migration = createMigration({
+    store: overrides.store ?? deployment.store,
+    openSource: () => openSourceDatabase(deployment.databaseFile),
+    scratchDir: join(deployment.folder, 'scratch'),
+    logger: silent,
+    async freeze() {
+      froze.push('freeze');
+      await overrides.onFreeze?.();
+    },
+    async unfreeze() {
+      froze.push('unfreeze');
+    },
+  });
+  onTestFinished(() => migration.stop());
+  return { migration, froze };
+}
+
+async function moved(migration: Migration, url: string, store: ObjectStore): Promise<MigrationStanding> {
+  const standing = await migration.begin(async () => {
+    const database = await openDestinationDatabase(url);
+    return { database, store, storageShown: 's3://bucket', close: () => database.close() };
+  });
+  await migration.settled();
+  return standing;
+}
+
+async function keysOf(store: ObjectStore): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list('')) keys.push(key);
+  return keys.sort();
+}
+
+async function localDestination(): Promise<ObjectStore> {
+  return createLocalObjectStore({ root: await temporaryFolder() });
+}
+
+describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) => {
+  it('has every object and every row at the destination, and the service there answers as the old one did', async () => {
+    const deployment = await makeDeployment();
+    const ids = await deployment.addMedia(120);
+    const [deleted = ''] = await deployment.addMedia(1);
+    await deployment.repositories.media.delete(deleted);
+    await deployment.repositories.regions.put({ ...frankfurt });
+    const to = await localDestination();
+    const { migration, froze } = migrationOf(deployment);
+
+    const standing = await moved(migration, fixture.url, to);
+    expect(standing).toMatchObject({ state: 'done', phase: 'done', frozen: true, errors: [] });
+    expect(standing.tables.find(({ name }) => name === 'media_renditions')?.rows).toBe(240);
+    expect(froze).toEqual(['freeze']);
+    expect(await keysOf(to)).toEqual(await keysOf(deployment.store));
+
+    const there = await fixture.open();
+    for (const id of ids) {
+      expect(await there.media.find(id)).toEqual(await deployment.repositories.media.find(id));
+      expect(await there.media.renditions(id)).toEqual(await deployment.repositories.media.renditions(id));
+    }
+    // Every event was counted, also those of rows that are gone: a listener's last one must stay the last one.
+    const before = await deployment.repositories.events.append(purge);
+    expect(await there.events.append(purge)).toBe(before);
+  });
+
+  it('keeps a name with NUL in it as PostgreSQL can hold it', async () => {
+    const deployment = await makeDeployment();
+    const [id = ''] = await deployment.addMedia(1, 'a\0b.jpg');
+    const { migration } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({ state: 'done' });
+    const there = await fixture.open();
+    expect((await there.media.find(id))?.filename).toBe('a\uFFFDb.jpg');
+  });
+
+  it('takes no lease along, so that what was being rendered is rendered there', async () => {
+    const deployment = await makeDeployment();
+    const id = await deployment.addHeld();
+    expect(await deployment.repositories.jobs.held()).toHaveLength(1);
+    const { migration } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({ state: 'done' });
+    const there = await fixture.open();
+    expect(await there.jobs.held()).toEqual([]);
+    expect((await there.jobs.claim('another'))?.mediaId).toBe(id);
+  });
+
+  it('copies what comes while it runs, and what comes last of all', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(5);
+    let late: string[] = [];
+    const { migration } = migrationOf(deployment, {
+      async onFreeze() {
+        late = await deployment.addMedia(1);
+      },
+    });
+    const to = await localDestination();
+    expect(await moved(migration, fixture.url, to)).toMatchObject({ state: 'done' });
+    expect(late).toHaveLength(1);
+    expect(await keysOf(to)).toEqual(await keysOf(deployment.store));
+    expect(await (await fixture.open()).media.find(late[0] ?? '')).not.toBeNull();
+  });
+
+  it('that breaks off is begun again, and what is there already is not copied again', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(20);
+    const to = await localDestination();
+    let puts = 0;
+    const breaking: ObjectStore = {
+      ...to,
+      async put(key, file) {
+        puts += 1;
+        if (puts > 30) throw new Error('the storage is gone');
+        await to.put(key, file);
+      },
+    };
+    const { migration, froze } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, breaking)).toMatchObject({ state: 'failed', frozen: false });
+    expect(froze).toEqual([]);
+    expect(await readdir(join(deployment.folder, 'scratch'))).toEqual([]);
+
+    // Of the same size as it should be: a look at sizes would not tell.
+    const [spoiled = ''] = await keysOf(to);
+    const length = (await to.stat(spoiled))?.bytes ?? 0;
+    await to.delete(spoiled);
+    const staged = join(deployment.folder, 'spoiled');
+    await writeFile(staged, Buffer.alloc(length));
+    await to.put(spoiled, { path: staged, bytes: length, sha256: '' });
+
+    const standing = await moved(migration, fixture.url, to);
+    expect(standing).toMatchObject({ state: 'done', objects: { verified: 60, copied: 31 } });
+    expect(await to.readAll(spoiled)).toEqual(await deployment.store.readAll(spoiled));
+  });
+
+  it('is not done where an object is damaged, says which, and goes on taking writes', async () => {
+    const deployment = await makeDeployment();
+    const ids = await deployment.addMedia(3);
+    const medium = await deployment.repositories.media.find(ids[1] ?? '');
+    const key = originalKey(medium?.sha256 ?? '');
+    const file = join(deployment.objectsDir, key);
+    const content = await readFile(file);
+    content[7] = (content[7] ?? 0) ^ 1;
+    await writeFile(file, content);
+    const { migration, froze } = migrationOf(deployment);
+    const to = await localDestination();
+    expect(await moved(migration, fixture.url, to)).toMatchObject({
+      state: 'failed',
+      frozen: false,
+      errors: [{ key }],
+    });
+    expect(froze).toEqual([]);
+    expect(await to.stat(key)).toBeNull();
+  });
+
+  it('is not done where a medium needs an object that is nowhere; then the database holds no row', async () => {
+    const deployment = await makeDeployment();
+    const [id = ''] = await deployment.addMedia(3);
+    const key = originalKey((await deployment.repositories.media.find(id))?.sha256 ?? '');
+    await rm(join(deployment.objectsDir, key));
+    const { migration, froze } = migrationOf(deployment);
+    const standing = await moved(migration, fixture.url, await localDestination());
+    expect(standing).toMatchObject({ state: 'failed', phase: 'verify', frozen: false, errors: [{ key }] });
+    expect(froze).toEqual(['freeze', 'unfreeze']);
+    expect(await fixture.rows('SELECT 1 FROM media')).toEqual([]);
+  });
+
+  it('is not done where the destination has other rows than it was given', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(2);
+    // As a trigger of somebody's would.
+    await fixture.open();
+    const client = await fixture.connect();
+    await client.query(
+      `CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.width := 1; RETURN NEW; END $$`,
+    );
+    await client.query('CREATE TRIGGER spoil BEFORE INSERT ON media FOR EACH ROW EXECUTE FUNCTION spoil()');
+    const { migration } = migrationOf(deployment);
+    const standing = await moved(migration, fixture.url, await localDestination());
+    expect(standing).toMatchObject({ state: 'failed', frozen: false });
+    expect(standing.errors[0]?.message).toContain('media');
+  });
+
+  it('is refused where the database has media of its own', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(1);
+    const to = await localDestination();
+    const { migration, froze } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, to)).toMatchObject({ state: 'done' });
+    expect(await migration.cancel()).toMatchObject({ state: 'canceled', frozen: false });
+    expect(froze).toEqual(['freeze', 'unfreeze']);
+    await expect(moved(migration, fixture.url, to)).rejects.toThrow('has media already');
+    expect(await moved(migration, await fixture.server.createDatabase(), to)).toMatchObject({
+      state: 'done',
+      objects: { copied: 0, verified: 3 },
+    });
+  });
+});
+
+const frankfurt = { code: 'fra1', name: 'Frankfurt', zone: 'eu', country: 'DE', maintenance: false };
+const purge = { projectId: null, type: 'cache.purged', data: { media_id: null, path: null } } as const;

@@ -1,0 +1,65 @@
+import { AppError } from '../http/app-error.ts';
+
+/** Seconds after which to ask again: most moves are over by then, or have been given up. */
+const RETRY_AFTER_S = 30;
+
+/** Lets those in who write, and keeps them out while the deployment is being moved. */
+export interface WriteGate {
+  readonly isClosed: boolean;
+  /**
+   * Counts in one who writes; the function counts it out again. @param cut ends what it does, where that takes too long
+   * @throws AppError `unavailable` while the gate is closed
+   */
+  enter(cut: () => void): () => void;
+  /** Lets nobody in any more. Resolves when those who are in have left; who takes longer than `patienceMs` is cut. */
+  close(patienceMs?: number): Promise<void>;
+  open(): void;
+}
+
+/** A slow sender must not keep all others waiting: what arrived of a resumable upload is kept, as when a connection breaks. */
+const PATIENCE_MS = 20_000;
+
+export function createWriteGate(): WriteGate {
+  let isClosed = false;
+  const inside = new Set<() => void>();
+  let waiting: (() => void)[] = [];
+  return {
+    get isClosed() {
+      return isClosed;
+    },
+
+    enter(cut) {
+      if (isClosed) {
+        throw new AppError(
+          'unavailable',
+          'The deployment is being moved to another database and storage. Until that is over it can only be read; ask again then.',
+          { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
+        );
+      }
+      // Its own, as two may be cut in the same way.
+      const own = () => cut();
+      inside.add(own);
+      return () => {
+        inside.delete(own);
+        if (inside.size > 0) return;
+        const told = waiting;
+        waiting = [];
+        for (const tell of told) tell();
+      };
+    },
+
+    async close(patienceMs = PATIENCE_MS) {
+      isClosed = true;
+      if (inside.size === 0) return;
+      const overdue = setTimeout(() => {
+        for (const cut of inside) cut();
+      }, patienceMs);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      clearTimeout(overdue);
+    },
+
+    open() {
+      isClosed = false;
+    },
+  };
+}
