@@ -12,6 +12,8 @@ import { fileURLToPath } from 'node:url';
 export async function setup(): Promise<() => Promise<void>> {
   const asked = process.env['MDS_TEST_BACKENDS'] ?? '';
   if (asked !== 'postgres+s3') throw new Error(`MDS_TEST_BACKENDS is postgres+s3 or nothing, and not ${asked}.`);
+  // Each project of the run calls it; all are served by the servers of the first.
+  if (process.env['MDS_TEST_POSTGRES'] !== undefined) return async () => undefined;
   const entry = fileURLToPath(new URL('./backend-servers.ts', import.meta.url));
   const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', entry], {
     stdio: ['pipe', 'pipe', 'inherit'],

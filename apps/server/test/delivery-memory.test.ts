@@ -39,7 +39,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     });
     // What any first answer takes (modules, compiled code, database pages) is not what is measured.
     for (let i = 0; i < 20; i += 1) await (await fetch(`${service.url}/api/v1/media`)).arrayBuffer();
-  });
+  }, 240_000);
 
   afterAll(async () => {
     await service?.end('SIGTERM');
