@@ -43,6 +43,8 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
       let at = position;
       let waiting: Uint8Array[] = [];
       let waitingBytes = 0;
+      /** Being written. */
+      let batchBytes = 0;
       /** One write. */
       let batch: Promise<void> | undefined;
       /** Writes, one after another, until nothing waits. */
@@ -60,8 +62,10 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
             const bytes = waitingBytes;
             waiting = [];
             waitingBytes = 0;
+            batchBytes = bytes;
             batch = writeAll(file, pieces, bytes, at);
             await batch;
+            batchBytes = 0;
             at += bytes;
             onWritten(bytes);
             unsynced += bytes;
@@ -96,7 +100,7 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
           waitingBytes += piece.length;
           underWay ??= run();
           const most = Math.min(AHEAD_BYTES_OF_ONE, aheadBytes / writers);
-          if (waitingBytes < most && waiting.length < AHEAD_PIECES) return;
+          if (waitingBytes + batchBytes < most && waiting.length < AHEAD_PIECES) return;
           // What waits now is the next batch, which begins when this one ends.
           await batch?.catch(() => undefined);
           refuseFailed();

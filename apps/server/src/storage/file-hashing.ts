@@ -20,6 +20,9 @@ export interface FileHashing {
 /** Waking the thread for less costs more than it spares whoever waits for the hash in the end. */
 const FOLLOWED_BYTES = 4 * 1024 * 1024;
 
+/** It keeps next to nothing: left to itself, it would collect its garbage when that is tens of megabytes. */
+const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
+
 type Job = readonly [kind: 'follow' | 'digest' | 'forget', file: number, path: string, bytes: number, digest: number];
 type Answer = readonly [digest: number, sha256: string | null, message: string, code: string | undefined];
 
@@ -97,7 +100,7 @@ export function createFileHashing(): FileHashing {
   let nextDigest = 0;
 
   const start = (): Worker => {
-    const worker = new Worker(source, { eval: true, execArgv: [], env: {} });
+    const worker = new Worker(source, { eval: true, execArgv: [], env: {}, resourceLimits: LIMITS });
     worker.unref();
     const end = (error: Error) => {
       if (thread === worker) thread = null;
