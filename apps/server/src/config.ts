@@ -312,7 +312,7 @@ function programPath(path: string | undefined): string | null {
 }
 
 /** Names that the client and the command line read. */
-const FOREIGN = new Set(['MDS_URL', 'MDS_TOKEN']);
+const FOREIGN = new Set(['MDS_URL', 'MDS_TOKEN', 'MDS_TARGET_DATABASE_URL']);
 
 /** The environment that {@link readConfig} reads back to the same configuration: what a worker process is started with. */
 export function environmentOf(config: Config): Record<string, string> {
