@@ -10,7 +10,7 @@ import type { NewMedia } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
 import { createDatabaseResolver } from '../src/delivery/database-resolver.ts';
-import type { PurgeScope } from '../src/delivery/delivery.ts';
+import type { PurgeScope } from '../src/delivery/purge-scope.ts';
 import { createEventStream } from '../src/events/event-stream.ts';
 import { AppError } from '../src/http/app-error.ts';
 import type { DeliveryPart } from '../src/http/delivery-plane.ts';

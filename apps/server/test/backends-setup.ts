@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
  * @returns ends them
  */
 export async function setup(): Promise<() => Promise<void>> {
+  // Which backends a run of the tests is on is asked for, and told to its processes, by the environment: no configuration of a service.
   const asked = process.env['MDS_TEST_BACKENDS'] ?? '';
   if (asked !== 'postgres+s3') throw new Error(`MDS_TEST_BACKENDS is postgres+s3 or nothing, and not ${asked}.`);
   // Each project of the run calls it; all are served by the servers of the first.

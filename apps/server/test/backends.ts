@@ -8,8 +8,20 @@ import { createLogger } from '../src/logger.ts';
 import { createLocalObjectStore } from '../src/storage/local-object-store.ts';
 import type { ObjectStore } from '../src/storage/object-store.ts';
 
+/**
+ * Where the servers of this run are, as `backends-setup.ts` tells the processes that tests run in: by the environment, the one thing that
+ * they inherit. Read here, once. `MDS_TEST_POSTGRES` is undefined where the run is on SQLite and the disk.
+ */
+const {
+  MDS_TEST_POSTGRES: postgres,
+  MDS_S3_ENDPOINT = '',
+  AWS_ACCESS_KEY_ID = '',
+  AWS_SECRET_ACCESS_KEY = '',
+  AWS_REGION = '',
+} = process.env;
+
 /** Whether the services of this run are on the PostgreSQL and the S3 server of `backends-setup.ts`, and not on SQLite and the disk. */
-export const areBackendsRemote = process.env['MDS_TEST_POSTGRES'] !== undefined;
+export const areBackendsRemote = postgres !== undefined;
 
 /** By data folder: a service that is started again has what it had. */
 const given = new Map<string, Promise<Record<string, string>>>();
@@ -19,7 +31,6 @@ const given = new Map<string, Promise<Record<string, string>>>();
  * otherwise, and none for a point of presence.
  */
 export async function ownBackends(dataDir: string, env: Record<string, string> = {}): Promise<Record<string, string>> {
-  const postgres = process.env['MDS_TEST_POSTGRES'];
   if (postgres === undefined || env['MDS_ROLES'] === 'edge' || 'MDS_DATABASE_URL' in env) return {};
   const made = given.get(dataDir) ?? make(postgres);
   given.set(dataDir, made);
@@ -99,7 +110,6 @@ async function make(postgres: string): Promise<Record<string, string>> {
   }
   const database = new URL(postgres);
   database.pathname = `/${name}`;
-  const { MDS_S3_ENDPOINT = '', AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '', AWS_REGION = '' } = process.env;
   return {
     MDS_DATABASE_URL: database.href,
     MDS_STORAGE_URL: `s3://${bucket}/objects`,
@@ -109,7 +119,6 @@ async function make(postgres: string): Promise<Record<string, string>> {
 
 /** Region and credentials of the S3 server of this run. */
 function access() {
-  const { AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '', AWS_REGION = '' } = process.env;
   return {
     region: AWS_REGION,
     credentials: { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY },
@@ -118,9 +127,13 @@ function access() {
 
 async function openS3Client(): Promise<S3Client> {
   const { S3Client } = await import('@aws-sdk/client-s3');
-  const endpoint = process.env['MDS_S3_ENDPOINT'] ?? '';
   // The server of the tests does not know bodies with trailing checksums.
-  return new S3Client({ endpoint, forcePathStyle: true, requestChecksumCalculation: 'WHEN_REQUIRED', ...access() });
+  return new S3Client({
+    endpoint: MDS_S3_ENDPOINT,
+    forcePathStyle: true,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    ...access(),
+  });
 }
 
 function flipped(bytes: Buffer): Buffer {

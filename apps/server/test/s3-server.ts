@@ -145,7 +145,7 @@ async function start(folder: string, port: number, users: object): Promise<{ chi
   throw new Error(`The S3 server does not come up: ${said}`);
 }
 
-/** It keeps nothing in memory that was acknowledged, so this is as good an end as any. */
+/** It keeps nothing in memory that was acknowledged: killing it ends it well. */
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');

@@ -15,8 +15,9 @@ type RunTest = (title: string, run: () => Promise<void>) => void;
  */
 export function testWith(program: string | null, called: string): RunTest {
   if (program !== null) return (title, run) => test(title, run);
-  return (title) => {
-    test.skip(`${title} [needs ${called}, which is not on this machine]`, () => undefined);
+  return (title, run) => {
+    // Skipped for want of a program, and for nothing else: its name says which.
+    test.skip(`${title} [needs ${called}, which is not on this machine]`, run);
     process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
   };
 }
@@ -25,6 +26,7 @@ export function testWith(program: string | null, called: string): RunTest {
 export function describeWith(program: string | null, called: string): (title: string, tests: () => void) => void {
   if (program !== null) return (title, tests) => describe(title, tests);
   return (title, tests) => {
+    // As above.
     describe.skip(`${title} [needs ${called}, which is not on this machine]`, tests);
     process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
   };
@@ -36,6 +38,7 @@ export function describeOnSqliteAndDisk(title: string, tests: () => void): void 
     describe(title, tests);
     return;
   }
+  // Only where a run asks for other backends, which the usual run does not: there these tests always run.
   describe.skip(`${title} [about SQLite or the disk, and this run is on others]`, tests);
   process.stderr.write(`\nSkipped, as it is about SQLite or the disk, and this run is on others: ${title}\n`);
 }

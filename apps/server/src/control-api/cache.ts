@@ -3,7 +3,8 @@ import { controlCacheApi, type Purge, type PurgeReceipt, type PurgeResult, parse
 import { initServer } from '@ts-rest/express';
 import type { EventRepository } from '../db/event-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
-import type { Delivery, PurgeScope } from '../delivery/delivery.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import type { PurgeScope } from '../delivery/purge-scope.ts';
 import type { Resolver } from '../delivery/resolver.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Presented } from '../read-api/presented.ts';

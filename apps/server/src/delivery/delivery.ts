@@ -23,6 +23,7 @@ import {
   resolverFailed,
 } from './delivery-problems.ts';
 import type { ObjectOrigin } from './object-origin.ts';
+import type { PurgeScope } from './purge-scope.ts';
 import { asObject, cacheHeaders, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
@@ -69,12 +70,6 @@ export interface Delivery {
   stop(): Promise<void>;
   readonly stats: DeliveryStats;
 }
-
-/**
- * What to let go of. `objects`: SHA-256 of what the path stands for, which is kept here perhaps though the path is not known; where they
- * are not told, all of the medium goes then.
- */
-export type PurgeScope = { mediaId: string } | { path: string; objects?: readonly string[] } | 'everything';
 
 /** Counters since the start, and the state of the tiers. */
 export interface DeliveryStats {

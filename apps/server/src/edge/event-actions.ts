@@ -1,5 +1,6 @@
 import type { EdgeEvent } from '@mds/contract';
-import type { Delivery, PurgeScope } from '../delivery/delivery.ts';
+import type { Delivery } from '../delivery/delivery.ts';
+import { type PurgeScope, purgeScopeOf } from '../delivery/purge-scope.ts';
 import type { EventActions } from './event-follower.ts';
 import type { OriginResolver } from './origin-resolver.ts';
 import type { PathJournal } from './path-journal.ts';
@@ -28,13 +29,9 @@ export function createEventActions(caches: {
     onEvent(event: EdgeEvent) {
       switch (event.type) {
         case 'cache.purged': {
-          const { media_id: mediaId, path, objects } = event.data;
-          if (mediaId !== null) purge({ mediaId });
-          else if (path !== null) purge({ path, ...(objects && { objects }) });
-          else {
-            purge('everything');
-            readThrough.outdate('/api');
-          }
+          const scope = purgeScopeOf(event.data);
+          purge(scope);
+          if (scope === 'everything') readThrough.outdate('/api');
           return;
         }
         case 'media.deleted':

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { KEPT_EVENTS } from '../db/event-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import type { PurgeScope } from '../delivery/delivery.ts';
+import type { PurgeScope } from '../delivery/purge-scope.ts';
 import { createLogger } from '../logger.ts';
 import { createNodeFollower } from './node-follower.ts';
 
@@ -12,7 +13,7 @@ beforeEach(() => {
 afterEach(() => repositories.close());
 
 /** A node that follows, and what it has let go of. */
-const follow = async (overrides: { onAppended?: Repositories['events']['onAppended'] } = {}) => {
+const follow = async (overrides: Partial<Pick<Repositories['events'], 'after' | 'onAppended'>> = {}) => {
   const purged: PurgeScope[] = [];
   const follower = createNodeFollower({
     events: { ...repositories.events, ...overrides },
@@ -57,6 +58,23 @@ describe('a node beside others', () => {
       data: { id: 'med_a', status: 'ready', error: null },
     });
     await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);
+  });
+
+  it('lets go of everything where it stood still for so long that events it has not seen are gone', async () => {
+    const { after } = repositories.events;
+    let standsStill = true;
+    const purged = await follow({
+      after: async (seq, options) => (standsStill ? [] : after(seq, options)),
+    });
+    await purge({ media_id: 'med_lost', path: null });
+    const data = { code: 'fra1', status: 'operational' };
+    for (let n = 1; n < KEPT_EVENTS; n++) {
+      await repositories.events.append({ projectId: null, type: 'region.status_changed', data });
+    }
+    const last = await purge({ media_id: 'med_kept', path: null });
+    standsStill = false;
+    await expect.poll(throughOf, { timeout: 10_000 }).toBe(last);
+    expect(purged).toEqual(['everything', { mediaId: 'med_kept' }]);
   });
 
   it('hears of it also where nobody calls', async () => {

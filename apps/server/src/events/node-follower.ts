@@ -1,6 +1,7 @@
 import type { RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
+import { purgeScopeOf } from '../delivery/purge-scope.ts';
 import type { Logger } from '../logger.ts';
 
 /** Between two looks where nobody calls: notices of other processes may be lost with the connection that brings them. */
@@ -8,7 +9,7 @@ const LOOK_MS = 1_000;
 const PAGE = 500;
 
 export interface NodeFollowerParts {
-  events: Pick<EventRepository, 'after' | 'latest' | 'onAppended'>;
+  events: Pick<EventRepository, 'after' | 'horizon' | 'latest' | 'onAppended'>;
   regions: Pick<RegionRepository, 'heartbeat'>;
   /** The node that follows. */
   self: { id: string; region: string };
@@ -37,25 +38,24 @@ export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
   const act = ({ type, data }: EventRecord): boolean => {
     if (type === 'media.deleted') delivery.purge({ mediaId: String(data['id']) });
     if (type !== 'cache.purged') return false;
-    const {
-      media_id: mediaId,
-      path,
-      objects,
-    } = data as {
-      media_id: string | null;
-      path: string | null;
-      objects?: readonly string[];
-    };
-    if (mediaId !== null) delivery.purge({ mediaId });
-    else if (path !== null) delivery.purge({ path, ...(objects && { objects }) });
-    else delivery.purge('everything');
+    delivery.purge(purgeScopeOf(data as Parameters<typeof purgeScopeOf>[0]));
+    return true;
+  };
+
+  /** What was purged in events that are gone by now nobody can tell any more. */
+  const mindGap = async (next: EventRecord | undefined): Promise<boolean> => {
+    if (next?.seq === through + 1 || next === undefined) return false;
+    const { completeAfter } = await events.horizon();
+    if (completeAfter <= through) return false;
+    delivery.purge('everything');
     return true;
   };
 
   const follow = async () => {
     for (;;) {
       const page = await events.after(through, { projectId: null, limit: PAGE });
-      const purged = page.map(act).includes(true);
+      const missed = await mindGap(page[0]);
+      const purged = page.map(act).includes(true) || missed;
       through = page.at(-1)?.seq ?? through;
       // Whoever purged waits for it; nobody waits for anything else.
       if (purged) await regions.heartbeat({ ...self, atMs: Date.now(), eventsThrough: through });

@@ -98,8 +98,8 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       return;
     }
     if (fetch.fruitlessAttempts > retryRules.maxInterrupted) {
-      await fetches.end(lease, { status: 'failed', failure: interrupted(retryRules.maxInterrupted) });
-      await rm(partOf(fetch.id), { force: true });
+      const failure = interrupted(retryRules.maxInterrupted);
+      if (await fetches.end(lease, { status: 'failed', failure })) await removePart(fetch.id);
       logger.error(
         { fetchId: fetch.id, source: shownUrl(fetch.sourceUrl) },
         'a fetch was given up as the service kept ending in it',

@@ -156,6 +156,8 @@ async function unlessAborted(connecting: Promise<Socket>, signal: AbortSignal): 
     signal.addEventListener('abort', giveUp, { once: true });
   });
   try {
+    // Of one that is aborted already nobody hears any more.
+    signal.throwIfAborted();
     return await Promise.race([connecting, aborted]);
   } catch (error) {
     connecting.then(

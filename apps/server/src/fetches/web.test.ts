@@ -215,6 +215,22 @@ describe('a source', () => {
     }
   });
 
+  it('whose lookup never ends is left at once by who does not want it any more, before and meanwhile', async () => {
+    const lookup = () => new Promise<string[]>(() => undefined);
+    const reason = new Error('canceled');
+    const read = (stop: AbortSignal) =>
+      createWeb({ allow: [OUTSIDE], lookup }).read(
+        'http://slow.test:8080/',
+        { resume: null, signal: stop },
+        async () => 1,
+      );
+    await expect(read(AbortSignal.abort(reason))).rejects.toBe(reason);
+    const later = new AbortController();
+    const reading = expect(read(later.signal)).rejects.toBe(reason);
+    later.abort(reason);
+    await reading;
+  });
+
   it('fault 10: whose lookup never ends is given up in time', async () => {
     const lookup = () => new Promise<string[]>(() => undefined);
     await expect(get('http://slow.test:8080/', { lookup, firstByteMs: 200 })).rejects.toMatchObject({

@@ -1,7 +1,7 @@
 import { Client, type ClientBase } from 'pg';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { migrate } from '../db/postgres/migrate.ts';
-import { databaseSettings } from '../db/postgres/settings.ts';
+import { databaseSettings, serviceName } from '../db/postgres/settings.ts';
 
 /** A database that rows are copied into. */
 export interface DestinationDatabase {
@@ -28,7 +28,7 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   try {
     await client.connect();
     await migrate(client, { ...settings, shown });
-    await refuseUsed(client, shown);
+    await refuseUsed(client, { shown, schema: settings.schema });
   } catch (error) {
     await client.end().catch(() => undefined);
     if (error instanceof DatabaseRefusedError) throw error;
@@ -43,7 +43,7 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
       try {
         // Whoever wrote to it since it was looked at is done, or waits.
         await client.query(`LOCK TABLE ${OWN_TABLES.join(', ')} IN ACCESS EXCLUSIVE MODE`);
-        await refuseUsed(client, shown);
+        await refuseUsed(client, { shown, schema: settings.schema });
         const result = await work(client);
         await client.query('COMMIT');
         return result;
@@ -57,7 +57,18 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   };
 }
 
-async function refuseUsed(client: ClientBase, shown: string): Promise<void> {
+async function refuseUsed(client: ClientBase, { shown, schema }: { shown: string; schema: string }): Promise<void> {
+  // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
+  const { rowCount: services } = await client.query(
+    `SELECT 1 FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() LIMIT 1`,
+    [serviceName(schema)],
+  );
+  if (services !== 0) {
+    throw new DatabaseRefusedError(
+      `A service is running on the database ${shown}. Nothing was changed. Stop it, and begin again.`,
+    );
+  }
   for (const table of OWN_TABLES) {
     const { rowCount } = await client.query(`SELECT 1 FROM ${table} LIMIT 1`);
     if (rowCount === 0) continue;

@@ -177,7 +177,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
     // As a trigger of somebody's would.
-    await fixture.open();
+    await fixture.prepare();
     const client = await fixture.connect();
     await client.query(
       `CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.width := 1; RETURN NEW; END $$`,
@@ -187,6 +187,31 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const standing = await moved(migration, fixture.url, await localDestination());
     expect(standing).toMatchObject({ state: 'failed', frozen: false });
     expect(standing.errors[0]?.message).toContain('media');
+  });
+
+  it('is refused where a service runs on the database, though it has no media yet, and leaves it alone', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(1);
+    const to = await localDestination();
+    const { migration, froze } = migrationOf(deployment);
+    const there = await fixture.open();
+    await there.regions.put(frankfurt);
+    await expect(moved(migration, fixture.url, to)).rejects.toThrow('A service is running on the database');
+    expect([froze, await keysOf(to), await there.regions.list()]).toEqual([[], [], [frankfurt]]);
+  });
+
+  it('is not done where a service comes up on the database in the middle of it', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(1);
+    const { migration } = migrationOf(deployment, {
+      onFreeze: async () => void (await (await fixture.open()).regions.put(frankfurt)),
+    });
+    expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({
+      state: 'failed',
+      frozen: false,
+      errors: [{ message: expect.stringContaining('A service is running') }],
+    });
+    expect(await fixture.rows('SELECT code FROM regions')).toEqual([{ code: 'fra1' }]);
   });
 
   it('is refused where the database has media of its own', async () => {

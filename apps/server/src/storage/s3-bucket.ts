@@ -89,7 +89,8 @@ export async function openS3Bucket(options: {
   const { logger } = options;
   const { bucket: Bucket, prefix } = options.location;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  // It speaks of versions to come; which one runs here is pinned.
+  // Not a setting of ours, which only config.ts reads: the SDK takes this by the environment alone, while it is loaded. It warns of
+  // Node versions that its releases to come will not run on; which release runs here is pinned.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const sdk = await import('@aws-sdk/client-s3');
   const client = await openClient(sdk, { ...options, limits });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createAppendListeners } from '../append-listeners.ts';
 
 /** The channel on which processes tell each other of their writes. */
 export const CHANNEL = 'mds_changes';
@@ -26,22 +27,13 @@ export interface Changes {
 
 export function createChanges(): Changes {
   const id = randomUUID();
-  const listeners = new Set<() => void>();
+  const listeners = createAppendListeners();
   let stamp = 0;
   let hearsOthers = false;
-  let waking = false;
 
-  const wake = () => {
-    if (waking || listeners.size === 0) return;
-    waking = true;
-    setImmediate(() => {
-      waking = false;
-      for (const listener of listeners) listener();
-    });
-  };
   const written = ({ versions, events }: Change) => {
     if (versions) stamp += 1;
-    if (events) wake();
+    if (events) listeners.wake();
   };
   return {
     stamp() {
@@ -63,9 +55,6 @@ export function createChanges(): Changes {
 
     payloadOf: ({ versions, events }) => `${id} ${versions ? 'v' : ''}${events ? 'e' : ''}`,
 
-    onAppended(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onAppended: listeners.add,
   };
 }

@@ -19,6 +19,8 @@ export interface PostgresFixture {
   readonly url: string;
   /** Repositories as one process of the service has them; closed when the test ends. */
   open(url?: string): Promise<Repositories>;
+  /** Has the tables made, as a process does that comes and goes. */
+  prepare(): Promise<void>;
   /** As many processes, at once. */
   openMany(processes: number): Promise<Repositories[]>;
   /** A connection that is nobody's of the service; ended when the test ends. */
@@ -63,6 +65,10 @@ export function describeOverPostgres(
         const repositories = await openPostgresRepositories(of, { logger: silent });
         closing.push(() => repositories.close());
         return repositories;
+      },
+      async prepare() {
+        const repositories = await openPostgresRepositories(url, { logger: silent });
+        await repositories.close();
       },
       openMany: (processes) => Promise.all(Array.from({ length: processes }, () => fixture.open())),
       async connect(of = url) {

@@ -8,6 +8,9 @@ const STATEMENT_MS = 30_000;
 /** A process that stands still in the middle of a transaction keeps its locks from everybody else no longer than this. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
+/** What the server calls connections of a service whose tables are in that schema; names there have 63 bytes at most. */
+export const serviceName = (schema: string): string => (schema === 'public' ? 'mds' : `mds ${schema}`.slice(0, 63));
+
 /** Where the database is, as its URL says. */
 export interface DatabaseSettings {
   /** For every connection; holds the password. */
@@ -48,7 +51,7 @@ export function databaseSettings(databaseUrl: string): DatabaseSettings {
     shown: `${host}${url.port && `:${url.port}`}${url.pathname}`,
     connection: {
       connectionString: url.href,
-      application_name: 'mds',
+      application_name: serviceName(schema),
       options,
       connectionTimeoutMillis: PATIENCE_MS,
       lock_timeout: PATIENCE_MS,

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { createAppendListeners } from '../append-listeners.ts';
 import { type OwnedEvent, purgesEverything } from '../event-data.ts';
 import { type EventRecord, type EventRepository, KEPT_EVENTS } from '../event-repository.ts';
 import { bumpVersion, type SqliteDatabase, versionReader } from './database.ts';
@@ -18,17 +19,7 @@ export interface EventWriter {
 
 /** @param now the wall clock, milliseconds since the epoch */
 export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVENTS): EventWriter {
-  const listeners = new Set<() => void>();
-  let waking = false;
-  const wake = () => {
-    if (waking || listeners.size === 0) return;
-    waking = true;
-    // Transactions are synchronous, so that this comes after the commit.
-    setImmediate(() => {
-      waking = false;
-      for (const listener of listeners) listener();
-    });
-  };
+  const listeners = createAppendListeners();
   return {
     append(tx, event) {
       const { projectId, type, data } = event;
@@ -46,14 +37,12 @@ export function createEventWriter(now: () => number = Date.now, keep = KEPT_EVEN
       }
       // The state itself is measured and in no table: whoever keeps an answer that tells it learns by this.
       if (type === 'region.status_changed') bumpVersion(tx, 'regions');
-      wake();
+      // Transactions are synchronous, so that they are called after the commit.
+      listeners.wake();
       return seq;
     },
 
-    onAppended(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onAppended: listeners.add,
   };
 }
 

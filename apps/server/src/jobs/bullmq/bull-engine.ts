@@ -1,4 +1,4 @@
-import type { JobProgress, PgPool, PostgresConnectionOptions, PostgresQueueBackend, Queue, Worker } from 'bullmq';
+import type { JobProgress, PostgresConnectionOptions, PostgresQueueBackend, Queue, Worker } from 'bullmq';
 import type { Pool } from 'pg';
 import type { Logger } from '../../logger.ts';
 import type { JobRecord } from '../job-queue.ts';
@@ -60,9 +60,11 @@ export interface BullEngineParts {
 /** {@link QueueEngine}: a queue of BullMQ's PostgreSQL backend, whose schema is up to date. */
 export function createBullEngine(parts: BullEngineParts): QueueEngine {
   const { bull, pool, name, logger, lockMs = LOCK_MS } = parts;
-  const { createPostgresBackend } = bull;
-  // The same pool, as BullMQ describes it: without those forms of its methods that it does not call.
-  const connection = pool as unknown as PgPool;
+  const { createPostgresBackend, isPgPool } = bull;
+  // BullMQ describes a pool in types of its own, and knows one when it sees it.
+  const described: unknown = pool;
+  if (!isPgPool(described)) throw new TypeError('BullMQ does not take the pool of the installed pg.');
+  const connection = described;
   const queue: BullQueue = new bull.Queue(
     name,
     { connection, streams: { events: { maxLen: KEPT_EVENTS } } },
