@@ -35,6 +35,11 @@ export interface Repositories {
   events: EventRepository;
   uploads: UploadRepository;
   versions: Versions;
+  /**
+   * How long a call that comes now will wait for its turn, in milliseconds: as long as the one that has waited longest, or as long as
+   * those before it take at the pace at which calls were served lately. 0: none waits. Costs nothing.
+   */
+  waitMs(): number;
   /** Resolves when the database answers and can be written. */
   probe(): Promise<void>;
   close(): Promise<void>;

@@ -8,6 +8,7 @@ import { DatabaseRefusedError } from '../database-refused-error.ts';
 import type { Repositories } from '../repositories.ts';
 import { startChangeListener } from './change-listener.ts';
 import { createChanges } from './changes.ts';
+import { watchConnectionWaits } from './connection-waits.ts';
 import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { isUnavailable, resilient } from './errors.ts';
@@ -47,10 +48,11 @@ export async function openPostgresRepositories(
   // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
+  const waitMs = watchConnectionWaits(pool);
   const db: PostgresDatabase = drizzle(pool);
   const transactions = createTransactions(pool, { changes });
   try {
-    const listener = await startChangeListener({ connection: settings.connection, changes, logger });
+    const listener = await startChangeListener({ connection: settings.connection, pool, changes, logger });
     const { probe } = resilient({
       async probe() {
         await Promise.race([writeProbe(pool), overdue(PROBE_PATIENCE_MS)]);
@@ -58,7 +60,7 @@ export async function openPostgresRepositories(
     });
     return {
       shared: true,
-      media: resilient(createMediaRepository(db, { transactions })),
+      media: resilient(createMediaRepository(db, { transactions, listening: listener.queries })),
       projects: resilient(createProjectRepository(db, { transactions })),
       assets: resilient(createAssetRepository(db, { transactions })),
       regions: resilient(createRegionRepository(db, { transactions })),
@@ -68,7 +70,8 @@ export async function openPostgresRepositories(
       fetches: resilient(createFetchRepository(db, { transactions })),
       events: resilient(createEventRepository(db, { transactions, changes })),
       uploads: resilient(createUploadRepository(db, { transactions })),
-      versions: resilient(createVersions(db, changes)),
+      versions: resilient(createVersions(listener.queries, changes)),
+      waitMs,
       probe,
       async close() {
         await listener.close();
