@@ -18,13 +18,16 @@ import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { migrate } from './migrate.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
+import { sharePool } from './pool-share.ts';
 import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
-import { type DatabaseSettings, databaseSettings } from './settings.ts';
+import { type DatabaseSettings, databaseSettings, PATIENCE_MS } from './settings.ts';
 import { createTransactions } from './transaction.ts';
 import { createUploadRepository } from './upload-repository.ts';
 
 /** Connections of a process, beside the one that listens. Each is a process of the server's. */
 const CONNECTIONS = 10;
+/** Of these, as many are taken at most by what may wait for somebody's lock: the others are for those who read. */
+const WRITING_CONNECTIONS = 6;
 /** How long a server may take to come up after this process has: they may be started together. In milliseconds. */
 const START_PATIENCE_MS = 15_000;
 const START_PAUSE_MS = 250;
@@ -50,12 +53,14 @@ export async function openPostgresRepositories(
   pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
   const waitMs = watchConnectionWaits(pool);
   const db: PostgresDatabase = drizzle(pool);
-  const transactions = createTransactions(pool, { changes });
+  const writing = sharePool(pool, { most: WRITING_CONNECTIONS, patienceMs: PATIENCE_MS });
+  const writingDb = drizzle(writing as Pool) as PostgresDatabase;
+  const transactions = createTransactions(writing, { changes });
   try {
     const listener = await startChangeListener({ connection: settings.connection, pool, changes, logger });
     const { probe } = resilient({
       async probe() {
-        await Promise.race([writeProbe(pool), overdue(PROBE_PATIENCE_MS)]);
+        await Promise.race([writeProbe(writing), overdue(PROBE_PATIENCE_MS)]);
       },
     });
     return {
@@ -63,13 +68,13 @@ export async function openPostgresRepositories(
       media: resilient(createMediaRepository(db, { transactions, listening: listener.queries })),
       projects: resilient(createProjectRepository(db, { transactions })),
       assets: resilient(createAssetRepository(db, { transactions })),
-      regions: resilient(createRegionRepository(db, { transactions })),
-      pieceDigests: resilient(createPieceDigestRepository(db)),
+      regions: resilient(createRegionRepository(db, { transactions, writingDb })),
+      pieceDigests: resilient(createPieceDigestRepository(db, { writingDb })),
       formatProofs: resilient(createFormatProofRepository(db, { transactions })),
-      jobs: resilient(createJobQueue(db, { transactions })),
-      fetches: resilient(createFetchRepository(db, { transactions })),
+      jobs: resilient(createJobQueue(writingDb, { transactions })),
+      fetches: resilient(createFetchRepository(writingDb, { transactions })),
       events: resilient(createEventRepository(db, { transactions, changes })),
-      uploads: resilient(createUploadRepository(db, { transactions })),
+      uploads: resilient(createUploadRepository(writingDb, { transactions })),
       versions: resilient(createVersions(listener.queries, changes)),
       waitMs,
       probe,
@@ -119,7 +124,7 @@ function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
   );
 }
 
-async function writeProbe(pool: Pool): Promise<void> {
+async function writeProbe(pool: Pick<Pool, 'query'>): Promise<void> {
   await pool.query({
     name: 'probe',
     text: 'INSERT INTO versions (name, value) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET value = versions.value + 1',

@@ -37,7 +37,7 @@ export interface Transactions {
  * so they are held for the shortest time, and no two transactions wait for each other because of them.
  */
 export function createTransactions(
-  pool: Pool,
+  pool: Pick<Pool, 'connect'>,
   { changes, now = Date.now, keep = KEPT_EVENTS }: { changes: Changes; now?: () => number; keep?: number },
 ): Transactions {
   /** @returns the `seq` of each */
