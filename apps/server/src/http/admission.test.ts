@@ -31,11 +31,11 @@ describe('fault 20: calls wait for a connection to the database', () => {
     expect(admission.refused).toBe(80);
   });
 
-  it('a burst of more than can be waited for is refused at once', () => {
+  it('a burst of pages that nobody would wait for is refused at once; one of pictures, as a page of a thousand is, is let in', () => {
     const { database, admission } = overDatabase();
     database.waitMs = 600;
     expect(taken(admission, 'read', 0, 100)).not.toContain(true);
-    expect(taken(admission, 'delivery', 0, 100)).not.toContain(true);
+    expect(taken(admission, 'delivery', 0, 500)).not.toContain(false);
   });
 
   it('when it is over, the next burst is let in again', () => {

@@ -10,6 +10,8 @@ export interface WorkLimit {
   maxUnanswered: number;
   /** Whether a late event loop or database refuses it. Not so where few ask and each has a reason to: an operator under load, an upload under way. */
   shedWhenLate: boolean;
+  /** Beyond this wait for the database, in milliseconds, it is refused at once, in a burst as well. */
+  maxDatabaseMs: number;
 }
 
 /**
@@ -18,11 +20,11 @@ export interface WorkLimit {
  * until then.
  */
 export const WORK_LIMITS: Readonly<Record<WorkKind, WorkLimit>> = {
-  read: { maxUnanswered: 500, shedWhenLate: true },
+  read: { maxUnanswered: 500, shedWhenLate: true, maxDatabaseMs: 500 },
   // A miss waits for a disk or an origin and holds little meanwhile: a page of 1,000 pictures asked for at once is served.
-  delivery: { maxUnanswered: 2_000, shedWhenLate: true },
-  control: { maxUnanswered: 200, shedWhenLate: false },
-  upload: { maxUnanswered: 2_000, shedWhenLate: false },
+  delivery: { maxUnanswered: 2_000, shedWhenLate: true, maxDatabaseMs: Number.POSITIVE_INFINITY },
+  control: { maxUnanswered: 200, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
+  upload: { maxUnanswered: 2_000, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
 };
 
 /** When what everything waits for counts as late, in milliseconds. */
@@ -90,13 +92,13 @@ export function createAdmission(
     return nowMs - (lateSinceMs ?? turnBeganMs) > lateness.burstMs;
   };
 
-  const isDatabaseLate = (nowMs: number) => {
+  const isDatabaseLate = (nowMs: number, maxMs: number) => {
     const waitMs = databaseWaitMs();
     if (nowMs - awaitedLastMs > lateness.burstMs) awaitedSinceMs = null;
     if (waitMs <= lateness.databaseMs) return false;
     awaitedLastMs = nowMs;
     awaitedSinceMs ??= nowMs;
-    return waitMs > lateness.burstMs || nowMs - awaitedSinceMs > lateness.burstMs;
+    return waitMs > maxMs || nowMs - awaitedSinceMs > lateness.burstMs;
   };
 
   return {
@@ -109,7 +111,8 @@ export function createAdmission(
 
     take(kind, nowMs, { evenWhenLate = false } = {}) {
       const limit = limits[kind];
-      const isTooLate = limit.shedWhenLate && !evenWhenLate && (isLoopLate(nowMs) || isDatabaseLate(nowMs));
+      const isTooLate =
+        limit.shedWhenLate && !evenWhenLate && (isLoopLate(nowMs) || isDatabaseLate(nowMs, limit.maxDatabaseMs));
       if (unanswered[kind] >= limit.maxUnanswered || isTooLate) {
         refused += 1;
         return null;

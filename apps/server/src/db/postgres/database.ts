@@ -1,6 +1,6 @@
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Pool, QueryConfig, QueryResult, QueryResultRow } from 'pg';
-import type { Versions } from '../repositories.ts';
+import type { ToldOf, Versions } from '../repositories.ts';
 import type { Changes } from './changes.ts';
 import { storableText } from './columns.ts';
 
@@ -42,17 +42,18 @@ export function versionReader(db: QuerySource): (name: string) => Promise<number
   return async (name) => (await value(name))[0]?.value ?? 0;
 }
 
-/** {@link Versions} over PostgreSQL: the sum of all counters, none of which ever goes back. */
+/** {@link Versions} over PostgreSQL: sums of counters, none of which ever goes back. */
 export function createVersions(db: QuerySource, changes: Changes): Versions {
-  const total = preparedQuery<{ total: number }>(
+  const total = preparedQuery<Record<ToldOf, number>>(
     db,
     'versions_total',
-    'SELECT coalesce(sum(value), 0)::bigint AS total FROM versions WHERE name <> $1',
+    `SELECT coalesce(sum(value), 0)::bigint AS assets, coalesce(sum(value) FILTER (WHERE name <> 'assets'), 0)::bigint AS others
+     FROM versions WHERE name <> $1`,
   );
   return {
     stamp: changes.stamp,
     async read() {
-      return (await total(PROBE_VERSION))[0]?.total ?? 0;
+      return (await total(PROBE_VERSION))[0] ?? { assets: 0, others: 0 };
     },
   };
 }
