@@ -1,29 +1,27 @@
-// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs every test.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { bin, ensureBuilt, ensureInstalled, main, run } from './workspace.mjs';
+// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs every test; without arguments, some of those over
+// whole services once more, on PostgreSQL and S3.
+import { ALWAYS_ON_BOTH } from './end-to-end.mjs';
+import { ON_POSTGRES_AND_S3, runTests } from './run-tests.mjs';
+import { CommandFailed, ensureBuilt, ensureInstalled, main, run } from './workspace.mjs';
 
 await main(async () => {
   await ensureInstalled();
   await ensureBuilt(); // some tests run what ships
-  const folder = mkdtempSync(join(tmpdir(), 'mds-test-'));
-  const report = join(folder, 'report.json');
-  try {
-    await run(bin('vitest'), [
-      'run',
-      '--reporter=default',
-      '--reporter=json',
-      `--outputFile.json=${report}`,
-      ...process.argv.slice(2),
-    ]);
-  } finally {
-    try {
-      const { numPassedTests, numFailedTests, numPendingTests } = JSON.parse(readFileSync(report, 'utf8'));
-      console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests} skipped`);
-    } catch {
-      console.error('The test runner ended without a report.');
-    }
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const args = process.argv.slice(2);
+  const runs = [{ args }];
+  if (args.length === 0 && (await hasServers())) runs.push({ args: ALWAYS_ON_BOTH, env: ON_POSTGRES_AND_S3 });
+  await runTests(...runs);
 });
+
+/** Whether this machine has PostgreSQL and an S3 server; what is missing is said where it is looked for. */
+async function hasServers() {
+  const argv = ['--conditions=@mds/source', '--import', 'tsx', 'apps/server/test/backend-servers.ts', '--look'];
+  try {
+    await run(process.execPath, argv);
+    return true;
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    console.error(`Skipped on PostgreSQL and S3, which are not on this machine: ${ALWAYS_ON_BOTH.join(', ')}`);
+    return false;
+  }
+}

@@ -12,17 +12,18 @@ const ffmpeg = process.env['FFMPEG_PATH'] ?? findSystemProgram('ffmpeg');
 // A service is started and a video made three times.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** A service whose ffmpeg fails whenever it is to make H.264, until it is mended; and the command beside it. */
+/** A service whose ffmpeg fails whenever it is to make H.264, until it is mended, and not before it is let; and the command beside it. */
 async function setUp() {
   const folder = await temporaryFolder();
   const fault = join(folder.path, 'fault');
+  const held = join(folder.path, 'held');
   const program = join(folder.path, 'ffmpeg');
   await writeFile(fault, '');
   await writeFile(
     program,
     `#!/bin/sh
 case " $* " in
-  *" libx264 "*) [ -e '${fault}' ] && sleep 1 && echo 'the encoder is out of order' >&2 && exit 1 ;;
+  *" libx264 "*) [ -e '${fault}' ] && while [ -e '${held}' ]; do sleep 0.1; done && echo 'the encoder is out of order' >&2 && exit 1 ;;
 esac
 exec '${ffmpeg}' "$@"
 `,
@@ -53,6 +54,8 @@ exec '${ffmpeg}' "$@"
         .map((line) => line.split('\t').slice(2));
     },
     mend: () => rm(fault),
+    hold: () => writeFile(held, ''),
+    letFail: () => rm(held),
     async [Symbol.asyncDispose]() {
       await service.end('SIGKILL');
       await folder[Symbol.asyncDispose]();
@@ -82,10 +85,16 @@ testWith(ffmpeg, 'ffmpeg')(
     expect((await fetch(poster.stdout.trim())).status).toBe(200);
 
     // It waits for the renditions, which fail again, and says so; meanwhile another is told what is under way.
+    await it.hold();
     const retrying = it.mds('media', 'retry', '--wait', id);
-    await expect
-      .poll(async () => (await it.mds('media', 'retry', id)).stderr, { timeout: 10_000 })
-      .toContain('are being made already: hls.m3u8, mp4.mp4.');
+    const states = async () => {
+      const { renditions } = JSON.parse((await it.mds('media', 'get', '--json', id)).stdout) as MediaDetail;
+      return renditions.map(({ state }) => state);
+    };
+    await expect.poll(states, { timeout: 60_000 }).not.toContain('failed');
+    const another = (await it.mds('media', 'retry', id)).stderr;
+    expect(another).toContain('are being made already: hls.m3u8, mp4.mp4.');
+    await it.letFail();
     expect(await retrying).toEqual({
       ...{ code: 1, stdout: `${id}\tready\t2 renditions failed: hls.m3u8, mp4.mp4\n`, stderr: '' },
     });

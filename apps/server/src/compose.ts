@@ -15,9 +15,11 @@ import { createDownload } from './fetches/download.ts';
 import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
 import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
+import { createAdmission } from './http/admission.ts';
 import { createFront } from './http/front.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { createMetrics } from './http/metrics.ts';
+import { createOverloadGuard } from './http/overload.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createPieceWriting } from './ingest/piece-writing.ts';
@@ -325,6 +327,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       versions: repositories.versions,
       metrics,
       logger,
+      guard: createOverloadGuard(logger, createAdmission({ databaseWaitMs: repositories.waitMs })),
     });
     const server = createHttpServer(front);
     await probed;

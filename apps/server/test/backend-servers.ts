@@ -3,10 +3,14 @@ import { findPostgres, startPostgresServer } from './postgres-server.ts';
 import { findS3Server, S3_SERVER, startS3Server } from './s3-server.ts';
 
 // A PostgreSQL and an S3 server for the process that started this one: it writes one line, what the environment of a test needs to use
-// them, and ends them when its standard input ends.
+// them, and ends them when its standard input ends. With `--look` it only says whether they are on this machine: it ends with 0 where they are.
 const bin = findPostgres();
-if (bin === null) throw new Error('MDS_TEST_BACKENDS needs PostgreSQL, which is not on this machine.');
-if (findS3Server() === null) throw new Error(`MDS_TEST_BACKENDS needs ${S3_SERVER}, which is not on this machine.`);
+const missing = bin === null ? 'PostgreSQL' : findS3Server() === null ? S3_SERVER : null;
+if (bin === null || missing !== null) {
+  process.stderr.write(`${missing} is not on this machine.\n`);
+  process.exit(1);
+}
+if (process.argv.includes('--look')) process.exit(0);
 const postgres = await startPostgresServer(bin, { settings: { max_connections: '500' } });
 try {
   const s3 = await startS3Server();

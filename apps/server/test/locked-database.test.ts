@@ -7,16 +7,16 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@mds/client';
 import { MediaDetail, Problem } from '@mds/contract';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ownBackends } from './backends.ts';
 import { png } from './pictures.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
-import { describeOnSqliteAndDisk } from './system-program.ts';
 
 const LOCKER = fileURLToPath(new URL('./database-locker.ts', import.meta.url));
 /** How long any answer may take that needs no write: 35 ms as a rule. Where the event loop waits for the lock, it is 4,950 ms. */
 const PATIENCE_MS = 1_500;
 
-describeOnSqliteAndDisk('fault 20: another process holds the write lock of the database', () => {
+describe('fault 20: another process holds the write lock of the database', () => {
   let dataDir: string;
   let service: ServiceProcess;
   let locker: ChildProcess | null;
@@ -33,7 +33,8 @@ describeOnSqliteAndDisk('fault 20: another process holds the write lock of the d
 
   /** Resolves when the lock is held; `released` when it is not any more. */
   async function lockFor(ms: number): Promise<{ released: Promise<number> }> {
-    const argv = ['--conditions=@mds/source', '--import', 'tsx', LOCKER, join(dataDir, 'mds.sqlite'), String(ms)];
+    const { MDS_DATABASE_URL: database = join(dataDir, 'mds.sqlite') } = await ownBackends(dataDir);
+    const argv = ['--conditions=@mds/source', '--import', 'tsx', LOCKER, database, String(ms)];
     const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
     locker = child;
     const lines = createInterface({ input: child.stdout });

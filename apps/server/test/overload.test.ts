@@ -94,14 +94,14 @@ describe('fault 20: ten times the load that it can take', () => {
     } finally {
       await service.end('SIGKILL');
     }
-  }, 60_000);
+  }, 120_000);
 
   it('of objects from a slow store: the excess is refused at once, other work goes on, and every slot is given back', async () => {
     let reading = 0;
     let mostReading = 0;
     const limits = { ...WORK_LIMITS, delivery: { ...WORK_LIMITS.delivery, maxUnanswered: 20 } };
     // Lateness aside: what is measured here are the slots.
-    const admission = createAdmission(limits, { turnMs: 60_000, burstMs: 60_000 });
+    const admission = createAdmission({ limits, lateness: { turnMs: 60_000, databaseMs: 60_000, burstMs: 60_000 } });
     const app = await startApp({
       delivery: {
         answerHot: (req, sink, also) => {
@@ -143,7 +143,7 @@ describe('work of one kind does not take the room of another', () => {
       upload: { ...WORK_LIMITS.upload, maxUnanswered: 3 },
       delivery: { ...WORK_LIMITS.delivery, maxUnanswered: 1 },
     };
-    const admission = createAdmission(limits);
+    const admission = createAdmission({ limits });
     const begun: (() => void)[] = [];
     const app = await startApp({
       delivery: {

@@ -1,6 +1,5 @@
 import { programOnPath } from '@mds/transcode';
 import { describe, test } from 'vitest';
-import { areBackendsRemote } from './backends.ts';
 
 /** Where the first of these programs of the system is; null where this machine has none of them. */
 export function findSystemProgram(...names: string[]): string | null {
@@ -30,15 +29,4 @@ export function describeWith(program: string | null, called: string): (title: st
     describe.skip(`${title} [needs ${called}, which is not on this machine]`, tests);
     process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
   };
-}
-
-/** A group of tests that are about SQLite or the disk themselves: skipped in the same way where the run is on other backends. */
-export function describeOnSqliteAndDisk(title: string, tests: () => void): void {
-  if (!areBackendsRemote) {
-    describe(title, tests);
-    return;
-  }
-  // Only where a run asks for other backends, which the usual run does not: there these tests always run.
-  describe.skip(`${title} [about SQLite or the disk, and this run is on others]`, tests);
-  process.stderr.write(`\nSkipped, as it is about SQLite or the disk, and this run is on others: ${title}\n`);
 }

@@ -6,15 +6,21 @@ import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
 import type { UploadRepository } from './upload-repository.ts';
 
-/** Tells whether anything that a reader could see was written since: media, assets, regions, projects. */
+/**
+ * What an answer tells of: asset records, which every region that delivers writes twice a second, or anything but them. Whatever tells of
+ * asset records may tell of the rest, too.
+ */
+export type ToldOf = 'assets' | 'others';
+
+/** Tells whether anything that a reader could see was written since: media, regions, projects, and for those who tell of them assets. */
 export interface Versions {
   /**
    * Changes with every such write of this process, before anybody in it can see the write, and soon after one of another process where
-   * the database tells of those. Where it should and does not, for now, every call gives another number. Costs nothing.
+   * the database tells of those, which it does of all but assets. Where it should and does not, for now, every call gives another number. Costs nothing.
    */
-  stamp(): number;
-  /** Changes with every such write of any process; asks the database. */
-  read(): Promise<number>;
+  stamp(of: ToldOf): number;
+  /** Each changes with every such write of any process; asks the database. */
+  read(): Promise<Record<ToldOf, number>>;
 }
 
 /** Everything that is kept in the database, behind ports in the service's own words. */
@@ -35,6 +41,11 @@ export interface Repositories {
   events: EventRepository;
   uploads: UploadRepository;
   versions: Versions;
+  /**
+   * How long a call that comes now will wait for its turn, in milliseconds: as long as the one that has waited longest, or as long as
+   * those before it take at the pace at which calls were served lately. 0: none waits. Costs nothing.
+   */
+  waitMs(): number;
   /** Resolves when the database answers and can be written. */
   probe(): Promise<void>;
   close(): Promise<void>;

@@ -8,8 +8,10 @@ export type WorkKind = 'read' | 'delivery' | 'control' | 'upload';
 export interface WorkLimit {
   /** Requests whose answer has not begun. */
   maxUnanswered: number;
-  /** Whether a late event loop refuses it. Not so where few ask and each has a reason to: an operator under load, an upload under way. */
+  /** Whether a late event loop or database refuses it. Not so where few ask and each has a reason to: an operator under load, an upload under way. */
   shedWhenLate: boolean;
+  /** Beyond this wait for the database, in milliseconds, it is refused at once, in a burst as well. */
+  maxDatabaseMs: number;
 }
 
 /**
@@ -18,28 +20,30 @@ export interface WorkLimit {
  * until then.
  */
 export const WORK_LIMITS: Readonly<Record<WorkKind, WorkLimit>> = {
-  read: { maxUnanswered: 500, shedWhenLate: true },
+  read: { maxUnanswered: 500, shedWhenLate: true, maxDatabaseMs: 500 },
   // A miss waits for a disk or an origin and holds little meanwhile: a page of 1,000 pictures asked for at once is served.
-  delivery: { maxUnanswered: 2_000, shedWhenLate: true },
-  control: { maxUnanswered: 200, shedWhenLate: false },
-  upload: { maxUnanswered: 2_000, shedWhenLate: false },
+  delivery: { maxUnanswered: 2_000, shedWhenLate: true, maxDatabaseMs: Number.POSITIVE_INFINITY },
+  control: { maxUnanswered: 200, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
+  upload: { maxUnanswered: 2_000, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
 };
 
-/** When the event loop counts as late, in milliseconds. */
+/** When what everything waits for counts as late, in milliseconds. */
 export interface Lateness {
-  /** Work in one turn of the loop that is no reason to worry. A request that arrives after it has waited about as long already. */
+  /** Work in one turn of the event loop that is no reason to worry. A request that arrives after it has waited about as long already. */
   turnMs: number;
-  /** A burst may take turns longer than that for this time: it passes. Afterwards each turn takes on no more than `turnMs` of work. */
+  /** The same of the time that a call waits for a connection to the database. */
+  databaseMs: number;
+  /** A burst may take longer than that for this time: it passes. Afterwards no more is taken on than is done in that time. */
   burstMs: number;
 }
 
-const LATENESS: Lateness = { turnMs: 50, burstMs: 500 };
+const LATENESS: Lateness = { turnMs: 50, databaseMs: 50, burstMs: 500 };
 
 /** How long a client should wait before it asks again, in seconds. */
 export const RETRY_AFTER_S = 1;
 
 export interface TakeOptions {
-  /** This work is to be taken on however late the loop is. */
+  /** This work is to be taken on however late everything is. */
   evenWhenLate?: boolean | undefined;
 }
 
@@ -55,21 +59,26 @@ export interface Admission {
 }
 
 /**
- * {@link Admission} by two measures: how many requests of a kind wait for their answer, which bounds work that waits for something
- * else, and how long the loop has been busy in this turn, which bounds work that keeps it busy itself. Requests that came in one
- * turn are handled one after another, so that the time since its first is what the next one has waited for. In a queue that only a
- * burst has filled that is no reason to refuse anything; in one that stays full, waiting helps nobody (as in CoDel, RFC 8289).
+ * {@link Admission} by three measures: how many requests of a kind wait for their answer, which bounds work that waits for something
+ * else; how long the loop has been busy in this turn, which bounds work that keeps it busy itself; and how long calls wait for a
+ * connection to the database, which bounds what that is asked. Requests that came in one turn are handled one after another, so that
+ * the time since its first is what the next one has waited for. In a queue that only a burst has filled that is no reason to refuse
+ * anything; in one that stays full, waiting helps nobody (as in CoDel, RFC 8289).
+ * @param parts.databaseWaitMs see `Repositories.waitMs`
  */
 export function createAdmission(
-  limits: Readonly<Record<WorkKind, WorkLimit>> = WORK_LIMITS,
-  lateness: Lateness = LATENESS,
+  parts: { limits?: Readonly<Record<WorkKind, WorkLimit>>; lateness?: Lateness; databaseWaitMs?: () => number } = {},
 ): Admission {
+  const { limits = WORK_LIMITS, lateness = LATENESS, databaseWaitMs = () => 0 } = parts;
   const unanswered: Record<WorkKind, number> = { read: 0, delivery: 0, control: 0, upload: 0 };
   let refused = 0;
   /** Of the turn that is under way; null between turns. */
   let turnBeganMs: number | null = null;
   /** Since when every turn has been longer than it should; null: the last one was not. */
   let lateSinceMs: number | null = null;
+  /** When the database was last late, and since when it has been so again and again; null: not for longer than a burst. */
+  let awaitedLastMs = Number.NEGATIVE_INFINITY;
+  let awaitedSinceMs: number | null = null;
 
   const endTurn = () => {
     const began = turnBeganMs ?? 0;
@@ -78,9 +87,18 @@ export function createAdmission(
     else lateSinceMs ??= began;
   };
 
-  const isLate = (nowMs: number) => {
+  const isLoopLate = (nowMs: number) => {
     if (turnBeganMs === null || nowMs - turnBeganMs <= lateness.turnMs) return false;
     return nowMs - (lateSinceMs ?? turnBeganMs) > lateness.burstMs;
+  };
+
+  const isDatabaseLate = (nowMs: number, maxMs: number) => {
+    const waitMs = databaseWaitMs();
+    if (nowMs - awaitedLastMs > lateness.burstMs) awaitedSinceMs = null;
+    if (waitMs <= lateness.databaseMs) return false;
+    awaitedLastMs = nowMs;
+    awaitedSinceMs ??= nowMs;
+    return waitMs > maxMs || nowMs - awaitedSinceMs > lateness.burstMs;
   };
 
   return {
@@ -93,7 +111,8 @@ export function createAdmission(
 
     take(kind, nowMs, { evenWhenLate = false } = {}) {
       const limit = limits[kind];
-      const isTooLate = limit.shedWhenLate && !evenWhenLate && isLate(nowMs);
+      const isTooLate =
+        limit.shedWhenLate && !evenWhenLate && (isLoopLate(nowMs) || isDatabaseLate(nowMs, limit.maxDatabaseMs));
       if (unanswered[kind] >= limit.maxUnanswered || isTooLate) {
         refused += 1;
         return null;

@@ -110,7 +110,7 @@ export function createFront(parts: FrontParts): Front {
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
     const isDelivery = delivery !== null && isDeliveryPath(req.url ?? '');
     if (!isDelivery && !hot?.concerns(req)) return false;
-    const refreshing = isDelivery ? delivery.refresh() : (hot?.refresh(passage.began) ?? false);
+    const refreshing = isDelivery ? delivery.refresh() : (hot?.refresh(req, passage.began) ?? false);
     const answer = isDelivery ? deliverHot : answerFromKept;
     if (refreshing === false) return answer(req, sink, passage);
     return refreshing

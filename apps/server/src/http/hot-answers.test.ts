@@ -193,6 +193,18 @@ describe('a write shows in the very next answer', () => {
     expect((await ask('/api/v1/assets')).body).toContain('"/media/new"');
   });
 
+  it('of an asset, and of nothing else: what regions report leaves the other answers as they are', async () => {
+    const paths = ['/api/v1/media', '/api/v1/regions', '/api/v1/assets'];
+    for (const path of paths) await ask(path);
+    cold.length = 0;
+    await app.repositories.assets.record(
+      [{ region: 'fra1', path: '/media/newer', bytes: 10, cacheStatus: 'HIT', atMs: 1_800_000_002_000 }],
+      100,
+    );
+    for (const path of paths) await ask(path);
+    expect(cold).toEqual(['/api/v1/assets']);
+  });
+
   it('of a host that moves to another project', async () => {
     const Host = 'moving.test';
     const own = await app.addMedia({ projectId: 'other' });
@@ -331,7 +343,7 @@ describe('memory', () => {
     });
     const server = createServer(async (req, res) => {
       const nowMs = performance.now();
-      await hot.refresh(nowMs);
+      await hot.refresh(req, nowMs);
       if (hot.answer(req, sinkOf(res), 'id', nowMs)) return;
       made += 1;
       hot.keep(req, res, nowMs);

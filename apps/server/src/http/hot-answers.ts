@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_API_PREFIX } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
-import type { Versions } from '../db/repositories.ts';
+import type { ToldOf, Versions } from '../db/repositories.ts';
 import { matchesEtag, onAnswer } from './answer.ts';
 import { type AnswerSink, type PreparedFields, prepareFields } from './answer-sink.ts';
 import type { HotRequest } from './hot-connection.ts';
@@ -29,7 +29,11 @@ interface Basis {
   atMs: number;
 }
 
+/** What is known of all that answers are made of; each as it was at the same time. */
+type Known = Record<ToldOf, Basis> & { atMs: number };
+
 interface HotAnswer {
+  of: ToldOf;
   basis: Basis;
   etag: string;
   body: readonly [Buffer];
@@ -55,7 +59,7 @@ export interface HotAnswers {
    * database does not answer.
    * @param nowMs of the monotonic clock
    */
-  refresh(nowMs: number): Promise<void> | false;
+  refresh(req: HotRequest, nowMs: number): Promise<void> | false;
   /** Answers at once from what is kept, 304 and HEAD included; null with nothing sent where there is nothing valid. */
   answer(req: HotRequest, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
   /** Whether an answer that was kept was sent again before it became invalid: made anew, it will serve more than one. */
@@ -67,7 +71,7 @@ export interface HotAnswers {
 }
 
 /**
- * {@link HotAnswers}. The rule, for all of them: an answer is valid while this process's stamp and the database's version are what
+ * {@link HotAnswers}. The rule, for all of them: an answer is valid while this process's stamp and the database's version, of what it tells of, are what
  * they were before it was made, and it is at most a second old. So a write shows in the next answer of this process, and within a
  * second in every other.
  *
@@ -86,26 +90,28 @@ export function createHotAnswers(parts: {
     maxSize: parts.maxBytes ?? MAX_BYTES,
     sizeCalculation: ({ body: [bytes] }, key) => bytes.length + 2 * key.length + ENTRY_BYTES,
   });
-  let known: Basis | null = null;
+  let known: Known | null = null;
   let reading: Promise<void> | null = null;
   /** The id is written anew for each request. */
   const also = [REQUEST_ID_HEADER, ''];
 
-  const isFresh = (nowMs: number) =>
-    known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known.stamp === versions.stamp();
+  const isFresh = (of: ToldOf, nowMs: number) =>
+    known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known[of].stamp === versions.stamp(of);
 
   const read = async () => {
-    const stamp = versions.stamp();
+    const stamp = { assets: versions.stamp('assets'), others: versions.stamp('others') };
     const atMs = performance.now();
     try {
-      known = { stamp, version: await versions.read(), atMs };
+      const version = await versions.read();
+      const of = (told: ToldOf): Basis => ({ stamp: stamp[told], version: version[told], atMs });
+      known = { atMs, assets: of('assets'), others: of('others') };
     } finally {
       reading = null;
     }
   };
 
-  const stands = (basis: Basis, nowMs: number) =>
-    basis.stamp === known?.stamp && basis.version === known.version && nowMs - basis.atMs <= MAX_AGE_MS;
+  const stands = ({ of, basis }: HotAnswer, nowMs: number) =>
+    basis.stamp === known?.[of].stamp && basis.version === known[of].version && nowMs - basis.atMs <= MAX_AGE_MS;
 
   return {
     concerns(req) {
@@ -123,18 +129,17 @@ export function createHotAnswers(parts: {
       );
     },
 
-    refresh(nowMs) {
-      if (isFresh(nowMs)) return false;
+    refresh(req, nowMs) {
+      // Where nothing is kept, nothing has to be fresh.
+      if (isFresh(kept.peek(keyOf(req))?.of ?? 'others', nowMs)) return false;
       reading ??= read();
       return reading;
     },
 
     answer(req, sink, requestId, nowMs) {
-      if (!isFresh(nowMs)) return null;
-      const key = keyOf(req);
-      const answer = kept.get(key);
+      const answer = kept.get(keyOf(req));
       if (answer === undefined) return null;
-      if (!stands(answer.basis, nowMs)) return null;
+      if (!isFresh(answer.of, nowMs) || !stands(answer, nowMs)) return null;
       answer.wanted = true;
       const isHead = req.method === 'HEAD';
       const status = matchesEtag(req.headers['if-none-match'], answer.etag) ? 304 : 200;
@@ -150,17 +155,21 @@ export function createHotAnswers(parts: {
 
     keep(req, res, nowMs) {
       // A version that was read a while ago will do: at worst the answer counts as older than it is.
-      if (known === null || known.stamp !== versions.stamp()) return;
-      const basis = { stamp: known.stamp, version: known.version, atMs: nowMs };
+      if (known === null || known.others.stamp !== versions.stamp('others')) return;
+      const then = known;
+      const assetStamp = versions.stamp('assets');
       const key = keyOf(req);
       onAnswer(res, (answer) => {
         if (answer.status !== 200 || answer.etag === null || !answer.cacheControl.startsWith('public')) return;
         const route = routeOf(req);
         if (route === null) return;
+        const of = toldBy(route);
+        if (of === 'assets' && then.assets.stamp !== assetStamp) return;
+        const basis = { ...then[of], atMs: nowMs };
         const always = [...headersOf(res), 'Cache-Control', answer.cacheControl, 'ETag', answer.etag];
         const length = String(answer.body.length);
         kept.set(key, {
-          ...{ basis, etag: answer.etag, body: [answer.body], wanted: false },
+          ...{ of, basis, etag: answer.etag, body: [answer.body], wanted: false },
           full: prepareFields([...always, 'Content-Type', answer.contentType, 'Content-Length', length]),
           notModified: prepareFields(always),
           figures: { GET: figuresOf('GET', route), HEAD: figuresOf('HEAD', route) },
@@ -176,6 +185,11 @@ export function createHotAnswers(parts: {
       return kept.calculatedSize;
     },
   };
+}
+
+/** What the answers of a route tell of. */
+function toldBy(route: string): ToldOf {
+  return route === `${READ_API_PREFIX}/assets` ? 'assets' : 'others';
 }
 
 /** What decides an answer: the target as it came, and Host, by which the project is found. A blank is in neither. */

@@ -106,6 +106,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get uploads() {
       return opened.uploads;
     },
+    get waitMs() {
+      return opened.waitMs;
+    },
     get versions() {
       return opened.versions;
     },

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, type ClientConfig } from 'pg';
+import { Client, type ClientConfig, type Pool, type QueryConfig, type QueryResultRow } from 'pg';
 import type { Logger } from '../../logger.ts';
 import { CHANNEL, type Changes } from './changes.ts';
+import type { QuerySource } from './database.ts';
 
 /** How often the connection is asked for a sign of life, in milliseconds. */
 const BEAT_MS = 1_000;
@@ -14,6 +15,11 @@ const FIRST_PAUSE_MS = 20;
 
 /** The connection on which other processes' writes are heard of. */
 export interface ChangeListener {
+  /**
+   * What answers at once also while everything else waits for a free connection: this one. Where it is lost or silent, the pool; nothing kept is
+   * relied on then. For versions, which tell whether what is in memory holds: that must not stand behind what has to be made.
+   */
+  readonly queries: QuerySource;
   close(): Promise<void>;
 }
 
@@ -23,10 +29,12 @@ export interface ChangeListener {
  */
 export async function startChangeListener(parts: {
   connection: ClientConfig;
+  pool: Pool;
   changes: Changes;
   logger: Logger;
 }): Promise<ChangeListener> {
   const { changes, logger } = parts;
+  let listening: QuerySource['$client'] | null = null;
   const closing = new AbortController();
 
   const listen = async (): Promise<Client> => {
@@ -47,6 +55,8 @@ export async function startChangeListener(parts: {
 
   /** Resolves when the connection is lost, or silent for so long that it may be. */
   const watch = async (client: Client): Promise<void> => {
+    const queries = oneByOne(client);
+    listening = queries;
     // Not `once`, which rejects with the errors that come before it.
     const ended = new Promise<void>((resolve) => client.once('end', resolve));
     const stop = new AbortController();
@@ -57,19 +67,23 @@ export async function startChangeListener(parts: {
         let isLate = false;
         const late = setTimeout(() => {
           isLate = true;
+          listening = null;
           changes.listening(false);
         }, LATE_MS);
         try {
-          await client.query('SELECT 1');
+          await queries.query({ text: 'SELECT 1' });
         } finally {
           clearTimeout(late);
         }
-        if (isLate) changes.listening(true);
+        if (!isLate) continue;
+        listening = queries;
+        changes.listening(true);
       }
     };
     // Why the beat ended is of no interest: either way the connection is not to be relied on.
     await Promise.race([ended, beat().catch(() => undefined)]);
     stop.abort();
+    listening = null;
     changes.listening(false);
     await client.end().catch(() => undefined);
   };
@@ -100,9 +114,27 @@ export async function startChangeListener(parts: {
 
   const running = run(await listen());
   return {
+    queries: {
+      get $client() {
+        return listening ?? parts.pool;
+      },
+    },
     async close() {
       closing.abort();
       await running;
+    },
+  };
+}
+
+/** A connection takes one query at a time; those of several callers wait for each other here. */
+function oneByOne(client: Client): QuerySource['$client'] {
+  let before: Promise<unknown> = Promise.resolve();
+  return {
+    query<Row extends QueryResultRow>(query: QueryConfig) {
+      const answered = before.then(() => client.query<Row>(query));
+      // Whether the one before was answered is its caller's business.
+      before = answered.catch(() => undefined);
+      return answered;
     },
   };
 }

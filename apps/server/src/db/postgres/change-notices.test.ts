@@ -17,12 +17,33 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
   it('show in the stamp within a second, each of them; what no reader sees does not', async () => {
     const [one, other] = await two();
     for (let n = 0; n < 3; n++) {
-      const before = other.versions.stamp();
+      const before = other.versions.stamp('others');
       await one.jobs.workerBeat({ id: 'w', pid: 1, concurrency: 1 });
-      expect(other.versions.stamp()).toBe(before);
+      expect(other.versions.stamp('others')).toBe(before);
       await one.media.accept(newMedium(n), EXISTING);
-      await expect.poll(() => other.versions.stamp(), { timeout: 1_000, interval: 5 }).not.toBe(before);
+      await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);
     }
+  });
+
+  it('to asset records, which regions report twice a second, are told to nobody, and show where the counter is asked for', async () => {
+    const [one, other] = await two();
+    const listening = await connect();
+    const heard: string[] = [];
+    listening.on('notification', ({ payload = '' }) => heard.push(payload));
+    await listening.query('LISTEN mds_changes');
+    const version = await other.versions.read();
+    const delivery = { region: 'fra1', path: '/a', bytes: 1, cacheStatus: 'HIT' as const, atMs: 1 };
+    const own = one.versions.stamp('assets');
+    await one.assets.record([delivery], 10);
+    expect(one.versions.stamp('assets')).toBeGreaterThan(own);
+    // Told in the order of commits: what comes first would have been told by now.
+    const later = one.media.accept(newMedium(1), EXISTING);
+    await expect.poll(() => heard.length, { timeout: 5_000, interval: 5 }).toBe(1);
+    await later;
+    expect(heard[0]).toMatch(/ ve$/);
+    expect(await other.versions.read()).toEqual({ assets: version.assets + 2, others: version.others + 1 });
+    await one.assets.record([{ ...delivery, path: '/b' }], 10);
+    expect((await other.versions.read()).others).toBe(version.others + 1);
   });
 
   it('wake those who wait for events; a write that tells of nothing does not', async () => {
@@ -42,15 +63,15 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     const [one] = await two();
     const stranger = await connect();
     await stranger.query('BEGIN; LOCK TABLE events');
-    const before = one.versions.stamp();
+    const before = one.versions.stamp('others');
     const accepted = one.media.accept(newMedium(1), EXISTING);
     await expect
       .poll(() => rows("SELECT 1 FROM pg_stat_activity WHERE application_name = 'mds' AND wait_event_type = 'Lock'"))
       .toHaveLength(1);
-    expect(one.versions.stamp()).toBe(before);
+    expect(one.versions.stamp('others')).toBe(before);
     await stranger.query('COMMIT');
     await accepted;
-    expect(one.versions.stamp()).toBeGreaterThanOrEqual(before + 2);
+    expect(one.versions.stamp('others')).toBeGreaterThanOrEqual(before + 2);
   });
 
   it('go unheard while the connection that listens is lost: nothing is trusted then, and it comes back', async () => {
@@ -68,9 +89,9 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     expect(isTrusted(other)).toBe(false);
     await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS true`);
     await expect.poll(() => isTrusted(one) && isTrusted(other), { timeout: 10_000, interval: 20 }).toBe(true);
-    const before = other.versions.stamp();
+    const before = other.versions.stamp('others');
     await one.media.accept(newMedium(2), EXISTING);
-    await expect.poll(() => other.versions.stamp(), { timeout: 1_000, interval: 5 }).not.toBe(before);
+    await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);
   });
 
   it('may go unheard while the connection gives no sign of life: nothing is trusted until it does', async () => {

@@ -81,7 +81,10 @@ function latestOfEach(deliveries: readonly DeliveredAsset[]): DeliveredAsset[] {
 }
 
 /** {@link RegionRepository} over PostgreSQL. */
-export function createRegionRepository(db: PostgresDatabase, { transactions }: Parts): RegionRepository {
+export function createRegionRepository(
+  db: PostgresDatabase,
+  { transactions, writingDb }: Parts & { writingDb: PostgresDatabase },
+): RegionRepository {
   return {
     async list() {
       return db.select().from(regions).orderBy(regions.code);
@@ -108,7 +111,7 @@ export function createRegionRepository(db: PostgresDatabase, { transactions }: P
       }),
 
     async heartbeat({ id, region, atMs, eventsThrough = null }) {
-      await db
+      await writingDb
         .insert(regionNodes)
         .values({ id, region, beat: 1, seenAtMs: atMs, eventsThrough })
         .onConflictDoUpdate({
@@ -122,11 +125,11 @@ export function createRegionRepository(db: PostgresDatabase, { transactions }: P
     },
 
     async removeNode(id) {
-      await db.delete(regionNodes).where(eq(regionNodes.id, id));
+      await writingDb.delete(regionNodes).where(eq(regionNodes.id, id));
     },
 
     async removeNodesSeenBefore(beforeMs) {
-      await db.delete(regionNodes).where(lt(regionNodes.seenAtMs, beforeMs));
+      await writingDb.delete(regionNodes).where(lt(regionNodes.seenAtMs, beforeMs));
     },
   };
 }

@@ -2,7 +2,7 @@ import { and, desc, eq, lt, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { MediaRecord, MediaRepository, PublicMediaRecord } from '../media-repository.ts';
 import { storableValues } from './columns.ts';
-import { type PostgresDatabase, preparedQuery, versionReader } from './database.ts';
+import { type PostgresDatabase, preparedQuery, type QuerySource, versionReader } from './database.ts';
 import { media } from './schema.ts';
 
 export type MediaQueries = Pick<
@@ -31,8 +31,8 @@ export async function mediumOfKey(db: NodePgDatabase, projectId: string, key: st
 }
 
 /** What is asked of media themselves, one by one and page by page. */
-export function createMediaQueries(db: PostgresDatabase): MediaQueries {
-  const readVersion = versionReader(db);
+export function createMediaQueries(db: PostgresDatabase, listening: QuerySource): MediaQueries {
+  const readVersion = versionReader(listening);
   const find = db
     .select()
     .from(media)

@@ -9,6 +9,7 @@ import type { SchemaState } from '../migrations.ts';
 import type { Repositories } from '../repositories.ts';
 import { startChangeListener } from './change-listener.ts';
 import { createChanges } from './changes.ts';
+import { watchConnectionWaits } from './connection-waits.ts';
 import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { isUnavailable, resilient } from './errors.ts';
@@ -18,13 +19,16 @@ import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { inspectSchema, migrate } from './migrate.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
+import { sharePool } from './pool-share.ts';
 import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
-import { type DatabaseSettings, databaseSettings } from './settings.ts';
+import { type DatabaseSettings, databaseSettings, PATIENCE_MS } from './settings.ts';
 import { createTransactions } from './transaction.ts';
 import { createUploadRepository } from './upload-repository.ts';
 
 /** Connections of a process, beside the one that listens. Each is a process of the server's. */
 const CONNECTIONS = 10;
+/** Of these, as many are taken at most by what may wait for somebody's lock: the others are for those who read. */
+const WRITING_CONNECTIONS = 6;
 /** How long a server may take to come up after this process has: they may be started together. In milliseconds. */
 const START_PATIENCE_MS = 15_000;
 const START_PAUSE_MS = 250;
@@ -51,28 +55,32 @@ export async function openPostgresRepositories(
   // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
+  const waitMs = watchConnectionWaits(pool);
   const db: PostgresDatabase = drizzle(pool);
-  const transactions = createTransactions(pool, { changes });
+  const writing = sharePool(pool, { most: WRITING_CONNECTIONS, patienceMs: PATIENCE_MS });
+  const writingDb = drizzle(writing as Pool) as PostgresDatabase;
+  const transactions = createTransactions(writing, { changes });
   try {
-    const listener = await startChangeListener({ connection: settings.connection, changes, logger });
+    const listener = await startChangeListener({ connection: settings.connection, pool, changes, logger });
     const { probe } = resilient({
       async probe() {
-        await Promise.race([writeProbe(pool), overdue(PROBE_PATIENCE_MS)]);
+        await Promise.race([writeProbe(writing), overdue(PROBE_PATIENCE_MS)]);
       },
     });
     return {
       shared: true,
-      media: resilient(createMediaRepository(db, { transactions })),
+      media: resilient(createMediaRepository(db, { transactions, listening: listener.queries })),
       projects: resilient(createProjectRepository(db, { transactions })),
       assets: resilient(createAssetRepository(db, { transactions })),
-      regions: resilient(createRegionRepository(db, { transactions })),
-      pieceDigests: resilient(createPieceDigestRepository(db)),
+      regions: resilient(createRegionRepository(db, { transactions, writingDb })),
+      pieceDigests: resilient(createPieceDigestRepository(db, { writingDb })),
       formatProofs: resilient(createFormatProofRepository(db, { transactions })),
-      jobs: resilient(createJobQueue(db, { transactions })),
-      fetches: resilient(createFetchRepository(db, { transactions })),
+      jobs: resilient(createJobQueue(writingDb, { transactions })),
+      fetches: resilient(createFetchRepository(writingDb, { transactions })),
       events: resilient(createEventRepository(db, { transactions, changes })),
-      uploads: resilient(createUploadRepository(db, { transactions })),
-      versions: resilient(createVersions(db, changes)),
+      uploads: resilient(createUploadRepository(writingDb, { transactions })),
+      versions: resilient(createVersions(listener.queries, changes)),
+      waitMs,
       probe,
       async close() {
         await listener.close();
@@ -131,7 +139,7 @@ function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
   );
 }
 
-async function writeProbe(pool: Pool): Promise<void> {
+async function writeProbe(pool: Pick<Pool, 'query'>): Promise<void> {
   await pool.query({
     name: 'probe',
     text: 'INSERT INTO versions (name, value) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET value = versions.value + 1',

@@ -5,7 +5,10 @@ import { LARGE } from './piece-digest-cleanup.ts';
 import { jobs, mediaRenditions, pieceDigests, renditionFiles } from './schema.ts';
 
 /** {@link PieceDigestRepository} over PostgreSQL. Rows go with the last rendition of their content, in the media repository. */
-export function createPieceDigestRepository(db: PostgresDatabase): PieceDigestRepository {
+export function createPieceDigestRepository(
+  db: PostgresDatabase,
+  { writingDb }: { writingDb: PostgresDatabase },
+): PieceDigestRepository {
   const find = db
     .select()
     .from(pieceDigests)
@@ -20,7 +23,7 @@ export function createPieceDigestRepository(db: PostgresDatabase): PieceDigestRe
   const leases = db.select({ one: sql`1` }).from(jobs).where(isNotNull(jobs.leaseToken));
   return {
     async put(sha256, digests) {
-      await db.insert(pieceDigests).values({ sha256, digests }).onConflictDoNothing();
+      await writingDb.insert(pieceDigests).values({ sha256, digests }).onConflictDoNothing();
     },
 
     async find(sha256) {
@@ -28,7 +31,7 @@ export function createPieceDigestRepository(db: PostgresDatabase): PieceDigestRe
     },
 
     async dropUnneeded() {
-      const { rowCount } = await db
+      const { rowCount } = await writingDb
         .delete(pieceDigests)
         .where(and(notExists(sameContent(mediaRenditions)), notExists(sameContent(renditionFiles)), notExists(leases)));
       return rowCount ?? 0;

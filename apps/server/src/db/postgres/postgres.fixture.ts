@@ -94,8 +94,8 @@ export function describeOverPostgres(
 
 /** Whether what is kept may be relied on for as long as nothing is heard. */
 export function isTrusted({ versions }: Repositories): boolean {
-  const stamp = versions.stamp();
-  return stamp === versions.stamp();
+  const stamp = versions.stamp('others');
+  return stamp === versions.stamp('others');
 }
 
 /** A medium; another number, other bytes. */

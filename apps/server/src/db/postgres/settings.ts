@@ -2,7 +2,7 @@ import type { ClientConfig } from 'pg';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 
 /** How long a call waits for a connection, or for a lock that another one holds; as SQLite's does. In milliseconds. */
-const PATIENCE_MS = 10_000;
+export const PATIENCE_MS = 10_000;
 /** No statement of ours takes as long. Past it, the server is told to give it up, and a little later it is held for gone. */
 const STATEMENT_MS = 30_000;
 /** A process that stands still in the middle of a transaction keeps its locks from everybody else no longer than this. */

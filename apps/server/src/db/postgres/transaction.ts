@@ -4,7 +4,7 @@ import type { Pool, PoolClient } from 'pg';
 import { type OwnedEvent, purgesEverything } from '../event-data.ts';
 import { KEPT_EVENTS } from '../event-repository.ts';
 import { ADVISORY_CLASS, EVENTS_LOCK } from './advisory-locks.ts';
-import { CHANNEL, type Changes } from './changes.ts';
+import { CHANNEL, type Change, type Changes } from './changes.ts';
 import { isUnavailable } from './errors.ts';
 import { events, versions } from './schema.ts';
 
@@ -37,7 +37,7 @@ export interface Transactions {
  * so they are held for the shortest time, and no two transactions wait for each other because of them.
  */
 export function createTransactions(
-  pool: Pool,
+  pool: Pick<Pool, 'connect'>,
   { changes, now = Date.now, keep = KEPT_EVENTS }: { changes: Changes; now?: () => number; keep?: number },
 ): Transactions {
   /** @returns the `seq` of each */
@@ -77,13 +77,14 @@ export function createTransactions(
       });
       // The state itself is measured and in no table: whoever keeps an answer that tells it learns by this.
       if (told.some(({ type }) => type === 'region.status_changed')) bumped.add('regions');
-      const change = { versions: bumped.size > 0, events: told.length > 0 };
+      const change = changeOf(bumped, told);
       const numbers = change.events ? await writeEvents(db, told) : [];
-      if (change.versions) await bumpVersions(db, bumped);
+      if (bumped.size > 0) await bumpVersions(db, bumped);
+      // Commits with a notice go one after the other in all of PostgreSQL.
       if (change.versions || change.events) {
         await db.execute(sql`SELECT pg_notify(${CHANNEL}, ${changes.payloadOf(change)})`);
-        changes.written({ ...change, events: false });
       }
+      changes.written({ ...change, events: false });
       await client.query('COMMIT');
       return { result, numbers };
     } catch (error) {
@@ -91,7 +92,7 @@ export function createTransactions(
       throw error;
     } finally {
       client.release(broken);
-      changes.written({ versions: bumped.size > 0, events: told.length > 0 });
+      changes.written(changeOf(bumped, told));
     }
   };
 
@@ -103,6 +104,11 @@ export function createTransactions(
       return numbers[0] ?? 0;
     },
   };
+}
+
+function changeOf(bumped: ReadonlySet<VersionName>, told: readonly OwnedEvent[]): Change {
+  const assets = bumped.has('assets');
+  return { versions: bumped.size > (assets ? 1 : 0), assets, events: told.length > 0 };
 }
 
 /** Undoes what was begun. @returns why the connection is not to be used again; undefined where it may be */

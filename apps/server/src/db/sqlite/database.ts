@@ -5,7 +5,7 @@ import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 import { readMigrations, type SchemaState, schemaState } from '../migrations.ts';
-import type { Versions } from '../repositories.ts';
+import type { ToldOf, Versions } from '../repositories.ts';
 import { Database } from './driver.ts';
 import { versions } from './schema.ts';
 
@@ -125,14 +125,19 @@ function lastApplied(client: Database): number {
 
 /** Versions that this process has bumped, of whichever database: one too many costs an answer that is made anew. */
 let ownWrites = 0;
+/** Those of asset records alone. */
+let ownAssetWrites = 0;
 
 /** The row of `versions` that only says that the database can be written; no reader sees it change. */
 export const PROBE_VERSION = 'probe';
+/** The counter of asset records. */
+const ASSETS_VERSION = 'assets';
 
 /** Adds 1 to a version counter, inside the caller's transaction. */
 export function bumpVersion(db: Pick<SqliteDatabase, 'insert'>, name: string): void {
   // Transactions are synchronous: nobody in this process can look between this line and the commit.
-  ownWrites += 1;
+  if (name === ASSETS_VERSION) ownAssetWrites += 1;
+  else ownWrites += 1;
   db.insert(versions)
     .values({ name, value: 1 })
     .onConflictDoUpdate({ target: versions.name, set: { value: sql`${versions.value} + 1` } })
@@ -145,13 +150,15 @@ export function versionReader(db: SqliteDatabase, name: string): () => number {
   return () => (statement.get(name) as number | undefined) ?? 0;
 }
 
-/** {@link Versions} over SQLite: the sum of all counters, none of which ever goes back. */
+/** {@link Versions} over SQLite: sums of counters, none of which ever goes back. */
 export function createVersions(db: SqliteDatabase): Versions {
-  const total = db.$client.prepare<[string]>('SELECT total(value) FROM versions WHERE name <> ?').pluck();
+  const total = db.$client.prepare<[string, string], Record<ToldOf, number>>(
+    'SELECT total(value) AS assets, total(value) FILTER (WHERE name <> ?) AS others FROM versions WHERE name <> ?',
+  );
   return {
-    stamp: () => ownWrites,
+    stamp: (of) => (of === 'assets' ? ownWrites + ownAssetWrites : ownWrites),
     async read() {
-      return total.get(PROBE_VERSION) as number;
+      return total.get(ASSETS_VERSION, PROBE_VERSION) as Record<ToldOf, number>;
     },
   };
 }

@@ -48,6 +48,8 @@ export function openSqliteRepositories(file: string): Repositories {
     events: patient(createEventRepository(db, eventWriter)),
     uploads: patient(createUploadRepository(db)),
     versions: patient(createVersions(db)),
+    // It has one, which is this process's own.
+    waitMs: () => 0,
     probe: probing.probe,
     async close() {
       await locks.drained();

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { ALWAYS_ON_BOTH, endToEndFiles } from './end-to-end.mjs';
+import { ROOT } from './workspace.mjs';
+
+it('end-to-end tests are found by what they start, and those that bring servers of their own are told apart', () => {
+  const { files, ownServers } = endToEndFiles();
+  expect(files).toEqual(expect.arrayContaining([...ALWAYS_ON_BOTH, 'apps/cli/test/watch-kill.test.ts']));
+  expect(files).not.toContain('apps/cli/test/usage.test.ts');
+  expect(ownServers).toContain('apps/server/test/several-nodes.test.ts');
+  expect(files.filter((file) => ownServers.includes(file))).toEqual([]);
+});
+
+it('no end-to-end test starts a service past what gives it a database and a bucket where the run is on PostgreSQL and S3', () => {
+  const { files } = endToEndFiles();
+  const own = files.filter((file) => {
+    const text = readFileSync(ROOT + file, 'utf8');
+    return text.includes('MDS_DATA_DIR:') && !text.includes('ownBackends');
+  });
+  expect(own).toEqual([]);
+});

@@ -1,0 +1,12 @@
+// `npm run test:backends [-- vitest arguments]`: every test over whole services, on PostgreSQL and S3 instead of SQLite and the disk.
+import { endToEndFiles } from './end-to-end.mjs';
+import { ON_POSTGRES_AND_S3, runTests } from './run-tests.mjs';
+import { ensureBuilt, ensureInstalled, main } from './workspace.mjs';
+
+await main(async () => {
+  await ensureInstalled();
+  await ensureBuilt();
+  const { files, ownServers } = endToEndFiles();
+  console.log(`Not here, as they bring servers of their own, in every run of the tests: ${ownServers.join(', ')}`);
+  await runTests({ args: [...files, ...process.argv.slice(2)], env: ON_POSTGRES_AND_S3 });
+});
