@@ -67,46 +67,24 @@ describeWith(
       const began = performance.now();
       const ids = await fillForMove(join(folder, 'old'), MEDIA, env);
       const filledMs = performance.now() - began;
-      console.error('filled', filledMs);
       const old = await start('old');
-      console.error('started');
       const paths = sample(ids, READ_MEDIA).flatMap((id) => [`/media/${id}/thumb.webp`, `/media/${id}/manifest.json`]);
       const known: KnownAnswer[] = [];
       for (const path of [...paths, ...(await listPages(old.url)), '/api/v1/renditions', '/api/v1/formats'])
         known.push(await readKnown(old.url, path));
       const reading = startReadLoad(old.url, known);
-      console.error('known', known.length);
       await reading.more(100);
-      console.error('reading');
       const writing = startWriter(old);
 
       const bucket = await s3.createBucket();
       const database = await postgres.createDatabase();
       const moving = performance.now();
-      const dbg = setInterval(() => {
-        void createClient({ baseUrl: old.url, token: old.token })
-          .control.migrations.current()
-          .then((m) =>
-            process.stderr.write(
-              JSON.stringify([
-                Math.round(performance.now() - moving),
-                m.state,
-                m.phase,
-                m.objects,
-                m.rows.copied,
-                m.errors,
-              ]) + '\n',
-            ),
-          )
-          .catch((e) => process.stderr.write(String(e) + '\n'));
-      }, 1000);
       const settings = await migrateTo(old, { database, storage: `s3://${bucket}/media`, endpoint: s3.endpoint });
-      console.error('cli done');
-      clearInterval(dbg);
       const movedMs = performance.now() - moving;
       const oldClient = createClient({ baseUrl: old.url, token: old.token });
       const migration: Migration = await oldClient.control.migrations.current();
       expect(migration).toMatchObject({ state: 'done', errors: [] });
+      const frozenMs = Date.parse(migration.ended_at ?? '') - Date.parse(migration.frozen_at ?? '');
 
       // Both sides, before anybody writes at the new one.
       const [there, here] = [await postgresRows(database), sqliteRows(join(folder, 'old', 'mds.sqlite'))];
@@ -124,15 +102,12 @@ describeWith(
       const copied = await bucketObjects(s3.client, bucket, 'media/');
       expect(copied).toEqual(objects);
 
-      console.error('compared');
       const moved = await start('new', { ...settings, MDS_DATABASE_URL: database });
       reading.goTo(moved.url);
       writing.goTo(moved);
       expect(await old.end('SIGTERM')).toEqual({ code: 0, signal: null });
       await reading.more(known.length);
-      console.error('more');
       const reads = await reading.stop();
-      console.error(reads);
       const writes = await writing.stop();
       expect(reads.wrong).toEqual([]);
       expect(writes.wrong).toEqual([]);
@@ -141,7 +116,8 @@ describeWith(
       const client = createClient({ baseUrl: moved.url, token: old.token });
       for (const id of writes.acknowledged) await client.control.media.waitUntilReady(id, { timeoutMs: 60_000 });
       process.stderr.write(
-        `\n${MEDIA} media, ${objects.length} objects (filled in ${s(filledMs)}): moved in ${s(movedMs)}; ` +
+        `\n${MEDIA} media, ${objects.length} objects, ${migration.rows.copied} rows (filled in ${s(filledMs)}): moved in ${s(movedMs)}, ` +
+          `frozen for ${s(frozenMs)}; ` +
           `${reads.requests} reads, ${reads.wrong.length} wrong, longest ${Math.round(reads.longestMs)} ms; ` +
           `${writes.acknowledged.length} written meanwhile, refused for ${s(writes.refusedMs)} until the new one took them; ` +
           `objects ${digestOf(copied).slice(0, 12)} on both sides\n`,

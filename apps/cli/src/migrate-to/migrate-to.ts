@@ -19,10 +19,10 @@ const LOOK_MS = 500;
 
 const PHASES: Record<Migration['phase'], string> = {
   objects: 'Copying objects; writes go on',
+  rows: 'Copying rows; writes go on',
+  verify: 'Comparing both sides; writes go on',
   freeze: 'Waiting for the last writes; new ones are refused',
-  last_objects: 'Copying the last objects; writes are refused',
-  rows: 'Copying rows; writes are refused',
-  verify: 'Comparing both sides; writes are refused',
+  changes: 'Copying the latest changes; writes are refused',
   done: 'Done',
 };
 

@@ -45,6 +45,8 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
         await client.query(`LOCK TABLE ${OWN_TABLES.join(', ')} IN ACCESS EXCLUSIVE MODE`);
         await refuseUsed(client, { shown, schema: settings.schema });
         const result = await work(client);
+        // Tables were locked meanwhile, so that one which was started waits; it has begun on what it does not know is about to come.
+        await refuseRunning(client, { shown, schema: settings.schema });
         await client.query('COMMIT');
         return result;
       } catch (error) {
@@ -57,7 +59,13 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   };
 }
 
-async function refuseUsed(client: ClientBase, { shown, schema }: { shown: string; schema: string }): Promise<void> {
+/** The name of a database, and the schema in it. */
+interface Place {
+  shown: string;
+  schema: string;
+}
+
+async function refuseRunning(client: ClientBase, { shown, schema }: Place): Promise<void> {
   // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
   const { rowCount: services } = await client.query(
     `SELECT 1 FROM pg_stat_activity
@@ -69,11 +77,15 @@ async function refuseUsed(client: ClientBase, { shown, schema }: { shown: string
       `A service is running on the database ${shown}. Nothing was changed. Stop it, and begin again.`,
     );
   }
+}
+
+async function refuseUsed(client: ClientBase, place: Place): Promise<void> {
+  await refuseRunning(client, place);
   for (const table of OWN_TABLES) {
     const { rowCount } = await client.query(`SELECT 1 FROM ${table} LIMIT 1`);
     if (rowCount === 0) continue;
     throw new DatabaseRefusedError(
-      `The database ${shown} has ${table} already. Nothing was changed. Create an empty one; the objects that are at the destination need not be copied again.`,
+      `The database ${place.shown} has ${table} already. Nothing was changed. Create an empty one; the objects that are at the destination need not be copied again.`,
     );
   }
 }
