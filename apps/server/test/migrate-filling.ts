@@ -20,12 +20,17 @@ const AT_ONCE = 8;
  * of a service that is started and stopped again, the rest by the service's own repositories and store, as its worker would.
  * @returns the ids, oldest first
  */
-export async function fillForMove(dataDir: string, count: number, env: Record<string, string>): Promise<string[]> {
+export async function fillForMove(
+  dataDir: string,
+  count: number,
+  env: Record<string, string>,
+  { throughApi = THROUGH_API } = {},
+): Promise<string[]> {
   const service = await spawnService({ dataDir, env });
   const ids: string[] = [];
   try {
     const client = createClient({ baseUrl: service.url, token: service.token });
-    const real = Math.min(count, THROUGH_API);
+    const real = Math.min(count, throughApi);
     let next = 0;
     const ingest = async () => {
       while (next < real) {

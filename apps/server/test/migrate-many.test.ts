@@ -1,27 +1,14 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { ApiError, createClient, type Migration } from '@mds/client';
+import { ApiError, createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { endWithUs } from './end-with-us.ts';
 import { fillForMove } from './migrate-filling.ts';
 import { type KnownAnswer, readKnown, startReadLoad } from './migrate-reading.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
 import { bucketObjects, digestOf, folderObjects, postgresRows, sqliteRows } from './migrate-sides.ts';
 import { png } from './pictures.ts';
-import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
-import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
-import { describeWith } from './system-program.ts';
+import type { ServiceProcess } from './service-process.ts';
 
-const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
-const bin = findPostgres();
-/** Of the source: whatever the run is about, its database is the embedded one. */
-const isEmbedded = process.env['MDS_TEST_POSTGRES'] === undefined;
 /** 10,000 in its long form. */
 const MEDIA = Number(process.env['MDS_TEST_MIGRATE_MEDIA'] ?? 40);
 const TIMEOUT_MS = 120_000 + MEDIA * 600;
@@ -29,45 +16,23 @@ const TIMEOUT_MS = 120_000 + MEDIA * 600;
 const READ_MEDIA = 400;
 /** What the rows of these are changes with every delivery, and goes on while the deployment is moved. */
 const OF_DELIVERIES = ['assets', 'versions'];
-const WRITE_EVERY_MS = 200;
+const WRITE_EVERY_MS = 1_000;
 
-describeWith(
-  isEmbedded && findS3Server() !== null ? bin : null,
-  `PostgreSQL, with ${S3_SERVER}, and an embedded service`,
-)('a deployment that is moved while it is read and written', () => {
-  let folder: string;
-  let postgres: PostgresServer;
-  let s3: S3Server;
-  let services: ServiceProcess[] = [];
-  let env: Record<string, string>;
+describeMoves('a deployment that is moved while it is read and written', (bin) => {
+  let servers: MoveServers;
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'mds-migrate-'));
-    [postgres, s3] = await Promise.all([startPostgresServer(bin ?? ''), startS3Server()]);
-    const presets = join(folder, 'presets.json');
-    await writeFile(presets, JSON.stringify([{ name: 'thumb', container: 'webp', width: 32, height: 32 }]));
-    const { MDS_S3_ENDPOINT: _of, ...credentials } = s3.environment;
-    env = { ...credentials, MDS_PRESETS: presets, MDS_PUBLIC_URL: 'https://media.example.org' };
+    servers = await startMoveServers(bin);
   });
-  afterEach(async () => {
-    await Promise.all(services.map((service) => service.end('SIGKILL')));
-    services = [];
-    await Promise.all([postgres.stop(), s3.stop()]);
-    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
-  });
-
-  const start = async (name: string, settings: Record<string, string> = {}) => {
-    const service = await spawnService({ dataDir: join(folder, name), env: { ...env, ...settings } });
-    services.push(service);
-    return service;
-  };
+  afterEach(() => servers.stop());
 
   it(
     'serves every request, also those that are on their way when clients are sent to the new one, and ends with equal checksums',
     async () => {
+      const dataDir = join(servers.folder, 'old');
       const began = performance.now();
-      const ids = await fillForMove(join(folder, 'old'), MEDIA, env);
+      const ids = await fillForMove(dataDir, MEDIA, servers.env);
       const filledMs = performance.now() - began;
-      const old = await start('old');
+      const old = await servers.start('old');
       const paths = sample(ids, READ_MEDIA).flatMap((id) => [`/media/${id}/thumb.webp`, `/media/${id}/manifest.json`]);
       const known: KnownAnswer[] = [];
       for (const path of [...paths, ...(await listPages(old.url)), '/api/v1/renditions', '/api/v1/formats'])
@@ -76,18 +41,18 @@ describeWith(
       await reading.more(100);
       const writing = startWriter(old);
 
-      const bucket = await s3.createBucket();
-      const database = await postgres.createDatabase();
+      const to = await servers.createDestination();
       const moving = performance.now();
-      const settings = await migrateTo(old, { database, storage: `s3://${bucket}/media`, endpoint: s3.endpoint });
+      const { code, stdout, stderr } = await servers.migrateTo(old, to).done;
+      expect([code, stderr]).toEqual([0, expect.stringContaining('Moved and equal')]);
       const movedMs = performance.now() - moving;
       const oldClient = createClient({ baseUrl: old.url, token: old.token });
-      const migration: Migration = await oldClient.control.migrations.current();
+      const migration = await oldClient.control.migrations.current();
       expect(migration).toMatchObject({ state: 'done', errors: [] });
       const frozenMs = Date.parse(migration.ended_at ?? '') - Date.parse(migration.frozen_at ?? '');
 
       // Both sides, before anybody writes at the new one.
-      const [there, here] = [await postgresRows(database), sqliteRows(join(folder, 'old', 'mds.sqlite'))];
+      const [there, here] = [await postgresRows(to.database), sqliteRows(join(dataDir, 'mds.sqlite'))];
       expect([...there.keys()].sort()).toEqual([...here.keys()].sort());
       for (const [table, rows] of here) {
         if (OF_DELIVERIES.includes(table)) continue;
@@ -97,12 +62,14 @@ describeWith(
           digestOf(rows),
         ]);
       }
-      const objects = await folderObjects(join(folder, 'old', 'objects'));
+      const objects = await folderObjects(join(dataDir, 'objects'));
       expect(objects.length).toBeGreaterThanOrEqual(2 * MEDIA);
-      const copied = await bucketObjects(s3.client, bucket, 'media/');
+      const copied = await bucketObjects(servers.s3.client, to.bucket, 'media/');
       expect(copied).toEqual(objects);
 
-      const moved = await start('new', { ...settings, MDS_DATABASE_URL: database });
+      const moved = await servers.start('new', { ...settingsIn(stdout), MDS_DATABASE_URL: to.database });
+      // As a load balancer would look.
+      await expect.poll(async () => (await fetch(`${moved.url}/readyz`)).status, { timeout: 60_000 }).toBe(200);
       reading.goTo(moved.url);
       writing.goTo(moved);
       expect(await old.end('SIGTERM')).toEqual({ code: 0, signal: null });
@@ -125,33 +92,17 @@ describeWith(
     },
     TIMEOUT_MS,
   );
-
-  /** The operator's command, to its end. @returns the settings that it prints */
-  async function migrateTo(
-    service: ServiceProcess,
-    { database, storage, endpoint }: { database: string; storage: string; endpoint: string },
-  ): Promise<Record<string, string>> {
-    const argv = ['--conditions=@mds/source', '--import', import.meta.resolve('tsx'), CLI, 'migrate-to'];
-    const child = spawn(process.execPath, [...argv, '--storage', storage, '--s3-endpoint', endpoint], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        MDS_URL: service.url,
-        MDS_TOKEN: service.token,
-        MDS_TARGET_DATABASE_URL: database,
-      },
-    });
-    endWithUs(child);
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('Moved and equal')]);
-    return Object.fromEntries(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => line.split(/=(.*)/s).slice(0, 2)),
-    );
-  }
 });
+
+/** What the command prints for the service at the destination, where a word stands for the password. */
+function settingsIn(printed: string): Record<string, string> {
+  return Object.fromEntries(
+    printed
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/=(.*)/s).slice(0, 2)),
+  );
+}
 
 /** All pages of the list as it is now: those that follow a cursor stay as they are, whatever comes. */
 async function listPages(url: string): Promise<string[]> {

@@ -23,7 +23,8 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   const { shown, ...settings } = databaseSettings(url);
   // All rows are one transaction, which is as long as they are many.
   const patient = { statement_timeout: 0, query_timeout: 0, idle_in_transaction_session_timeout: 0 };
-  const client = new Client({ ...settings.connection, ...patient });
+  // Not that of a service: what is left for a moment of a move that was killed must not be taken for one.
+  const client = new Client({ ...settings.connection, ...patient, application_name: 'mds-migration' });
   client.on('error', () => undefined);
   try {
     await client.connect();
