@@ -72,7 +72,7 @@ describeMoves('a move that is killed', (bin) => {
         await folderObjects(join(dataDir, 'objects')),
       );
     },
-    120_000 + KILLS * 30_000,
+    300_000 + KILLS * 60_000,
   );
 });
 

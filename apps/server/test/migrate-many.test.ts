@@ -11,7 +11,7 @@ import type { ServiceProcess } from './service-process.ts';
 
 /** 10,000 in its long form. */
 const MEDIA = Number(process.env['MDS_TEST_MIGRATE_MEDIA'] ?? 40);
-const TIMEOUT_MS = 120_000 + MEDIA * 600;
+const TIMEOUT_MS = 600_000 + MEDIA * 600;
 /** As many of the media are read, and all of them are compared at the end. */
 const READ_MEDIA = 400;
 /** What the rows of these are changes with every delivery, and goes on while the deployment is moved. */
