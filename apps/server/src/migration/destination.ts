@@ -68,6 +68,8 @@ interface Place {
 
 async function refuseRunning(client: ClientBase, { shown, schema }: Place): Promise<void> {
   // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
+  // Within a transaction the view is as it was when it was first looked at.
+  await client.query('SELECT pg_stat_clear_snapshot()');
   const { rowCount: services } = await client.query(
     `SELECT 1 FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() LIMIT 1`,
