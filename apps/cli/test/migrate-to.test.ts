@@ -1,8 +1,11 @@
 import type { Migration, MigrationRequest } from '@mds/client';
+import picocolors from 'picocolors';
 import { expect, it } from 'vitest';
-import { mdsHere } from './run-cli.ts';
+import { createMoveDisplay } from '../src/migrate-to/move-display.ts';
+import { mdsHere, plain } from './run-cli.ts';
 import { sendProblem, startService, TOKEN } from './scripted-service.ts';
 
+const COLOURS = picocolors.createColors(false);
 const DATABASE = 'postgres://mds:s3cret@db/mds';
 const STORAGE = 's3://bucket/mds';
 const SETTINGS = { MDS_DATABASE_URL: 'postgres://mds:PASSWORD@db/mds', MDS_STORAGE_URL: STORAGE };
@@ -14,10 +17,20 @@ async function setUp(steps: Partial<Migration>[]) {
   let at = -1;
   const migration = (): Migration => ({
     ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
-    ...{ started_at: '2026-01-01T00:00:00Z', ended_at: null, open_uploads: null, error_count: 0, errors: [] },
+    ...{
+      started_at: '2026-01-01T00:00:00Z',
+      ended_at: null,
+      frozen_at: null,
+      open_uploads: null,
+      error_count: 0,
+      errors: [],
+    },
     destination: { database: 'db/mds', storage: STORAGE },
-    objects: { passes: 1, verified: 30, copied: 30, copied_bytes: 1000 },
-    rows: { copied: 70, tables: [] },
+    objects: {
+      passes: 1,
+      ...{ verified: 30, verified_bytes: 1000, copied: 30, copied_bytes: 1000, total: 60, total_bytes: 2000 },
+    },
+    rows: { copied: 70, total: 100, tables: [] },
     ...steps[Math.min(Math.max(0, at), steps.length - 1)],
   });
   service.on('POST /control/v1/migrations', async (req, res) => {
@@ -36,15 +49,16 @@ async function setUp(steps: Partial<Migration>[]) {
   const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
   return {
     begun,
-    mds: (args: string[], more: Record<string, string> = {}) =>
-      mdsHere(['migrate-to', ...args], { env: { ...env, ...more } }),
+    looks: () => at + 1,
+    mds: (args: string[], more: Record<string, string> = {}, interrupt?: AbortSignal) =>
+      mdsHere(['migrate-to', ...args], { env: { ...env, ...more }, ...(interrupt && { interrupt }) }),
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
 }
 
 it('begins the move, follows it to its end, and prints the settings of the destination alone', async () => {
   const done = { state: 'done', phase: 'done', settings: SETTINGS, open_uploads: 2 } as const;
-  await using it = await setUp([{}, { phase: 'rows' }, done]);
+  await using it = await setUp([{}, { phase: 'changes' }, done]);
   const { code, stdout, stderr } = await it.mds(['--storage', STORAGE, '--s3-endpoint', 'http://s3.internal:9000'], {
     MDS_TARGET_DATABASE_URL: DATABASE,
   });
@@ -88,4 +102,59 @@ it('shows how far it is as the JSON of the API, cancels it, and asks where to', 
     stderr: 'Canceled. The service takes writes again.\n',
   });
   expect((await it.mds(['--storage', STORAGE])).code).toBe(2);
+});
+
+it('shows on a terminal what it is at, how much of it is done, and when that will be all', async () => {
+  let nowMs = 0;
+  const display = createMoveDisplay(() => nowMs);
+  const at = (verified: number, more: Partial<Migration> = {}): Migration => ({
+    ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
+    ...{
+      started_at: '2026-01-01T00:00:00Z',
+      ended_at: null,
+      frozen_at: null,
+      open_uploads: null,
+      error_count: 0,
+      errors: [],
+    },
+    destination: { database: 'db/mds', storage: STORAGE },
+    objects: {
+      ...{
+        passes: 0,
+        verified,
+        verified_bytes: verified * 1000,
+        copied: 0,
+        copied_bytes: 0,
+        total: 1000,
+        total_bytes: 5_000_000,
+      },
+    },
+    rows: { copied: 70, total: 100, tables: [] },
+    ...more,
+  });
+  display.look(at(0));
+  nowMs = 2_000;
+  display.look(at(100));
+  // By its objects it would be over in 18 s, by its bytes in 98.
+  const shown = display.lines(100, COLOURS).map(plain);
+  expect(shown[0]).toBe('Copying objects; writes go on');
+  expect(shown[1]).toMatch(/^━+─+ {2}10% {2}100 of 1000 objects {2}100 kB of 5\.0 MB {2}50\/s {2}about 1m left$/);
+  for (const width of [20, 40, 60]) {
+    for (const line of display.lines(width, COLOURS)) expect(line.length).toBeLessThanOrEqual(width);
+  }
+  display.look(at(1000, { phase: 'changes' }));
+  expect(display.lines(100, COLOURS).map(plain)[0]).toBe('Copying the latest changes; writes are refused');
+});
+
+it('says on Ctrl-C that the move goes on, what is there, and how to follow or end it', async () => {
+  await using it = await setUp([{}]);
+  const interrupt = new AbortController();
+  const running = it.mds(['--database', DATABASE, '--storage', STORAGE], {}, interrupt.signal);
+  await expect.poll(() => it.begun.length).toBe(1);
+  await expect.poll(() => it.looks()).toBeGreaterThan(0);
+  interrupt.abort();
+  const { code, stderr } = await running;
+  expect(code).toBe(130);
+  expect(stderr).toContain('The service goes on moving. 30 objects (1.0 kB) were at the destination');
+  expect(stderr).toContain('mds migrate-to --cancel');
 });

@@ -4,6 +4,7 @@ import type { FetchRunner } from './fetches/fetch-runner.ts';
 import type { Foundation } from './foundation.ts';
 import { AppError } from './http/app-error.ts';
 import type { Logger } from './logger.ts';
+import { removeChangeLog } from './migration/change-log.ts';
 import { createMigration } from './migration/migration.ts';
 import { openSourceDatabase } from './migration/source-database.ts';
 import type { WriteGate } from './migration/write-gate.ts';
@@ -26,6 +27,8 @@ export function composeMigration(
   const { writes, fetchRunner, supervisor, logger } = parts;
   const { dataDir, store, repositories } = parts.foundation;
   const { scratchDir } = dataDir;
+  // Whoever was killed in the middle of a move could not: it would note changes for ever.
+  if (!repositories.shared) removeChangeLog(dataDir.databaseFile);
   const migration = createMigration({
     store,
     openSource: () => openSourceDatabase(dataDir.databaseFile),

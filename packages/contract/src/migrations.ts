@@ -36,8 +36,8 @@ export type MigrationRequest = z.infer<typeof MigrationRequest>;
 export const MigrationState = z.enum(['running', 'done', 'failed', 'canceled']);
 export type MigrationState = z.infer<typeof MigrationState>;
 
-/** What a migration is at, or was when it ended. Writes are refused from `freeze` on. */
-export const MigrationPhase = z.enum(['objects', 'freeze', 'last_objects', 'rows', 'verify', 'done']);
+/** What a migration is at, or was when it ended. Writes are refused from `freeze` on, for as long as the latest changes take. */
+export const MigrationPhase = z.enum(['objects', 'rows', 'verify', 'freeze', 'changes', 'done']);
 export type MigrationPhase = z.infer<typeof MigrationPhase>;
 
 /** The move of a running deployment to another database and storage. */
@@ -47,6 +47,7 @@ export const Migration = z
     state: MigrationState,
     phase: MigrationPhase,
     started_at: Timestamp,
+    frozen_at: Timestamp.nullable().meta({ description: 'Since when writes were refused; null: they never were' }),
     ended_at: Timestamp.nullable(),
     writes_refused: z.boolean().meta({ description: 'Reads and delivery go on all the time' }),
     destination: z.strictObject({
@@ -56,13 +57,26 @@ export const Migration = z
     objects: z.strictObject({
       passes: z.int().min(0).meta({ description: 'Times that all of the storage was gone through' }),
       verified: z.int().min(0).meta({ description: 'Objects whose bytes are at the destination, by SHA-256' }),
+      verified_bytes: z.int().min(0),
       copied: z.int().min(0).meta({ description: 'Of these, the ones that were not there yet' }),
       copied_bytes: z.int().min(0),
+      total: z.int().min(0).nullable().meta({
+        description:
+          'That media referred to when it began; one of two media counts twice, and more may have come. Null until counted',
+      }),
+      total_bytes: z.int().min(0).nullable(),
     }),
     rows: z.strictObject({
-      copied: z.int().min(0),
+      copied: z.int().min(0).meta({ description: 'A row that changed meanwhile counts again' }),
+      total: z.int().min(0).nullable().meta({ description: 'That there were when it began; null until counted' }),
       tables: z
-        .array(z.strictObject({ name: z.string(), rows: z.int().min(0), sha256: z.string() }))
+        .array(
+          z.strictObject({
+            name: z.string(),
+            rows: z.int().min(0),
+            sha256: z.string().meta({ description: 'Sum of the SHA-256 of all rows, modulo 2^256' }),
+          }),
+        )
         .meta({ description: 'Once all are verified: counts and checksums, equal on both sides' }),
     }),
     open_uploads: z.int().min(0).nullable().meta({

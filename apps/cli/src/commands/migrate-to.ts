@@ -20,9 +20,10 @@ export function registerMigrateTo(program: Command, context: () => Context): voi
 }
 
 const HELP = `
-The service copies its objects, refuses writes with 503 for the last part of it,
-copies the rows, and compares counts and checksums. Reads and deliveries are
-answered all the time. It is done when both sides are equal; the settings to
+The service copies its objects and rows while it takes writes, compares both
+sides, and then refuses writes with 503 for as long as the latest changes take.
+Reads and deliveries are answered all the time. It is done when both sides are
+equal, by count and checksum of every table and every object; the settings to
 start the service with at the destination are printed, and this one goes on
 refusing writes. If it fails, this one takes writes again: begin it once more,
 what is there already is not copied again. Ctrl-C ends the command and not the

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, isConflictError, type Migration } from '@mds/client';
 import type { Context } from '../context.ts';
-import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
+import { CliError, EXIT, ReportedError, StoppedError } from '../exit-codes.ts';
 import { createLiveBlock } from '../output/live-block.ts';
-import { counted, humanBytes } from '../output/quantities.ts';
+import { counted, humanBytes, humanTiming } from '../output/quantities.ts';
+import { createMoveDisplay, PHASES } from './move-display.ts';
 
 /** The options of `mds migrate-to`, parsed. */
 export interface MigrateToArguments {
@@ -16,15 +17,6 @@ export interface MigrateToArguments {
 
 /** Between two looks at how far it is. */
 const LOOK_MS = 500;
-
-const PHASES: Record<Migration['phase'], string> = {
-  objects: 'Copying objects; writes go on',
-  freeze: 'Waiting for the last writes; new ones are refused',
-  last_objects: 'Copying the last objects; writes are refused',
-  rows: 'Copying rows; writes are refused',
-  verify: 'Comparing both sides; writes are refused',
-  done: 'Done',
-};
 
 /**
  * Has the service move its data, shows how far it is, and tells what came of it.
@@ -71,20 +63,33 @@ async function begin(context: Context, client: Client, options: MigrateToArgumen
 
 async function follow(context: Context, client: Client, begun: Migration): Promise<Migration> {
   let latest = begun;
-  const block = createLiveBlock(context.progress, () => [
-    context.errorColours.dim(
-      `${PHASES[latest.phase]}: ${counted(latest.objects.verified, 'object')} (${humanBytes(latest.objects.copied_bytes)} copied), ${counted(latest.rows.copied, 'row')}`,
-    ),
-  ]);
+  const display = createMoveDisplay();
+  display.look(latest);
+  const block = createLiveBlock(context.progress, (width) => display.lines(width, context.errorColours));
+  const { signal } = context.io;
   try {
     while (latest.state === 'running') {
-      await sleep(LOOK_MS, undefined, { signal: context.io.signal });
-      latest = await client.control.migrations.current({ signal: context.io.signal });
+      await sleep(LOOK_MS, undefined, { signal });
+      latest = await client.control.migrations.current({ signal });
+      display.look(latest);
     }
+  } catch (error) {
+    throw new StoppedError(signal.aborted ? signal.reason : error, afterStop(signal.aborted, latest));
   } finally {
     block.stop();
   }
   return latest;
+}
+
+/** What is to be known by who ends the command before the move is over, or loses the service on the way. */
+function afterStop(interrupted: boolean, { objects }: Migration): string[] {
+  const kept = `${counted(objects.verified, 'object')} (${humanBytes(objects.verified_bytes)}) were at the destination when last looked at.`;
+  return interrupted
+    ? [
+        `The service goes on moving. ${kept}`,
+        '`mds migrate-to --status` says how far it is, the same command follows it again, and `mds migrate-to --cancel` ends it.',
+      ]
+    : [kept, 'If the service has ended, start it and give the same command again: what is there is not copied again.'];
 }
 
 function tell(context: Context, migration: Migration): void {
@@ -94,6 +99,11 @@ function tell(context: Context, migration: Migration): void {
     const verb = state === 'running' ? PHASES[migration.phase] : state === 'done' ? 'Moved and equal' : `It ${state}`;
     const seen = `${counted(objects.verified, 'object')}, ${counted(rows.copied, 'row')}`;
     context.note(`${verb}: ${seen}.`);
+    const { frozen_at: frozenAt, ended_at: endedAt } = migration;
+    if (frozenAt !== null && endedAt !== null)
+      context.note(
+        `Writes were refused for the last ${humanTiming(Date.parse(endedAt) - Date.parse(frozenAt))} of it.`,
+      );
     for (const { key, message } of errors) context.note(key === null ? message : `${key}: ${message}`);
     if (errorCount > errors.length) context.note(`and ${errorCount - errors.length} more`);
     if (state === 'done') {

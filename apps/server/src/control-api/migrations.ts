@@ -2,8 +2,9 @@ import { type Migration as MigrationDocument, type MigrationRequest, migrationsA
 import { initServer } from '@ts-rest/express';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { AppError } from '../http/app-error.ts';
-import type { Destination, Migration, MigrationStanding } from '../migration/migration.ts';
+import type { Migration } from '../migration/migration.ts';
 import { redactedUrl } from '../migration/redacted-url.ts';
+import type { Destination, MigrationStanding } from '../migration/standing.ts';
 import type { Presented } from '../read-api/presented.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
@@ -25,17 +26,21 @@ export function createControlMigrationsHandlers({ migration, openDestination }: 
     object: 'migration',
     state: standing.state,
     phase: standing.phase,
-    started_at: new Date(standing.startedAtMs).toISOString(),
-    ended_at: standing.endedAtMs === null ? null : new Date(standing.endedAtMs).toISOString(),
+    started_at: instant(standing.startedAtMs),
+    frozen_at: standing.frozenAtMs === null ? null : instant(standing.frozenAtMs),
+    ended_at: standing.endedAtMs === null ? null : instant(standing.endedAtMs),
     writes_refused: standing.frozen,
     destination: standing.destination,
     objects: {
       passes: standing.objects.passes,
       verified: standing.objects.verified,
+      verified_bytes: standing.objects.verifiedBytes,
       copied: standing.objects.copied,
       copied_bytes: standing.objects.copiedBytes,
+      total: standing.extent?.objects ?? null,
+      total_bytes: standing.extent?.bytes ?? null,
     },
-    rows: { copied: standing.copiedRows, tables: standing.tables },
+    rows: { copied: standing.copiedRows, total: standing.extent?.rows ?? null, tables: standing.tables },
     open_uploads: standing.openUploads,
     error_count: standing.errorCount,
     errors: standing.errors,
@@ -67,6 +72,8 @@ export function createControlMigrationsHandlers({ migration, openDestination }: 
     },
   });
 }
+
+const instant = (ms: number) => new Date(ms).toISOString();
 
 function settingsOf({ database_url, storage_url, s3_endpoint }: MigrationRequest): Record<string, string> {
   return {

@@ -3,26 +3,35 @@ import type { Value } from './tables.ts';
 /** Who is alive says so itself, again and again: workers and nodes of the old deployment are none of the new one. */
 export const LEFT_BEHIND: readonly string[] = ['workers', 'region_nodes'];
 
-const toNull = () => null;
-const toZero = () => 0;
-const toFalse = () => false;
+/**
+ * Written with every delivery, and bounded: the latest records of each region, and a counter for each kind of answer. To note every
+ * change would cost more than to copy them whole, once nobody writes any more.
+ */
+export const COPIED_LAST: readonly string[] = ['assets', 'versions'];
+
+/** What a column is in the copy: a value that does not depend on what it is here, or one that is made of that. */
+export type Carried = { left: Value } | { made: (value: Value) => Value };
+
+const NONE: Carried = { left: null };
+const ZERO: Carried = { left: 0 };
+const FALSE: Carried = { left: false };
 
 /**
  * What of a row is about processes, which do not move: leases and locks are free in the copy. The bytes of resumable uploads are in the
  * old service's folder, so that those that are open are over in the copy, and their senders begin anew.
  */
-export const CARRIED: Readonly<Record<string, Readonly<Record<string, (value: Value) => Value>>>> = {
-  jobs: { lease_token: toNull, lease_worker: toNull, lease_beat: toZero, progress: toNull },
+export const CARRIED: Readonly<Record<string, Readonly<Record<string, Carried>>>> = {
+  jobs: { lease_token: NONE, lease_worker: NONE, lease_beat: ZERO, progress: NONE },
   fetches: {
-    lease_token: toNull,
-    lease_beat: toZero,
-    accepting: toFalse,
-    status: (status) => (status === 'fetching' ? 'queued' : status),
+    lease_token: NONE,
+    lease_beat: ZERO,
+    accepting: FALSE,
+    status: { made: (status) => (status === 'fetching' ? 'queued' : status) },
   },
   uploads: {
-    lock_holder: toNull,
-    lock_beat: toZero,
-    lock_release_requested: toFalse,
-    state: (state) => (state === 'open' ? 'expired' : state),
+    lock_holder: NONE,
+    lock_beat: ZERO,
+    lock_release_requested: FALSE,
+    state: { made: (state) => (state === 'open' ? 'expired' : state) },
   },
 };

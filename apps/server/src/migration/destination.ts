@@ -23,7 +23,8 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   const { shown, ...settings } = databaseSettings(url);
   // All rows are one transaction, which is as long as they are many.
   const patient = { statement_timeout: 0, query_timeout: 0, idle_in_transaction_session_timeout: 0 };
-  const client = new Client({ ...settings.connection, ...patient });
+  // Not that of a service: what is left for a moment of a move that was killed must not be taken for one.
+  const client = new Client({ ...settings.connection, ...patient, application_name: 'mds-migration' });
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -45,6 +46,8 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
         await client.query(`LOCK TABLE ${OWN_TABLES.join(', ')} IN ACCESS EXCLUSIVE MODE`);
         await refuseUsed(client, { shown, schema: settings.schema });
         const result = await work(client);
+        // Tables were locked meanwhile, so that one which was started waits; it has begun on what it does not know is about to come.
+        await refuseRunning(client, { shown, schema: settings.schema });
         await client.query('COMMIT');
         return result;
       } catch (error) {
@@ -57,8 +60,16 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
   };
 }
 
-async function refuseUsed(client: ClientBase, { shown, schema }: { shown: string; schema: string }): Promise<void> {
+/** The name of a database, and the schema in it. */
+interface Place {
+  shown: string;
+  schema: string;
+}
+
+async function refuseRunning(client: ClientBase, { shown, schema }: Place): Promise<void> {
   // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
+  // Within a transaction the view is as it was when it was first looked at.
+  await client.query('SELECT pg_stat_clear_snapshot()');
   const { rowCount: services } = await client.query(
     `SELECT 1 FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() LIMIT 1`,
@@ -69,11 +80,15 @@ async function refuseUsed(client: ClientBase, { shown, schema }: { shown: string
       `A service is running on the database ${shown}. Nothing was changed. Stop it, and begin again.`,
     );
   }
+}
+
+async function refuseUsed(client: ClientBase, place: Place): Promise<void> {
+  await refuseRunning(client, place);
   for (const table of OWN_TABLES) {
     const { rowCount } = await client.query(`SELECT 1 FROM ${table} LIMIT 1`);
     if (rowCount === 0) continue;
     throw new DatabaseRefusedError(
-      `The database ${shown} has ${table} already. Nothing was changed. Create an empty one; the objects that are at the destination need not be copied again.`,
+      `The database ${place.shown} has ${table} already. Nothing was changed. Create an empty one; the objects that are at the destination need not be copied again.`,
     );
   }
 }

@@ -2,12 +2,14 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { describeOverPostgres, type PostgresFixture, silent } from '../db/postgres/postgres.fixture.ts';
+import { Database } from '../db/sqlite/driver.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
 import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
-import { createMigration, type Migration, type MigrationStanding } from './migration.ts';
+import { createMigration, type Migration } from './migration.ts';
 import { openSourceDatabase } from './source-database.ts';
+import type { MigrationStanding } from './standing.ts';
 
 /** A move of the deployment, and what it has frozen. */
 function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
@@ -29,9 +31,20 @@ function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; o
   return { migration, froze };
 }
 
-async function moved(migration: Migration, url: string, store: ObjectStore): Promise<MigrationStanding> {
+/** @param before done when the objects are there, and no row has been read */
+async function moved(
+  migration: Migration,
+  url: string,
+  store: ObjectStore,
+  before: () => Promise<unknown> = async () => undefined,
+): Promise<MigrationStanding> {
   const standing = await migration.begin(async () => {
     const database = await openDestinationDatabase(url);
+    const { transaction } = database;
+    database.transaction = async (work) => {
+      await before();
+      return transaction(work);
+    };
     return { database, store, storageShown: 's3://bucket', close: () => database.close() };
   });
   await migration.settled();
@@ -42,6 +55,19 @@ async function keysOf(store: ObjectStore): Promise<string[]> {
   const keys: string[] = [];
   for await (const { key } of store.list('')) keys.push(key);
   return keys.sort();
+}
+
+/** Does something when all rows have been copied and compared, while writes are still taken: the store is listed once more then. */
+function onceCopied(store: ObjectStore, act: () => Promise<unknown>): ObjectStore {
+  let lists = 0;
+  return {
+    ...store,
+    async *list(prefix) {
+      lists += 1;
+      if (lists === 2) await act();
+      yield* store.list(prefix);
+    },
+  };
 }
 
 async function localDestination(): Promise<ObjectStore> {
@@ -110,6 +136,72 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await (await fixture.open()).media.find(late[0] ?? '')).not.toBeNull();
   });
 
+  it('takes along what is added, changed and deleted while its rows are copied, and refuses writes for no more than that', async () => {
+    const deployment = await makeDeployment();
+    const ids = await deployment.addMedia(60);
+    const { repositories } = deployment;
+    let added: string[] = [];
+    const to = onceCopied(await localDestination(), async () => {
+      for (const id of ids.slice(0, 5)) await repositories.media.delete(id);
+      await repositories.regions.put(frankfurt);
+      added = await deployment.addMedia(3);
+    });
+    let rowsAtFreeze = 0;
+    const { migration } = migrationOf(deployment, {
+      async onFreeze() {
+        rowsAtFreeze = migration.current()?.copiedRows ?? 0;
+        added.push(...(await deployment.addMedia(1)));
+        await repositories.media.rederive([renditionOf(await repositories.media.renditions(ids[6] ?? ''))]);
+      },
+    });
+    const standing = await moved(migration, fixture.url, to);
+    expect(standing).toMatchObject({ state: 'done', errors: [] });
+    // Of the last medium, and what is copied whole: 60 media have several hundred.
+    expect(standing.copiedRows - rowsAtFreeze).toBeLessThan(60);
+    expect(rowsAtFreeze).toBeGreaterThan(500);
+
+    const there = await fixture.open();
+    for (const id of [...ids, ...added]) {
+      expect(await there.media.find(id)).toEqual(await repositories.media.find(id));
+      expect(await there.media.renditions(id)).toEqual(await repositories.media.renditions(id));
+    }
+    expect(await there.regions.list()).toEqual([frankfurt]);
+    const keys = await keysOf(to);
+    for (const key of await keysOf(deployment.store)) expect(keys).toContain(key);
+    expect(changeLogIn(deployment)).toEqual([]);
+  });
+
+  it('is done though a medium is deleted before its objects were copied', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(2);
+    const { repositories, store } = deployment;
+    let [late = '']: string[] = [];
+    const to = onceCopied(await localDestination(), async () => {
+      const gone = await repositories.media.delete(late);
+      for (const key of gone?.orphans ?? []) await store.delete(key);
+    });
+    const { migration } = migrationOf(deployment);
+    const standing = await moved(migration, fixture.url, to, async () => {
+      [late = ''] = await deployment.addMedia(1);
+    });
+    expect(standing).toMatchObject({ state: 'done', errors: [] });
+    expect(late).not.toBe('');
+    expect(await (await fixture.open()).media.find(late)).toBeNull();
+  });
+
+  it('brings once more what somebody has removed at the destination meanwhile', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(2);
+    const plain = await localDestination();
+    const to = onceCopied(plain, async () => plain.delete((await keysOf(plain))[0] ?? ''));
+    const { migration } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, to)).toMatchObject({
+      state: 'done',
+      objects: { verified: 6, copied: 7 },
+    });
+    expect(await keysOf(plain)).toEqual(await keysOf(deployment.store));
+  });
+
   it('that breaks off is begun again, and what is there already is not copied again', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(20);
@@ -169,7 +261,8 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const { migration, froze } = migrationOf(deployment);
     const standing = await moved(migration, fixture.url, await localDestination());
     expect(standing).toMatchObject({ state: 'failed', phase: 'verify', frozen: false, errors: [{ key }] });
-    expect(froze).toEqual(['freeze', 'unfreeze']);
+    // Writes were never refused for it.
+    expect(froze).toEqual([]);
     expect(await fixture.rows('SELECT 1 FROM media')).toEqual([]);
   });
 
@@ -204,14 +297,17 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const deployment = await makeDeployment();
     await deployment.addMedia(1);
     const { migration } = migrationOf(deployment, {
-      onFreeze: async () => void (await (await fixture.open()).regions.put(frankfurt)),
+      async onFreeze() {
+        // What a service keeps open to listen on.
+        await fixture.connect(`${fixture.url}?application_name=mds`);
+      },
     });
     expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({
       state: 'failed',
       frozen: false,
       errors: [{ message: expect.stringContaining('A service is running') }],
     });
-    expect(await fixture.rows('SELECT code FROM regions')).toEqual([{ code: 'fra1' }]);
+    expect(await fixture.rows('SELECT id FROM media')).toEqual([]);
   });
 
   it('is refused where the database has media of its own', async () => {
@@ -229,6 +325,20 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     });
   });
 });
+
+function renditionOf([first]: { objectKey: string | null }[]): string {
+  return first?.objectKey ?? '';
+}
+
+/** What is in the embedded database to follow changes with. */
+function changeLogIn({ databaseFile }: Deployment): unknown[] {
+  const client = new Database(databaseFile, { readonly: true });
+  try {
+    return client.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'migration_changes%'").all();
+  } finally {
+    client.close();
+  }
+}
 
 const frankfurt = { code: 'fra1', name: 'Frankfurt', zone: 'eu', country: 'DE', maintenance: false };
 const purge = { projectId: null, type: 'cache.purged', data: { media_id: null, path: null } } as const;

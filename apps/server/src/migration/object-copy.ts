@@ -1,13 +1,14 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { constants, copyFile, link, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
+import { hashFile } from '../processing/hash-file.ts';
 import { hashStream } from '../storage/hash-stream.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
+import { systemCode } from '../storage/storage-error.ts';
 
-/** Objects that are on their way at once. */
-const AT_ONCE = 4;
+/** Objects that are on their way at once: each waits most of its time for a store that is elsewhere. */
+const AT_ONCE = 16;
 
 /** What became of the objects so far. */
 export interface ObjectFigures {
@@ -15,17 +16,28 @@ export interface ObjectFigures {
   passes: number;
   /** Objects of which it is known that the destination has the same bytes. */
   verified: number;
+  verifiedBytes: number;
   copied: number;
   copiedBytes: number;
 }
 
+/** What the database says of the bytes of a key. */
+type RecordedSha256 = (key: string) => string | null;
+
 /** Brings objects from one store to another, as often as it takes. What a put returns from is there: stores elsewhere read it back. */
 export interface ObjectCopy {
-  /**
-   * Goes through the source once. @param recordedSha256 what the database says of a key
-   * @returns how many objects were new
-   */
-  pass(recordedSha256: (key: string) => string | null, signal: AbortSignal): Promise<number>;
+  /** Goes through the source once. @returns how many objects were new */
+  pass(recordedSha256: RecordedSha256, signal: AbortSignal): Promise<number>;
+  /** Brings those of these that were not brought yet. */
+  bring(
+    objects: readonly { key: string; bytes: number }[],
+    recordedSha256: RecordedSha256,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Lists the destination, and forgets what is not there any more: somebody else has removed it. */
+  confirm(signal: AbortSignal): Promise<void>;
+  /** The bytes of an object of which it is known that the destination has it; null where that is not known. */
+  verifiedBytes(key: string): number | null;
   readonly figures: ObjectFigures;
   /** Keys of objects that could not be brought over as they should be, with the reason; those of the last pass. */
   readonly damaged: ReadonlyMap<string, string>;
@@ -34,9 +46,12 @@ export interface ObjectCopy {
 /** @param parts.scratchDir folder for copies on their way; made when first needed */
 export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; scratchDir: string }): ObjectCopy {
   const { from, to, scratchDir } = parts;
-  const verified = new Set<string>();
-  const figures = { passes: 0, verified: 0, copied: 0, copiedBytes: 0 };
+  const verified = new Map<string, number>();
+  const figures = { passes: 0, verified: 0, verifiedBytes: 0, copied: 0, copiedBytes: 0 };
   let damaged = new Map<string, string>();
+  /** What an earlier try has left, with its size: listed once, which costs less than a question for each. */
+  const left = new Map<string, number>();
+  let isListed = false;
 
   /** Whether the destination has these very bytes, of an earlier try perhaps. */
   const has = async (key: string, sha256: string): Promise<boolean> => {
@@ -44,75 +59,124 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
     return found !== null && (await hashStream(found.stream)) === sha256;
   };
 
-  /** @returns the SHA-256 of what was written; null where the object is gone by now */
-  const copyOut = async (key: string, path: string, signal: AbortSignal) => {
-    const found = await from.read(key);
-    if (found === null) return null;
-    const hash = createHash('sha256');
-    let bytes = 0;
-    const hashing = async function* (source: AsyncIterable<Buffer>) {
-      for await (const piece of source) {
-        hash.update(piece);
-        bytes += piece.length;
-        yield piece;
-      }
-    };
-    await pipeline(found.stream, hashing, createWriteStream(path, { mode: 0o600 }), { signal });
-    return { bytes, sha256: hash.digest('hex') };
+  /** @returns false where the object is gone by now */
+  const takeOut = async (key: string, path: string): Promise<boolean> => {
+    const local = await from.localFile(key);
+    if (local === null) return false;
+    try {
+      // Objects never change, so another name for one is as good as a copy, and costs nothing.
+      await link(local.path, path).catch((error: unknown) => {
+        if (systemCode(error) === 'ENOENT') throw error;
+        return copyFile(local.path, path, constants.COPYFILE_EXCL);
+      });
+      return true;
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return false;
+      throw error;
+    } finally {
+      await local.release();
+    }
   };
 
-  const bring = async (key: string, recorded: string | null, listedBytes: number, signal: AbortSignal) => {
-    const before = await to.stat(key);
-    if (recorded !== null && before?.bytes === listedBytes && (await has(key, recorded))) return;
+  /** @returns how many bytes of it are at the destination now; null where it is gone from the source */
+  const bringOne = async (key: string, recorded: string | null, listedBytes: number, signal: AbortSignal) => {
+    const before = left.get(key);
+    if (recorded !== null && before === listedBytes && (await has(key, recorded))) return before;
     const path = join(scratchDir, `migration-${randomUUID()}`);
     try {
-      const read = await copyOut(key, path, signal);
-      if (read === null) return;
-      if (recorded !== null && read.sha256 !== recorded) {
+      if (!(await takeOut(key, path))) return null;
+      const { sha256, bytes } = await hashFile(path, signal);
+      if (recorded !== null && sha256 !== recorded) {
         throw new DamagedObjectError('Its bytes are not those that were recorded. `mds doctor` says what can be done.');
       }
       // A store takes it for granted that objects of one key and size are the same.
-      if (before !== null && !(await has(key, read.sha256))) await to.delete(key);
-      await to.put(key, { path, ...read });
+      if (before !== undefined && !(await has(key, sha256))) await to.delete(key);
+      await to.put(key, { path, bytes, sha256 });
       figures.copied += 1;
-      figures.copiedBytes += read.bytes;
+      figures.copiedBytes += bytes;
+      return bytes;
     } finally {
       await rm(path, { force: true });
     }
   };
 
+  const listDestination = async (signal: AbortSignal) => {
+    for await (const { key, bytes } of to.list('')) {
+      signal.throwIfAborted();
+      left.set(key, bytes);
+    }
+    isListed = true;
+  };
+
+  /** Several at once. @returns how many were new */
+  const bringAll = async (
+    objects: AsyncIterator<{ key: string; bytes: number }>,
+    recordedSha256: RecordedSha256,
+    signal: AbortSignal,
+  ) => {
+    const found = new Map<string, string>();
+    let news = 0;
+    const work = async () => {
+      for (;;) {
+        signal.throwIfAborted();
+        const next = await objects.next();
+        if (next.done) return;
+        const { key, bytes } = next.value;
+        if (verified.has(key)) continue;
+        try {
+          const there = await bringOne(key, recordedSha256(key), bytes, signal);
+          if (there === null) continue;
+          left.delete(key);
+          verified.set(key, there);
+          figures.verified += 1;
+          figures.verifiedBytes += there;
+          news += 1;
+        } catch (error) {
+          if (!(error instanceof DamagedObjectError)) throw error;
+          found.set(key, error.message);
+        }
+      }
+    };
+    const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+    // Where it broke off, there is a folder open.
+    await objects.return?.();
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    damaged = found;
+    return news;
+  };
+
   return {
     async pass(recordedSha256, signal) {
       await mkdir(scratchDir, { recursive: true });
-      const found = new Map<string, string>();
-      let news = 0;
-      const keys = from.list('')[Symbol.asyncIterator]();
-      const work = async () => {
-        for (;;) {
-          signal.throwIfAborted();
-          const next = await keys.next();
-          if (next.done) return;
-          const { key, bytes } = next.value;
-          if (verified.has(key)) continue;
-          try {
-            await bring(key, recordedSha256(key), bytes, signal);
-            verified.add(key);
-            figures.verified += 1;
-            news += 1;
-          } catch (error) {
-            if (!(error instanceof DamagedObjectError)) throw error;
-            found.set(key, error.message);
-          }
-        }
-      };
-      const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
-      // Where it broke off, there is a folder open.
-      await keys.return?.();
-      for (const end of ends) if (end.status === 'rejected') throw end.reason;
-      damaged = found;
+      if (!isListed) await listDestination(signal);
+      const news = await bringAll(from.list('')[Symbol.asyncIterator](), recordedSha256, signal);
       figures.passes += 1;
       return news;
     },
+
+    async bring(objects, recordedSha256, signal) {
+      await bringAll(Readable.from(objects)[Symbol.asyncIterator](), recordedSha256, signal);
+    },
+
+    async confirm(signal) {
+      let confirmed = 0;
+      for await (const { key, bytes } of to.list('')) {
+        signal.throwIfAborted();
+        if (verified.get(key) === bytes) confirmed += 1;
+      }
+      if (confirmed === verified.size) return;
+      // Only where something is wrong the keys are held twice.
+      const listed = new Map<string, number>();
+      for await (const { key, bytes } of to.list('')) listed.set(key, bytes);
+      for (const [key, bytes] of verified) {
+        if (listed.get(key) === bytes) continue;
+        verified.delete(key);
+        figures.verified -= 1;
+        figures.verifiedBytes -= bytes;
+      }
+    },
+
+    verifiedBytes: (key) => verified.get(key) ?? null,
 
     get figures() {
       return figures;

@@ -1,7 +1,7 @@
 import type { Logger } from '../logger.ts';
 import { openS3ObjectStore } from '../storage/s3-object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
-import type { Destination } from './migration.ts';
+import type { Destination } from './standing.ts';
 
 /**
  * Opens the database and the storage that a deployment is to be moved to, and sees that both can be written. Credentials of the storage

@@ -1,50 +1,46 @@
 import type { ClientBase } from 'pg';
-import { createRowsChecksum, type TableSum } from './rows-checksum.ts';
+import { createRowsChecksum, type RowsChecksum } from './rows-checksum.ts';
 import type { SourceDatabase } from './source-database.ts';
 import type { Table, Value } from './tables.ts';
 
 /** Rows in one statement: a few milliseconds of the event loop, in which nobody is answered. */
-const BATCH_ROWS = 100;
+export const BATCH_ROWS = 100;
 
-/**
- * Writes all rows of the tables, whose own rows go, in a transaction that the caller has begun.
- * @param options.onRows told after each batch, of one table
- * @returns the sums of what was read at the source
- */
+/** What is told while rows are written, and what ends it. */
+export interface RowCopyOptions {
+  signal: AbortSignal;
+  /** Told after each batch, of one table. */
+  onRows(count: number): void;
+}
+
+/** Empties all of these tables at the destination, in a transaction that the caller has begun. */
+export async function emptyTables(client: ClientBase, tables: readonly Table[]): Promise<void> {
+  await client.query(`TRUNCATE ${tables.map(({ name }) => `"${name}"`).join(', ')} CASCADE`);
+}
+
+/** Writes all rows of a table, which is empty. @returns the checksum of what was read at the source */
 export async function copyRows(
   source: SourceDatabase,
   client: ClientBase,
-  { tables, signal, onRows }: { tables: readonly Table[]; signal: AbortSignal; onRows(count: number): void },
-): Promise<Map<string, TableSum>> {
-  const sums = new Map<string, TableSum>();
-  await client.query(`TRUNCATE ${tables.map(({ name }) => `"${name}"`).join(', ')} CASCADE`);
-  for (const table of tables) {
-    const checksum = createRowsChecksum();
-    for (const batch of batches(source.rows(table))) {
-      signal.throwIfAborted();
-      for (const row of batch) checksum.add(row);
-      await insert(client, table, batch);
-      onRows(batch.length);
-      // Those who read have their turn.
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    if (table.identity !== null) {
-      await continueNumbers(client, table.name, table.identity, source.lastNumber(table.name));
-    }
-    sums.set(table.name, checksum.sum());
+  table: Table,
+  { signal, onRows }: RowCopyOptions,
+): Promise<RowsChecksum> {
+  const checksum = createRowsChecksum();
+  for (const batch of batches(source.rows(table), BATCH_ROWS)) {
+    signal.throwIfAborted();
+    for (const row of batch) checksum.add(row);
+    await insertRows(client, table, batch);
+    onRows(batch.length);
+    // Those who read have their turn.
+    await new Promise((resolve) => setImmediate(resolve));
   }
-  return sums;
+  return checksum;
 }
 
-/** Reads a table back and sums it up as {@link copyRows} has summed up its source. Within a transaction. */
-export async function sumUpRows(client: ClientBase, table: Table, signal: AbortSignal): Promise<TableSum> {
+/** Reads a table back and sums it up as {@link copyRows} has summed up its source. */
+export async function sumUpRows(client: ClientBase, table: Table, signal: AbortSignal): Promise<RowsChecksum> {
   const checksum = createRowsChecksum();
-  // Parsed, a document would be another text.
-  const columns = table.columns.map(({ name, type }) => (type === 'json' ? `"${name}"::text` : `"${name}"`));
-  const order = table.primaryKey.map((name) => `"${name}"`).join(', ');
-  await client.query(
-    `DECLARE copied NO SCROLL CURSOR FOR SELECT ${columns.join(', ')} FROM "${table.name}" ORDER BY ${order}`,
-  );
+  await client.query(`DECLARE copied NO SCROLL CURSOR FOR SELECT ${selected(table)} FROM "${table.name}"`);
   for (;;) {
     signal.throwIfAborted();
     const { rows } = await client.query<Value[]>({ text: `FETCH ${BATCH_ROWS * 5} FROM copied`, rowMode: 'array' });
@@ -52,27 +48,49 @@ export async function sumUpRows(client: ClientBase, table: Table, signal: AbortS
     for (const row of rows) checksum.add(row);
   }
   await client.query('CLOSE copied');
-  return checksum.sum();
+  return checksum;
 }
 
-async function insert(client: ClientBase, { name, columns }: Table, rows: readonly Value[][]): Promise<void> {
-  const names = columns.map((column) => `"${column.name}"`).join(', ');
+/** Writes rows; where one with the same primary key is there, it is written over. */
+export async function insertRows(client: ClientBase, table: Table, rows: readonly Value[][]): Promise<void> {
+  const { name, columns, primaryKey } = table;
   const places = rows.map(
     (_, row) => `(${columns.map((_column, at) => `$${row * columns.length + at + 1}`).join(', ')})`,
   );
-  await client.query(`INSERT INTO "${name}" (${names}) VALUES ${places.join(', ')}`, rows.flat());
+  const changed = columns.filter((column) => !primaryKey.includes(column.name));
+  const resolution =
+    changed.length === 0
+      ? 'NOTHING'
+      : `UPDATE SET ${changed.map((column) => `"${column.name}" = excluded."${column.name}"`).join(', ')}`;
+  await client.query(
+    `INSERT INTO "${name}" (${columns.map((column) => `"${column.name}"`).join(', ')}) VALUES ${places.join(', ')}
+     ON CONFLICT (${primaryKey.map((key) => `"${key}"`).join(', ')}) DO ${resolution}`,
+    rows.flat(),
+  );
 }
 
 /** Numbers that were given once, also to rows that are gone by now, are not given again: what came after one is asked for by it. */
-async function continueNumbers(client: ClientBase, table: string, column: string, last: number): Promise<void> {
-  await client.query('SELECT setval(pg_get_serial_sequence($1, $2), $3, false)', [`"${table}"`, column, last + 1]);
+export async function continueNumbers(source: SourceDatabase, client: ClientBase, table: Table): Promise<void> {
+  if (table.identity === null) return;
+  const next = source.lastNumber(table.name) + 1;
+  await client.query('SELECT setval(pg_get_serial_sequence($1, $2), $3, false)', [
+    `"${table.name}"`,
+    table.identity,
+    next,
+  ]);
 }
 
-function* batches(rows: Iterable<Value[]>): Generator<Value[][]> {
-  let batch: Value[][] = [];
-  for (const row of rows) {
-    batch.push(row);
-    if (batch.length < BATCH_ROWS) continue;
+/** The columns of a table as text for a SELECT. Parsed, a document would be another text. */
+export function selected({ columns }: Table): string {
+  return columns.map(({ name, type }) => (type === 'json' ? `"${name}"::text` : `"${name}"`)).join(', ');
+}
+
+/** The items, so many at a time. */
+export function* batches<T>(items: Iterable<T>, size: number): Generator<T[]> {
+  let batch: T[] = [];
+  for (const item of items) {
+    batch.push(item);
+    if (batch.length < size) continue;
     yield batch;
     batch = [];
   }

@@ -1,23 +1,44 @@
 import { createHash } from 'node:crypto';
 import type { Value } from './tables.ts';
 
-/** How many rows a table has, and the SHA-256 of all of them in the order of their primary key. */
+/** How many rows a table has, and the sum of the SHA-256 of each of them, modulo 2^256: equal rows in any order give equal sums. */
 export interface TableSum {
   rows: number;
+  /** Lower-case hex. */
   sha256: string;
 }
 
-/** Sums up a table row by row, from whichever database: equal rows in equal order give equal sums. */
-export function createRowsChecksum(): { add(row: readonly Value[]): void; sum(): TableSum } {
-  const hash = createHash('sha256');
+/** Sums up a table row by row, from whichever database. A row that changed is taken out as it was and added as it is. */
+export interface RowsChecksum {
+  add(row: readonly Value[]): void;
+  remove(row: readonly Value[]): void;
+  sum(): TableSum;
+}
+
+/** Hashes are summed up and not strung together, so that a change costs as much as it is large (Bellare and Micciancio 1997). */
+export function createRowsChecksum(): RowsChecksum {
+  let total = 0n;
   let rows = 0;
   return {
     add(row) {
+      total = BigInt.asUintN(256, total + hashOf(row));
       rows += 1;
-      hash.update(JSON.stringify(row.map(canonical))).update('\n');
     },
-    sum: () => ({ rows, sha256: hash.digest('hex') }),
+    remove(row) {
+      total = BigInt.asUintN(256, total - hashOf(row));
+      rows -= 1;
+    },
+    sum: () => ({ rows, sha256: total.toString(16).padStart(64, '0') }),
   };
+}
+
+function hashOf(row: readonly Value[]): bigint {
+  return BigInt(`0x${createHash('sha256').update(rowText(row)).digest('hex')}`);
+}
+
+/** A row as text: the same for equal rows, from whichever database. */
+export function rowText(row: readonly Value[]): string {
+  return JSON.stringify(row.map(canonical));
 }
 
 /** Drivers differ: a large integer is a string to one and a number to the other, a boolean is 0 or 1. */

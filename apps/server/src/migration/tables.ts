@@ -3,7 +3,7 @@ import { PgTable, getTableConfig as postgresTable } from 'drizzle-orm/pg-core';
 import { SQLiteTable, getTableConfig as sqliteTable } from 'drizzle-orm/sqlite-core';
 import * as postgres from '../db/postgres/schema.ts';
 import * as sqlite from '../db/sqlite/schema.ts';
-import { CARRIED, LEFT_BEHIND } from './carried.ts';
+import { CARRIED, type Carried, COPIED_LAST, LEFT_BEHIND } from './carried.ts';
 
 /** A value as the drivers of both databases take and give it. */
 export type Value = string | number | boolean | Buffer | null;
@@ -14,7 +14,7 @@ export interface Column {
   /** Of PostgreSQL. */
   type: 'text' | 'json' | 'bytea' | 'boolean' | 'integer' | 'bigint' | 'double precision';
   /** What is written in place of what the source has; null: as it is. */
-  carried: ((value: Value) => Value) | null;
+  carried: Carried | null;
 }
 
 /** A table whose rows move. */
@@ -25,6 +25,8 @@ export interface Table {
   primaryKey: readonly string[];
   /** Whose numbers PostgreSQL gives to new rows; null: none. */
   identity: string | null;
+  /** Whether it is copied whole once nobody writes, and its changes are not followed. */
+  isLast: boolean;
 }
 
 /** Every table whose rows move, each after those that it refers to. */
@@ -68,6 +70,7 @@ export function tablesToCopy(): Table[] {
           primaryKeys[0]?.columns.map((column) => column.name) ??
           columns.filter(({ primary }) => primary).map((column) => column.name),
         identity: columns.find(({ generatedIdentity }) => generatedIdentity !== undefined)?.name ?? null,
+        isLast: COPIED_LAST.includes(name),
       };
     });
 }

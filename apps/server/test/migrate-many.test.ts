@@ -1,0 +1,176 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, createClient } from '@mds/client';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fillForMove } from './migrate-filling.ts';
+import { type KnownAnswer, readKnown, startReadLoad } from './migrate-reading.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
+import { bucketObjects, digestOf, folderObjects, postgresRows, sqliteRows } from './migrate-sides.ts';
+import { png } from './pictures.ts';
+import type { ServiceProcess } from './service-process.ts';
+
+/** 10,000 in its long form. */
+const MEDIA = Number(process.env['MDS_TEST_MIGRATE_MEDIA'] ?? 40);
+const TIMEOUT_MS = 600_000 + MEDIA * 600;
+/** As many of the media are read, and all of them are compared at the end. */
+const READ_MEDIA = 400;
+/** What the rows of these are changes with every delivery, and goes on while the deployment is moved. */
+const OF_DELIVERIES = ['assets', 'versions'];
+const WRITE_EVERY_MS = 1_000;
+
+describeMoves('a deployment that is moved while it is read and written', (bin) => {
+  let servers: MoveServers;
+  beforeEach(async () => {
+    servers = await startMoveServers(bin);
+  });
+  afterEach(() => servers.stop());
+
+  it(
+    'serves every request, also those that are on their way when clients are sent to the new one, and ends with equal checksums',
+    async () => {
+      const dataDir = join(servers.folder, 'old');
+      const began = performance.now();
+      const ids = await fillForMove(dataDir, MEDIA, servers.env);
+      const filledMs = performance.now() - began;
+      const old = await servers.start('old');
+      const paths = sample(ids, READ_MEDIA).flatMap((id) => [`/media/${id}/thumb.webp`, `/media/${id}/manifest.json`]);
+      const known: KnownAnswer[] = [];
+      for (const path of [...paths, ...(await listPages(old.url)), '/api/v1/renditions', '/api/v1/formats'])
+        known.push(await readKnown(old.url, path));
+      const reading = startReadLoad(old.url, known);
+      await reading.more(100);
+      const writing = startWriter(old);
+
+      const to = await servers.createDestination();
+      const moving = performance.now();
+      const { code, stdout, stderr } = await servers.migrateTo(old, to).done;
+      expect([code, stderr]).toEqual([0, expect.stringContaining('Moved and equal')]);
+      const movedMs = performance.now() - moving;
+      const oldClient = createClient({ baseUrl: old.url, token: old.token });
+      const migration = await oldClient.control.migrations.current();
+      expect(migration).toMatchObject({ state: 'done', errors: [] });
+      const frozenMs = Date.parse(migration.ended_at ?? '') - Date.parse(migration.frozen_at ?? '');
+
+      // Both sides, before anybody writes at the new one.
+      const [there, here] = [await postgresRows(to.database), sqliteRows(join(dataDir, 'mds.sqlite'))];
+      expect([...there.keys()].sort()).toEqual([...here.keys()].sort());
+      for (const [table, rows] of here) {
+        if (OF_DELIVERIES.includes(table)) continue;
+        expect([table, there.get(table)?.length, digestOf(there.get(table) ?? [])]).toEqual([
+          table,
+          rows.length,
+          digestOf(rows),
+        ]);
+      }
+      const objects = await folderObjects(join(dataDir, 'objects'));
+      expect(objects.length).toBeGreaterThanOrEqual(2 * MEDIA);
+      const copied = await bucketObjects(servers.s3.client, to.bucket, 'media/');
+      expect(copied).toEqual(objects);
+
+      const moved = await servers.start('new', { ...settingsIn(stdout), MDS_DATABASE_URL: to.database });
+      // As a load balancer would look.
+      await expect.poll(async () => (await fetch(`${moved.url}/readyz`)).status, { timeout: 60_000 }).toBe(200);
+      reading.goTo(moved.url);
+      writing.goTo(moved);
+      expect(await old.end('SIGTERM')).toEqual({ code: 0, signal: null });
+      await reading.more(known.length);
+      const reads = await reading.stop();
+      const writes = await writing.stop();
+      expect(reads.wrong).toEqual([]);
+      expect(writes.wrong).toEqual([]);
+
+      // What was acknowledged while it was moved is there, and becomes ready.
+      const client = createClient({ baseUrl: moved.url, token: old.token });
+      for (const id of writes.acknowledged) await client.control.media.waitUntilReady(id, { timeoutMs: 60_000 });
+      process.stderr.write(
+        `\n${MEDIA} media, ${objects.length} objects, ${migration.rows.copied} rows (filled in ${s(filledMs)}): moved in ${s(movedMs)}, ` +
+          `frozen for ${s(frozenMs)}; ` +
+          `${reads.requests} reads, ${reads.wrong.length} wrong, longest ${Math.round(reads.longestMs)} ms; ` +
+          `${writes.acknowledged.length} written meanwhile, refused for ${s(writes.refusedMs)} until the new one took them; ` +
+          `objects ${digestOf(copied).slice(0, 12)} on both sides\n`,
+      );
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** What the command prints for the service at the destination, where a word stands for the password. */
+function settingsIn(printed: string): Record<string, string> {
+  return Object.fromEntries(
+    printed
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/=(.*)/s).slice(0, 2)),
+  );
+}
+
+/** All pages of the list as it is now: those that follow a cursor stay as they are, whatever comes. */
+async function listPages(url: string): Promise<string[]> {
+  const pages: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const path: string = `/api/v1/media?limit=100${cursor === null ? '' : `&cursor=${cursor}`}`;
+    if (cursor !== null) pages.push(path);
+    const page = (await (await fetch(url + path)).json()) as { next_cursor: string | null };
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return pages;
+}
+
+/** As many of them, from all over. */
+function sample(ids: readonly string[], count: number): string[] {
+  const step = Math.max(1, ids.length / count);
+  return Array.from({ length: Math.min(count, ids.length) }, (_, n) => ids[Math.floor(n * step)] ?? '');
+}
+
+function s(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** Sends pictures, and each that is refused with 503 again, as its sender is asked to. */
+function startWriter(service: ServiceProcess) {
+  let at = service.url;
+  let stopping = false;
+  const acknowledged: string[] = [];
+  const wrong: string[] = [];
+  let refusedAt: number | null = null;
+  let refusedMs = 0;
+  const send = async (seed: number): Promise<void> => {
+    while (!stopping) {
+      const client = createClient({ baseUrl: at, token: service.token, maxRetries: 0 });
+      try {
+        const { media } = await client.control.media.ingest(png(seed), { idempotencyKey: `picture-${seed}` });
+        acknowledged.push(media.id);
+        if (refusedAt !== null) refusedMs = performance.now() - refusedAt;
+        return;
+      } catch (error) {
+        const asked = error instanceof ApiError && error.status === 503 && error.code === 'unavailable';
+        if (!asked) {
+          wrong.push(String(error));
+          return;
+        }
+        refusedAt ??= performance.now();
+        await sleep(WRITE_EVERY_MS);
+      }
+    }
+  };
+  const writer = (async () => {
+    for (let seed = 1_000_000; !stopping; seed += 1) {
+      await send(seed);
+      await sleep(WRITE_EVERY_MS);
+    }
+  })();
+  return {
+    goTo(other: ServiceProcess) {
+      at = other.url;
+    },
+    async stop() {
+      // One that came through at the new one, at least.
+      const before = acknowledged.length;
+      await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before);
+      stopping = true;
+      await writer;
+      return { acknowledged, wrong, refusedMs };
+    },
+  };
+}

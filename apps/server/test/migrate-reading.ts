@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Random, seededRandom } from './seeded-random.ts';
+
+/** What is read, and the SHA-256 of the body that is right. */
+export interface KnownAnswer {
+  path: string;
+  bytes: Buffer;
+  etag: string | null;
+}
+
+/** Readers that go on until they are told otherwise. */
+export interface ReadLoad {
+  /** From now on they go there: what is under way ends where it is. */
+  goTo(url: string): void;
+  /** Resolves after as many answers more. */
+  more(count: number): Promise<void>;
+  stop(): Promise<ReadFigures>;
+}
+
+export interface ReadFigures {
+  requests: number;
+  /** The first few of what was not as it should be. */
+  wrong: string[];
+  longestMs: number;
+}
+
+const READERS = 4;
+/** Between two requests of a reader: they are a load, and not all that the machine has. */
+const PAUSE_MS = 20;
+const KEPT_WRONG = 20;
+const PATIENCE_MS = 120_000;
+
+/** Reads one body whole, as it is to be from then on. A service that has just started may ask for patience. */
+export async function readKnown(url: string, path: string): Promise<KnownAnswer> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const { status, headers, bytes } = await get(url + path, undefined);
+    if (status === 200) return { path, bytes, etag: headers.etag ?? null };
+    if (status !== 503 || performance.now() > deadline) throw new Error(`${path} is answered with ${status}.`);
+    await sleep(PAUSE_MS);
+  }
+}
+
+/**
+ * Reads what is known over and over: whole, in ranges and on condition, on connections that are kept and on new ones. Every answer is
+ * compared, status, length and bytes.
+ */
+export function startReadLoad(url: string, known: readonly KnownAnswer[], seed = 1): ReadLoad {
+  let at = url;
+  let stopping = false;
+  const figures: ReadFigures = { requests: 0, wrong: [], longestMs: 0 };
+  const agent = new Agent({ keepAlive: true });
+  const waiting = new Set<{ until: number; resolve(): void }>();
+
+  const read = async (random: Random) => {
+    const one = known[Math.floor(random() * known.length)];
+    if (one === undefined) return;
+    const how = pick(random, one);
+    const from = performance.now();
+    const wrong = await get(at + one.path, random() < 0.5 ? agent : undefined, how.headers).then(
+      ({ status, bytes }) =>
+        status === how.status && sha256(bytes) === sha256(how.bytes)
+          ? null
+          : `${status} with ${bytes.length} bytes in place of ${how.status} with ${how.bytes.length}`,
+      (error: Error) => error.message,
+    );
+    figures.longestMs = Math.max(figures.longestMs, performance.now() - from);
+    figures.requests += 1;
+    if (wrong !== null && figures.wrong.length < KEPT_WRONG) figures.wrong.push(`${one.path}: ${wrong}`);
+    for (const one of waiting) if (figures.requests >= one.until) one.resolve();
+  };
+  const readers = Array.from({ length: READERS }, async (_, n) => {
+    const random = seededRandom(seed + n);
+    while (!stopping) {
+      await read(random);
+      await sleep(PAUSE_MS);
+    }
+  });
+
+  return {
+    goTo(url) {
+      at = url;
+    },
+    async more(count) {
+      let one: { until: number; resolve(): void } | undefined;
+      await new Promise<void>((resolve, reject) => {
+        const late = setTimeout(reject, PATIENCE_MS, new Error('The readers stand still.'));
+        one = {
+          until: figures.requests + count,
+          resolve() {
+            clearTimeout(late);
+            resolve();
+          },
+        };
+        waiting.add(one);
+      }).finally(() => one && waiting.delete(one));
+    },
+    async stop() {
+      stopping = true;
+      await Promise.all(readers);
+      agent.destroy();
+      return figures;
+    },
+  };
+}
+
+/** One of the ways to ask for it, and the answer that is right. */
+function pick(random: Random, { path, bytes, etag }: KnownAnswer) {
+  const whole = { status: 200, bytes, headers: {} };
+  const kind = random();
+  if (etag === null || kind < 0.6) return whole;
+  // Only deliveries have ranges.
+  if (kind < 0.7 || !path.startsWith('/media/'))
+    return { status: 304, bytes: Buffer.alloc(0), headers: { 'if-none-match': etag } };
+  const start = Math.floor(random() * bytes.length);
+  const end = start + Math.floor(random() * (bytes.length - start));
+  const range = { range: `bytes=${start}-${end}`, 'if-range': etag };
+  return { status: 206, bytes: bytes.subarray(start, end + 1), headers: range };
+}
+
+async function get(url: string, agent: Agent | undefined, headers: Record<string, string> = {}) {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(url, { agent: agent ?? false, headers })
+      .on('response', resolve)
+      .on('error', reject)
+      .end();
+  });
+  return { status: answer.statusCode ?? 0, headers: answer.headers, bytes: await buffer(answer) };
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
