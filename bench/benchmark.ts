@@ -28,7 +28,8 @@ export interface Outcome<Names extends string = string> {
 export type Need =
   | { readonly program: string; readonly hint: string }
   | { readonly file: string; readonly hint: string }
-  | { readonly platform: NodeJS.Platform; readonly hint: string };
+  | { readonly platform: NodeJS.Platform; readonly hint: string }
+  | { readonly called: string; readonly isThere: () => boolean; readonly hint: string };
 
 export interface RunContext {
   /** Alternating rounds, at least 5. */

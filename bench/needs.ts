@@ -14,10 +14,12 @@ export function missing(needs: readonly Need[]): string[] {
 
 function isMet(need: Need): boolean {
   if ('program' in need) return programOnPath(need.program) !== null;
+  if ('isThere' in need) return need.isThere();
   return 'file' in need ? existsSync(join(root, need.file)) : process.platform === need.platform;
 }
 
 function nameOf(need: Need): string {
   if ('program' in need) return need.program;
+  if ('called' in need) return need.called;
   return 'file' in need ? need.file : need.platform;
 }

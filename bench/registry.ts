@@ -13,6 +13,7 @@ import ready from './benchmarks/ready.ts';
 import readyVideo from './benchmarks/ready-video.ts';
 import start from './benchmarks/start.ts';
 import video from './benchmarks/video.ts';
+import workers from './benchmarks/workers.ts';
 
 /** Every benchmark, in the order in which they run. A new one is a file in benchmarks/ and a line here. */
 export const benchmarks: readonly Benchmark[] = [
@@ -22,6 +23,7 @@ export const benchmarks: readonly Benchmark[] = [
   video,
   ready,
   readyVideo,
+  workers,
   api,
   apiScale,
   deliverySmall,

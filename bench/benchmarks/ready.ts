@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineBenchmark } from '../benchmark.ts';
 import { imagePresets } from '../pictures/image-presets.ts';
 import { twelveMegapixelSize, twelveMegapixels } from '../pictures/twelve-megapixels.ts';
+import { unlikeAnyOther } from '../pictures/unlike-any-other.ts';
 import { alternate } from '../rounds.ts';
 import { builtService, startService } from '../service/start-service.ts';
 import { pollMs, uploadUntilReady } from '../service/upload-until-ready.ts';
@@ -73,10 +73,3 @@ export default defineBenchmark({
     }
   },
 });
-
-/** The JPEG with a comment (ITU-T T.81, B.2.4.5) right after its first marker: other bytes, the same picture. */
-function unlikeAnyOther(jpeg: Buffer): Buffer {
-  const comment = randomBytes(16);
-  const head = Buffer.from([0xff, 0xfe, 0, comment.length + 2]);
-  return Buffer.concat([jpeg.subarray(0, 2), head, comment, jpeg.subarray(2)]);
-}

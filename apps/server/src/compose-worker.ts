@@ -6,6 +6,7 @@ import type { Repositories } from './db/repositories.ts';
 import { layFoundation } from './foundation.ts';
 import type { Logger } from './logger.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
+import { timeWaiting, type WaitingTime } from './processing/waiting-times.ts';
 import { createWorker } from './processing/worker.ts';
 
 /** A running worker without a service around it. */
@@ -23,12 +24,12 @@ export interface WorkerService {
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
   const foundation = await layFoundation(config, logger);
   const { dataDir, repositories, store, engine, presets } = foundation;
-  const { media, jobs, pieceDigests } = repositories;
+  const { jobs, media, times } = timeWaiting(repositories);
   const worker = createWorker({
     id: `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`,
     jobs,
     media,
-    pieceDigests,
+    pieceDigests: repositories.pieceDigests,
     store,
     engine,
     presets,
@@ -46,10 +47,15 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     async stop() {
       deafen();
       await worker.stop();
+      logger.info({ queue: rounded(times.queue), leaseWrites: rounded(times.leaseWrites) }, 'the worker signed off');
       await engine.stop();
       await foundation.close();
     },
   };
+}
+
+function rounded({ calls, ms }: WaitingTime): WaitingTime {
+  return { calls, ms: Math.round(ms) };
 }
 
 /** A worker in a process of its own, which is started and kept alive. */

@@ -152,7 +152,9 @@ describe('configuration', () => {
       MDS_DATA_DIR: '/tmp/x',
       MDS_PUBLIC_URL: 'https://media.example/',
       MDS_ROLES: 'worker',
+      MDS_RENDER_THREADS: '1',
     });
+    expect(config.renderThreads).toBe(1);
     expect(readConfig(environmentOf(config))).toEqual(config);
   });
 });

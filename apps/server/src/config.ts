@@ -139,6 +139,7 @@ const Environment = z.object({
   MDS_CACHE_BYTES: bytes.default(10 * GIB),
   MDS_MEMORY_CACHE_BYTES: bytes.default(256 * MIB),
   MDS_WORKER_CONCURRENCY: whole(1, 256).optional(),
+  MDS_RENDER_THREADS: whole(1, 256).optional(),
   FFMPEG_PATH: z.string().optional(),
   FFPROBE_PATH: z.string().optional(),
   MDS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -189,6 +190,8 @@ export interface Config {
   cacheBytes: number;
   memoryCacheBytes: number;
   workerConcurrency: number;
+  /** Of one picture; null: as many as there are cores. */
+  renderThreads: number | null;
   /** Absolute paths of the programs for video and audio; null: looked for. */
   ffmpegPath: string | null;
   ffprobePath: string | null;
@@ -252,6 +255,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     cacheBytes: env.MDS_CACHE_BYTES,
     memoryCacheBytes: env.MDS_MEMORY_CACHE_BYTES,
     workerConcurrency: env.MDS_WORKER_CONCURRENCY ?? Math.max(1, availableParallelism() - 1),
+    renderThreads: env.MDS_RENDER_THREADS ?? null,
     ffmpegPath: programPath(env.FFMPEG_PATH),
     ffprobePath: programPath(env.FFPROBE_PATH),
     logLevel: env.MDS_LOG_LEVEL,
@@ -346,6 +350,7 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_CACHE_BYTES: String(config.cacheBytes),
     MDS_MEMORY_CACHE_BYTES: String(config.memoryCacheBytes),
     MDS_WORKER_CONCURRENCY: String(config.workerConcurrency),
+    MDS_RENDER_THREADS: config.renderThreads === null ? null : String(config.renderThreads),
     FFMPEG_PATH: config.ffmpegPath,
     FFPROBE_PATH: config.ffprobePath,
     MDS_LOG_LEVEL: config.logLevel,

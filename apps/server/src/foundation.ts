@@ -53,6 +53,7 @@ export async function layFoundation(config: Config, logger: Logger): Promise<Fou
     const engine = createEngine({
       limits: { maxPixels: config.maxPixels, maxFrames: config.maxFrames, maxDurationS: config.maxDurationS },
       concurrency: config.workerConcurrency,
+      renderThreads: config.renderThreads ?? undefined,
       programs: { ffmpeg: config.ffmpegPath ?? undefined, ffprobe: config.ffprobePath ?? undefined },
       onChildExit: (exit) => {
         if (exit.reason !== 'recycled' && exit.reason !== 'stopped') {

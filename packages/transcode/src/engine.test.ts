@@ -24,6 +24,10 @@ function engineWith(options: EngineOptions = {}) {
 const engine = engineWith();
 const plain = defaultPresets.filter(({ container }) => container !== 'avif');
 
+function sha256Of(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex');
+}
+
 async function outcomeOf(path: string): Promise<string> {
   try {
     const source = await engine.identify(path);
@@ -51,6 +55,26 @@ test('an engine costs nothing until it is used, and names what it is made of', a
 
 test('every registered format proves itself on its bundled sample', async () => {
   expect(await engine.proveFormats()).toEqual(formats.map(({ id }) => ({ id, ok: true })));
+});
+
+test('with one thread a picture is encoded one rendition after another, the slowest first, and the bytes are the same', async () => {
+  const path = file(await quarters(2400, 1800).jpeg().toBuffer(), 'photo.jpg');
+  const single = engineWith({ concurrency: 1, renderThreads: 1 });
+  const source = await single.identify(path);
+  const plan = planRenditions(source, plain);
+  const renditionsBy = async (by: typeof single) => {
+    const order: string[] = [];
+    const onProgress = ({ rendition }: RenderProgress) =>
+      rendition && order.push(`${rendition.name}.${rendition.extension}`);
+    const { renditions } = await by.render({ path, source, plan, outDir: outDir() }, { onProgress });
+    const bytes = renditions.flatMap((each) =>
+      each.state === 'ready' && each.files === null ? [sha256Of(each.path)] : [],
+    );
+    return { order, bytes };
+  };
+  const one = await renditionsBy(single);
+  expect(one.order).toEqual(['large.webp', 'medium.webp', 'medium.jpg', 'small.webp', 'thumb.webp']);
+  expect(one.bytes).toEqual((await renditionsBy(engine)).bytes);
 });
 
 test('from bytes to renditions, with progress', async () => {

@@ -66,6 +66,8 @@ export interface EngineOptions {
   limits?: Partial<EngineLimits> | undefined;
   /** Renders at once; default: one less than the cores, at least 1. */
   concurrency?: number | undefined;
+  /** Threads of each render of a picture; default: as many as there are cores. Those of video are its encoder's. */
+  renderThreads?: number | undefined;
   /** Paths of ffmpeg and ffprobe; what is not given is looked for: on PATH, then in the bundled packages. */
   programs?: { ffmpeg?: string | undefined; ffprobe?: string | undefined } | undefined;
   /** Told of every child that ended, and why. For logs and metrics. */
@@ -130,7 +132,10 @@ export function createEngine(options: EngineOptions = {}): Engine {
       const plan = job.plan.filter(({ state }) => state === 'make');
       const { programs } = await lookForPrograms();
       const { source, beside = [] } = job;
-      const input: RenderInput = { path: resolve(job.path), source, plan, beside, outDir, limits, programs };
+      const input: RenderInput = {
+        ...{ path: resolve(job.path), source, plan, beside, outDir, limits, programs },
+        threads: options.renderThreads ?? null,
+      };
       const runs = new Map<number, ProgramRun>();
       const onReport = (report: RenderReport) => {
         if (report.type === 'run') runs.set(report.update.number, report.update.run);

@@ -10,7 +10,7 @@ import { type ProvenFormat, proveFormat } from './prove.ts';
 import { renderAv } from './render/av/render-av.ts';
 import { renderImage } from './render/image.ts';
 import type { ProgramRunUpdate, RenderProgress, RenderResult } from './render/result.ts';
-import { sharp } from './vips.ts';
+import { sharp, useThreads } from './vips.ts';
 
 export interface IdentifyInput {
   path: string;
@@ -25,6 +25,8 @@ export interface RenderInput {
   plan: PlannedRendition[];
   beside: PlannedRendition[];
   outDir: string;
+  /** Of a picture; null: as many as there are cores. */
+  threads: number | null;
   limits: EngineLimits;
   programs: Programs | null;
 }
@@ -46,7 +48,7 @@ export const tasks = {
     identifyFile(path, limits, programs),
 
   render: async (
-    { path, source, plan, beside, outDir, limits, programs }: RenderInput,
+    { path, source, plan, beside, outDir, threads, limits, programs }: RenderInput,
     report: (report: RenderReport) => void,
   ): Promise<RenderResult> => {
     const options = {
@@ -54,7 +56,8 @@ export const tasks = {
       onProgress: (progress: RenderProgress) => report({ type: 'progress', progress }),
       onRun: (update: ProgramRunUpdate) => report({ type: 'run', update }),
     };
-    if (source.kind === 'image') return renderImage(path, plan, outDir, options);
+    if (threads !== null) useThreads(threads);
+    if (source.kind === 'image') return renderImage(path, plan, outDir, { ...options, atOnce: threads ?? undefined });
     if (programs === null) throw new RenderError('unsupported_codec', 'There is no ffmpeg to render it with.');
     return renderAv(path, source, plan, outDir, { ...options, beside, programs });
   },

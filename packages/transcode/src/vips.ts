@@ -20,5 +20,10 @@ sharp.unblock({
 sharp.cache(false);
 sharp.concurrency(availableParallelism());
 
+/** Has libvips work on each picture with so many threads from now on. */
+export function useThreads(count: number): void {
+  sharp.concurrency(count);
+}
+
 /** sharp, with the loaders, cache and threads that this package wants. Import it from here only. */
 export { sharp };

@@ -14,6 +14,8 @@ import type { FailedRendition, ReadyRendition, RenderProgress, RenderResult } fr
 
 export interface ImageRenderOptions {
   limits?: EngineLimits;
+  /** Encoders that run side by side; default: all. */
+  atOnce?: number | undefined;
   onProgress?: (progress: RenderProgress) => void;
 }
 
@@ -54,7 +56,7 @@ export async function renderImage(
     options.onProgress?.({ done, total, fraction: done / total, rendition });
   };
   const thumbhash = await renderPictures({
-    ...{ wanted, base, decodeAt, outDir, clock, finish },
+    ...{ wanted, base, decodeAt, outDir, clock, finish, atOnce: options.atOnce },
     moving: header.frames > 1 ? (planned) => animation(path, planned, limits) : null,
   });
 

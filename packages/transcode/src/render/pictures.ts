@@ -4,6 +4,7 @@ import { rgbaToThumbHash } from 'thumbhash';
 import type { RawPixels } from '../heic.ts';
 import { fitInside, type PlannedPicture, type Size } from '../plan.ts';
 import { presetRevision } from '../presets/presets.ts';
+import { atMost } from './at-most.ts';
 import { fromRaw, toRaw } from './decode.ts';
 import { encodeWith } from './encode.ts';
 import { copyWhole, readyFile, writeWhole } from './output-file.ts';
@@ -25,6 +26,8 @@ export interface PictureJob {
   /** All frames at the size of a WebP, for a source that moves; null for a still. */
   readonly moving: ((planned: PlannedPicture) => Sharp) | null;
   readonly outDir: string;
+  /** Encoders that run side by side; default: all. */
+  readonly atOnce?: number | undefined;
   /** Wraps each piece of work, by its name, to tell how long it took. */
   clock<T>(stage: string, work: Promise<T>): Promise<T>;
   /** Sentences that go with every one. */
@@ -39,25 +42,28 @@ interface Batch {
 }
 
 /**
- * Makes pictures into `outDir` as `name.extension`: every size is derived from the base, encoders run side by side, and each
- * rendition is told of as soon as it is done. One that fails is reported as failed, and does not throw.
+ * Makes pictures into `outDir` as `name.extension`: every size is derived from the base, encoders run side by side as far as they
+ * may, and each rendition is told of as soon as it is done. One that fails is reported as failed, and does not throw.
  * @returns ThumbHash of the base as base64; null where none could be made
  */
 export async function renderPictures(job: PictureJob): Promise<string | null> {
-  const { base, moving, clock } = job;
+  const { base, moving, clock, atOnce = Number.POSITIVE_INFINITY } = job;
+  const limit = atMost(atOnce);
   const sizes = sizesFrom(base, (size) => job.decodeAt(size));
   const encoded = batchesOf(job.wanted).map((batch) =>
-    clock(
-      `${batch.lead.name}.${batch.lead.extension}`,
-      renderBatch(batch, job, async (temporary) => {
-        const { lead } = batch;
-        const moves = moving !== null && lead.preset.container === 'webp';
-        const picture = moves ? moving(lead) : fromRaw(await sizes(lead));
-        await encodeWith(picture, lead.preset).toFile(temporary);
-      }),
+    limit(() =>
+      clock(
+        `${batch.lead.name}.${batch.lead.extension}`,
+        renderBatch(batch, job, async (temporary) => {
+          const { lead } = batch;
+          const moves = moving !== null && lead.preset.container === 'webp';
+          const picture = moves ? moving(lead) : fromRaw(await sizes(lead));
+          await encodeWith(picture, lead.preset).toFile(temporary);
+        }),
+      ),
     ),
   );
-  const thumbhash = clock('thumbhash', thumbhashOf(sizes, base)).catch(() => null);
+  const thumbhash = limit(() => clock('thumbhash', thumbhashOf(sizes, base))).catch(() => null);
   await Promise.all(encoded);
   return thumbhash;
 }

@@ -1,0 +1,33 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { timeWaiting } from './waiting-times.ts';
+
+test('what a worker waits for of its queue and of its writes is counted, also where it fails', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-waiting-'));
+  const repositories = openSqliteRepositories(join(folder, 'mds.sqlite'));
+  const lease = { jobId: 1, mediaId: 'none', token: 'none', attempt: 1 };
+  try {
+    const { jobs, media, times } = timeWaiting(repositories);
+    expect(await jobs.claim('worker')).toBeNull();
+    expect(await jobs.renew(lease)).toBe(false);
+    expect(times.queue.calls).toBe(2);
+    expect(times.queue.ms).toBeGreaterThan(0);
+    expect(times.leaseWrites).toEqual({ calls: 0, ms: 0 });
+
+    expect(await media.find('none')).toBeNull();
+    expect(times.leaseWrites.calls).toBe(0);
+    expect(await media.start(lease, [])).toBe(false);
+    expect(times.leaseWrites.calls).toBe(1);
+    expect(times.leaseWrites.ms).toBeGreaterThan(0);
+
+    await repositories.close();
+    await expect(jobs.claim('worker')).rejects.toThrow();
+    expect(times.queue.calls).toBe(3);
+  } finally {
+    await repositories.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,55 @@
+import type { MediaRepository } from '../db/media-repository.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
+
+/** How often something was asked of others, and how long it took altogether, in milliseconds. */
+export interface WaitingTime {
+  calls: number;
+  ms: number;
+}
+
+/** What a worker waits for of its queue and its database, as long as it runs. */
+export interface WaitingTimes {
+  /** Claims, beats, looks at leases, progress, jobs given back. */
+  queue: WaitingTime;
+  /** What is written of media under a lease; the end of a job is part of it. */
+  leaseWrites: WaitingTime;
+}
+
+const LEASE_WRITES = ['start', 'reserveFiles', 'publishRendition', 'publish', 'fail'] as const;
+
+/** The same queue and media, and how long those who use them wait for them. */
+export function timeWaiting(parts: { jobs: JobQueue; media: MediaRepository }): {
+  jobs: JobQueue;
+  media: MediaRepository;
+  /** Since the beginning; what is being waited for counts once it is over. */
+  times: Readonly<WaitingTimes>;
+} {
+  const times = { queue: { calls: 0, ms: 0 }, leaseWrites: { calls: 0, ms: 0 } };
+  const { jobs, media } = parts;
+  const queueCalls = Object.keys(jobs) as (keyof JobQueue)[];
+  return {
+    jobs: timed(jobs, queueCalls, times.queue),
+    media: timed(media, LEASE_WRITES, times.leaseWrites),
+    times,
+  };
+}
+
+/** Every one of these methods gives a promise. */
+function timed<Port extends object>(port: Port, names: readonly (keyof Port)[], sum: WaitingTime): Port {
+  const copy = { ...port };
+  for (const name of names) {
+    const method: unknown = port[name];
+    if (typeof method !== 'function') continue;
+    const ask = async (...args: unknown[]) => {
+      const began = performance.now();
+      try {
+        return await method.apply(port, args);
+      } finally {
+        sum.calls += 1;
+        sum.ms += performance.now() - began;
+      }
+    };
+    copy[name] = ask as Port[keyof Port];
+  }
+  return copy;
+}

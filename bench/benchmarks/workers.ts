@@ -1,0 +1,163 @@
+import { readFile } from 'node:fs/promises';
+import { defineBenchmark, type Ratio, type RunContext, type Table } from '../benchmark.ts';
+import { imagePresets } from '../pictures/image-presets.ts';
+import { twelveMegapixels } from '../pictures/twelve-megapixels.ts';
+import { unlikeAnyOther } from '../pictures/unlike-any-other.ts';
+import { alternate } from '../rounds.ts';
+import { processFiles } from '../service/process-memory.ts';
+import { sharedServers, startWorkerless, type WorkerlessService } from '../service/several-workers.ts';
+import { builtService } from '../service/start-service.ts';
+import { type WorkedOff, workOff } from '../service/work-off.ts';
+import { ratioOf, summarize } from '../statistics.ts';
+
+const MEDIA = 24;
+const deployments = {
+  'embedded queue': { queue: 'embedded', store: 'folder' },
+  BullMQ: { queue: 'bullmq', store: 'folder' },
+  'embedded queue, S3': { queue: 'embedded', store: 's3' },
+} as const;
+type Deployment = keyof typeof deployments;
+type Side = 'one worker' | 'two workers';
+type Measured = Record<Side, WorkedOff[]>;
+
+export default defineBenchmark({
+  name: 'workers',
+  what: `a batch of ${MEDIA} JPEGs of 12 MP, in the queue before a worker starts, worked off by two workers, each with one render at a time on one thread`,
+  against: 'one such worker',
+  goals: {
+    embedded: { says: "embedded queue: two workers' time to one's", atMost: 0.6 },
+    embeddedQueue: { says: "embedded queue: its share of two workers' time", atMost: 0.02 },
+    bullmq: { says: "BullMQ: two workers' time to one's", atMost: 0.6 },
+    bullmqQueue: { says: "BullMQ: its share of two workers' time", atMost: 0.02 },
+  },
+  needs: [builtService, processFiles, ...sharedServers],
+  async run(context) {
+    const measured = {} as Record<Deployment, Measured>;
+    const problems: string[] = [];
+    const media = context.quick ? MEDIA / 3 : MEDIA;
+    for (const name of Object.keys(deployments) as Deployment[]) {
+      measured[name] = await measure(name, { ...context, media, problems });
+    }
+    const embedded = measured['embedded queue'];
+    const bullmq = measured.BullMQ;
+    return {
+      ratios: {
+        embedded: speedUp(embedded),
+        embeddedQueue: queueShare(embedded),
+        bullmq: speedUp(bullmq),
+        bullmqQueue: queueShare(bullmq, embedded),
+      },
+      tables: [timeTable(measured), waitingTable(measured, media), processorTable(measured, media)],
+      problems,
+      notes: [
+        `${media} media a turn, ${imagePresets.length} renditions each. The time is that from the first medium's beginning to the last one's end; a worker's own start, and that of its engine, is part of it on both sides.`,
+        'PostgreSQL, the service that took the media in, and the S3 server where there is one, run on the same two cores as the workers. Commits wait for the disk.',
+        `With S3, ${told(measured['embedded queue, S3'])}: no goal, as the server is a program in Python that takes its processor time from the workers; where the store is on machines of its own it does not.`,
+        'The queue is what workers wait for of it: claims, beats, progress. In embedded deployments a job ends in the transaction that makes its medium ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.',
+      ],
+    };
+  },
+});
+
+async function measure(
+  name: Deployment,
+  context: RunContext & { media: number; problems: string[] },
+): Promise<Measured> {
+  const { rounds, progress, media, problems } = context;
+  const pictures = await Promise.all((await twelveMegapixels()).map((path) => readFile(path)));
+  const measured: Measured = { 'one worker': [], 'two workers': [] };
+  const service = await startWorkerless(deployments[name]);
+  try {
+    const turn = async (side: Side, workers: number) => {
+      const batch = Array.from({ length: media }, (_, i) => unlikeAnyOther(pictures[i % pictures.length] as Buffer));
+      const { ids, ...worked } = await workOff(service, batch, workers);
+      problems.push(...(await wrongMedia(service, ids)).map((problem) => `${name}, ${side}: ${problem}`));
+      if (worked.shares.some((share) => share === 0)) problems.push(`${name}: a worker of ${workers} had no job`);
+      measured[side].push(worked);
+      return worked.ms;
+    };
+    await alternate(
+      { 'one worker': () => turn('one worker', 1), 'two workers': () => turn('two workers', 2) },
+      rounds,
+      (message) => progress(`${name}: ${message}`),
+    );
+  } finally {
+    await service.stop();
+  }
+  // The first turns do not count.
+  for (const worked of Object.values(measured)) worked.shift();
+  return measured;
+}
+
+/** @returns what was not made once and whole */
+async function wrongMedia({ client }: WorkerlessService, ids: readonly string[]): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const id of ids) {
+    const { status, attempts, renditions } = await client.control.media.get(id);
+    const ready = renditions.filter(({ state }) => state === 'ready').length;
+    if (status === 'ready' && attempts === 1 && ready === imagePresets.length) continue;
+    wrong.push(`${id} is ${status} after ${attempts} attempts, with ${ready} renditions`);
+  }
+  return wrong;
+}
+
+function speedUp({ 'one worker': one, 'two workers': two }: Measured): Ratio {
+  return ratioOf(
+    two.map(({ ms }) => ms),
+    one.map(({ ms }) => ms),
+  );
+}
+
+/** @param plain whose writes are the same, but for what the queue adds to them */
+function queueShare({ 'two workers': two }: Measured, plain?: Measured): Ratio {
+  const usual = plain === undefined ? null : summarize(plain['two workers'].map((worked) => worked.leaseWritesMs));
+  const shares = two.map(({ ms, queueMs, leaseWritesMs }) => {
+    const added = usual === null ? 0 : Math.max(0, leaseWritesMs - usual.median);
+    return (queueMs + added) / (2 * ms);
+  });
+  const { median, low, high } = summarize(shares);
+  return { value: median, low, high };
+}
+
+function told(measured: Measured): string {
+  return `two workers take ${speedUp(measured).value.toFixed(2)} of one's time`;
+}
+
+function rowsOf(
+  measured: Record<Deployment, Measured>,
+  cells: (worked: readonly WorkedOff[], workers: number) => string[],
+): string[][] {
+  return Object.entries(measured).flatMap(([name, { 'one worker': one, 'two workers': two }]) => [
+    [`${name}: one worker`, ...cells(one, 1)],
+    [`${name}: two workers`, ...cells(two, 2)],
+  ]);
+}
+
+function timeTable(measured: Record<Deployment, Measured>): Table {
+  const rows = rowsOf(measured, (worked) => {
+    const { median, low, high } = summarize(worked.map(({ ms }) => ms / 1000));
+    return [median, low, high].map((seconds) => seconds.toFixed(1));
+  });
+  return { title: 'seconds for the batch', head: ['side', 'median', 'lowest', 'highest'], rows };
+}
+
+function waitingTable(measured: Record<Deployment, Measured>, media: number): Table {
+  const rows = rowsOf(measured, (worked, workers) =>
+    (['queueMs', 'leaseWritesMs'] as const).flatMap((what) => {
+      const aMedium = summarize(worked.map((each) => each[what] / media)).median;
+      const share = summarize(worked.map((each) => each[what] / (workers * each.ms))).median;
+      return [aMedium.toFixed(1), `${(100 * share).toFixed(2)} %`];
+    }),
+  );
+  const head = ['side', 'queue', "of the workers' time", 'writing', "of the workers' time"];
+  return { title: 'what workers wait for, milliseconds a medium', head, rows };
+}
+
+function processorTable(measured: Record<Deployment, Measured>, media: number): Table {
+  const who = ['workers', 'PostgreSQL', 'service', 'S3 server'] as const;
+  const rows = rowsOf(measured, (worked) =>
+    who.map((name) => summarize(worked.map(({ processorMs }) => processorMs[name] / media)).median.toFixed(0)),
+  );
+  const head = ['side', 'workers and renders', ...who.slice(1)];
+  return { title: 'processor time, milliseconds a medium', head, rows };
+}
