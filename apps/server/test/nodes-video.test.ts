@@ -118,6 +118,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('a film on several nodes', ()
         const steps = explained.attempts[1]?.runs.map(({ step }) => step) ?? [];
         expect(steps).toContain('ladder');
         for (const step of ['preview.webp', 'storyboard.jpg']) expect(steps).not.toContain(step);
+        expect(explained.attempts[1]?.notes).toContain(`Kept, as it was there: ${finished.map(nameOf).join(', ')}.`);
         // Told once, each: by the one that made it.
         const told = following.events.flatMap((event) =>
           event.type === 'rendition.ready' && event.data.id === id ? [nameOf(event.data)] : [],
