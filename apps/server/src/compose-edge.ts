@@ -87,6 +87,8 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
       region: region.code,
       memoryCacheBytes: config.memoryCacheBytes,
       diskCache: { dir: dataDir.cacheDir, maxBytes: config.cacheBytes },
+      // They are the origin's to keep.
+      keepDigests: async () => undefined,
       requestLog,
       logger,
     });

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, workerEnvironment } from './config.ts';
 import type { Repositories } from './db/repositories.ts';
@@ -8,6 +10,7 @@ import type { Logger } from './logger.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
 import { timeWaiting, type WaitingTime } from './processing/waiting-times.ts';
 import { createWorker } from './processing/worker.ts';
+import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratch.ts';
 
 /** A running worker without a service around it. */
 export interface WorkerService {
@@ -22,11 +25,12 @@ export interface WorkerService {
  * and store are on others.
  */
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
-  const foundation = await layFoundation(config, logger);
+  const id = `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`;
+  const foundation = await layFoundation(config, logger, { scratch: scratchFolderOf(id) });
   const { dataDir, repositories, store, engine, presets } = foundation;
   const { jobs, media, times } = timeWaiting(repositories);
   const worker = createWorker({
-    id: `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`,
+    id,
     jobs,
     media,
     pieceDigests: repositories.pieceDigests,
@@ -37,7 +41,9 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     concurrency: config.workerConcurrency,
     logger,
   });
+  const abandoned = createWorkerScratch({ root: dirname(dataDir.scratchDir), jobs, logger });
   worker.start();
+  abandoned.start();
   engine.warmUp('render');
   // Where several machines write, nobody else wakes it. Every event may be the one that puts a job into the queue.
   const deafen = repositories.shared ? repositories.events.onAppended(() => worker.wake()) : () => undefined;
@@ -46,9 +52,11 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     wake: () => worker.wake(),
     async stop() {
       deafen();
+      await abandoned.stop();
       await worker.stop();
       logger.info({ queue: rounded(times.queue), leaseWrites: rounded(times.leaseWrites) }, 'the worker signed off');
       await engine.stop();
+      await rm(dataDir.scratchDir, { recursive: true, force: true });
       await foundation.close();
     },
   };

@@ -123,6 +123,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       diskCache: foundation.isStoreRemote ? { dir: dataDir.cacheDir, maxBytes: config.cacheBytes } : null,
       region: region.code,
       memoryCacheBytes: config.memoryCacheBytes,
+      keepDigests: repositories.pieceDigests.put,
       requestLog,
       logger,
     });

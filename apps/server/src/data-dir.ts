@@ -28,7 +28,7 @@ export interface DataDir {
   stagingDir: string;
   /** Files on their way in that go on after a break or a restart: resumable uploads, fetches. */
   uploadsDir: string;
-  /** Renditions in the making; cleaned as `stagingDir` is. */
+  /** Renditions in the making, and copies for programs; cleaned as `stagingDir` is, and by workers of what other workers left. */
   scratchDir: string;
   cacheDir: string;
   /** Tells a second service that is refused where the first one is. */
@@ -74,6 +74,8 @@ export interface DataDirUse {
   exclusive: boolean;
   /** True for a point of presence that keeps nothing of its own. */
   cacheOnly?: boolean;
+  /** A folder of its own in the scratch folder, for one of several processes. */
+  scratch?: string;
   /** Whether the database is in it, and the objects. */
   database?: boolean;
   objects?: boolean;
@@ -85,7 +87,7 @@ export interface DataDirUse {
  */
 export async function openDataDir(
   path: string,
-  { exclusive, cacheOnly = false, database = !cacheOnly, objects = !cacheOnly }: DataDirUse,
+  { exclusive, cacheOnly = false, scratch = '', database = !cacheOnly, objects = !cacheOnly }: DataDirUse,
 ): Promise<DataDir> {
   const root = resolve(path);
   const at = (name: string) => join(root, name);
@@ -94,7 +96,7 @@ export async function openDataDir(
     objectsDir: at('objects'),
     stagingDir: at('staging'),
     uploadsDir: at('uploads'),
-    scratchDir: at('scratch'),
+    scratchDir: join(at('scratch'), scratch),
     cacheDir: at('cache'),
   };
   const ownerFile = at('service.json');

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { type Config, ConfigError } from './config.ts';
-import { type DataDir, openDataDir } from './data-dir.ts';
+import { type DataDir, type DataDirUse, openDataDir } from './data-dir.ts';
 import type { Repositories } from './db/repositories.ts';
 import type { ObjectOrigin } from './delivery/object-origin.ts';
 import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
@@ -27,14 +27,20 @@ export interface Foundation {
 
 /**
  * Opens the data folder, the database and the store that are configured, and makes the engine.
+ * @param use.scratch as {@link DataDirUse} has it
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; the data folder is let go of again
  */
-export async function layFoundation(config: Config, logger: Logger): Promise<Foundation> {
+export async function layFoundation(
+  config: Config,
+  logger: Logger,
+  use: Pick<DataDirUse, 'scratch'> = {},
+): Promise<Foundation> {
   const presets = config.presetsFile === null ? defaultPresets : await readPresets(config.presetsFile);
   const dataDir = await openDataDir(config.dataDir, {
     exclusive: config.roles.has('api'),
     database: config.databaseUrl === null,
     objects: config.storageUrl === null,
+    ...use,
   });
   /** Run in reverse order. */
   const undo: (() => Promise<unknown>)[] = [() => dataDir.release()];

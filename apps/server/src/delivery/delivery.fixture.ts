@@ -116,6 +116,7 @@ export async function startDelivery(
     createDelivery({
       origin: options.wrapOrigin?.(origin) ?? origin,
       diskCache: diskCacheBytes ? { dir: join(folder, 'cache'), maxBytes: diskCacheBytes } : null,
+      keepDigests: repositories.pieceDigests.put,
       ...(options.pinnedBytes !== undefined && { pinnedBytes: options.pinnedBytes }),
       region: 'fra1',
       memoryCacheBytes: options.memoryCacheBytes ?? 8 * 1024 * 1024,

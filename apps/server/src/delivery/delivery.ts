@@ -117,10 +117,12 @@ export function createDelivery(deps: {
   region: string;
   memoryCacheBytes: number;
   pinnedBytes?: number;
+  /** Keeps digests of pieces that were not known, so that no process has to find them out again. */
+  keepDigests: (sha256: string, pieces: Buffer) => Promise<void>;
   requestLog: Pick<RequestLog, 'record'>;
   logger: Pick<Logger, 'error' | 'warn' | 'info'>;
 }): Delivery {
-  const { resolver, origin, region, requestLog, logger } = deps;
+  const { resolver, origin, region, requestLog, logger, keepDigests } = deps;
   const memory = createMemoryTier(deps.memoryCacheBytes);
   const folder =
     deps.diskCache &&
@@ -131,7 +133,7 @@ export function createDelivery(deps: {
       logger,
     });
   const pinned = createPinnedMemory(deps.pinnedBytes ?? PINNED_BYTES);
-  const objects = createObjectCache({ origin, folder, memory, pinned, logger });
+  const objects = createObjectCache({ origin, folder, memory, pinned, keepDigests, logger });
   let hits = 0;
   let misses = 0;
   let stale = 0;

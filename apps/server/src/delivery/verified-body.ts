@@ -16,7 +16,8 @@ export interface ExpectedObject {
   bytes: number;
   /**
    * SHA-256 of each piece of `PIECE_BYTES`, 32 bytes after 32 bytes, so that a piece can be verified without the others.
-   * Null where the object is one piece, and where they are not known: then the whole is verified before any of it is used.
+   * Null where the object is one piece, and where they are not known: then the whole is verified before any of it is used, and
+   * they are, from then on.
    */
   pieces: Buffer | null;
 }

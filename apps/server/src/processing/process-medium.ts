@@ -103,6 +103,8 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
       ))
     )
       return false;
+    const kept = rows.filter(({ row }) => standingFor(row) !== undefined);
+    if (kept.length > 0) notes.say(`Kept, as it was there: ${kept.map(({ row }) => nameOf(row)).join(', ')}.`);
     const thumbhash = medium.thumbhash ?? (await thumbhashOfTwin([...standing.values()].map(({ mediaId }) => mediaId)));
     for (const { row } of rows) {
       const found = standingFor(row);

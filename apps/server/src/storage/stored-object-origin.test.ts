@@ -76,6 +76,72 @@ describe('delivery from an object store', () => {
   });
 });
 
+describe('of an object of several pieces whose digests are not known', () => {
+  const film = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: someBytes(6 * MIB + 7) };
+  const path = (id: string) => `/media/${id}/mp4.mp4`;
+  /** Ranges that the store was asked for. */
+  let asked: string[];
+  const begin = async (diskCacheBytes: number | undefined, spoil: (chunk: Buffer) => Buffer = (chunk) => chunk) => {
+    asked = [];
+    const read: ObjectStore['read'] = async (key, range) => {
+      asked.push(`${range?.start}-${range?.end}`);
+      const found = await house.store.read(key, range);
+      return found && { ...found, stream: found.stream.map(spoil) };
+    };
+    const house = await startDelivery({
+      ...(diskCacheBytes === undefined ? {} : { diskCacheBytes }),
+      pieceDigests: 'unknown',
+      wrapOrigin: () => createStoredObjectOrigin({ store: { read } }),
+    });
+    onTestFinished(() => house.close());
+    return { house, id: await house.addMedium([film]) };
+  };
+  const whole = `0-${film.content.length - 1}`;
+
+  it.each([
+    { cache: 'room in its cache', diskCacheBytes: 64 * MIB, first: [whole] },
+    { cache: 'no room in its cache', diskCacheBytes: 8 * MIB, first: [whole, `0-${MIB - 1}`] },
+    { cache: 'no cache', diskCacheBytes: undefined, first: [whole, `0-${MIB - 1}`] },
+  ])('with $cache the whole is verified once, and each piece by itself from then on', async (by) => {
+    const { house, id } = await begin(by.diskCacheBytes);
+    const range = await house.get(path(id), { range: 'bytes=10-19' });
+    expect([range.status, range.body]).toEqual([206, film.content.subarray(10, 20)]);
+    expect([...new Set(asked)]).toEqual(by.first);
+    expect(asked.filter((one) => one === whole)).toHaveLength(1);
+    expect((await house.repositories.pieceDigests.find(sha256Of(film.content)))?.length).toBe(7 * 32);
+
+    house.delivery.purge('everything');
+    await house.restart();
+    asked.length = 0;
+    const after = await house.get(path(id), { range: `bytes=${3 * MIB}-${3 * MIB + 9}` });
+    expect([after.status, after.body]).toEqual([206, film.content.subarray(3 * MIB, 3 * MIB + 10)]);
+    expect([...new Set(asked)]).toEqual([`${3 * MIB}-${4 * MIB - 1}`]);
+    expect((await house.get(path(id))).body.equals(film.content)).toBe(true);
+  });
+
+  it('many who ask at the same time share one read of the whole', async () => {
+    const { house, id } = await begin(64 * MIB);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => house.get(path(id))));
+    expect(answers.every(({ body }) => body.equals(film.content))).toBe(true);
+    expect(asked).toEqual([whole]);
+  });
+
+  it.each([
+    { cache: 'a cache', diskCacheBytes: 64 * MIB },
+    { cache: 'no cache', diskCacheBytes: undefined },
+  ])('with $cache of one that is damaged nothing is delivered and no digest is kept', async ({ diskCacheBytes }) => {
+    const { house, id } = await begin(diskCacheBytes, (chunk) => {
+      const other = Buffer.from(chunk);
+      other[0] = (other[0] ?? 0) ^ 1;
+      return other;
+    });
+    const refused = await house.get(path(id), { range: 'bytes=10-19' });
+    expect([refused.status, JSON.parse(refused.body.toString())]).toMatchObject([500, { code: 'object_corrupt' }]);
+    expect(asked).toEqual([whole, whole]);
+    expect(await house.repositories.pieceDigests.find(sha256Of(film.content))).toBeNull();
+  });
+});
+
 describe.skipIf(withoutS3Server('delivery from S3'))('delivery from S3', () => {
   const s3 = useS3Server();
 

@@ -115,9 +115,11 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
 
     size: async (id) => bytesOf(await chain(id)),
 
-    async gather(id) {
+    async gather(id, bytes) {
       const copy = copyOf(id);
-      const segments = await chain(id);
+      // Where all of it went through here, or was read back, the store need not be asked what it has.
+      const isHere = copy.end === bytes;
+      const segments = isHere ? [] : await chain(id);
       const missing = segments.filter(({ key }) => !copy.segments.has(key));
       const overwrites = missing.some(({ offset }) => offset < copy.end);
       const file = await openCopy(id);
@@ -126,7 +128,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
           await readBack(file, segment);
           copy.segments.set(segment.key, segment);
         }
-        copy.end = bytesOf(segments);
+        if (!isHere) copy.end = bytesOf(segments);
         // Behind it may lie what was never put.
         await file.truncate(copy.end);
       } finally {

@@ -26,10 +26,11 @@ export interface UploadCompletionParts {
 export interface UploadCompletion {
   /**
    * Checks, identifies and accepts the file; done once, however often it is tried.
+   * @param bytes that are there of it
    * @throws AppError why it was rejected, which is final and recorded; or `insufficient_storage`, `unavailable` and the like, after
    *   which the upload is as it was and may be tried again
    */
-  complete(upload: UploadRecord): Promise<void>;
+  complete(upload: UploadRecord, bytes: number): Promise<void>;
   /** Ends an open upload without a medium and removes its bytes. False where it was over. */
   discard(id: string, outcome: Exclude<UploadOutcome, { state: 'accepted' }>): Promise<boolean>;
 }
@@ -45,12 +46,11 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
     return true;
   };
 
-  const accept = async (upload: UploadRecord) => {
+  const accept = async (upload: UploadRecord, bytes: number) => {
     const { id, projectId, filename, duplicate, expectedSha256 } = upload;
-    const bytes = await files.size(id);
     if (bytes === 0) throw new AppError('empty_file', 'The upload has no bytes.');
     const { hash } = progress.of(upload, bytes);
-    if (await files.gather(id)) hash.forget();
+    if (await files.gather(id, bytes)) hash.forget();
     const sha256 = await hash.digest(bytes);
     if (expectedSha256 !== null && sha256 !== expectedSha256) {
       throw new AppError(
@@ -73,9 +73,9 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
   };
 
   return {
-    async complete(upload) {
+    async complete(upload, bytes) {
       try {
-        await accept(upload);
+        await accept(upload, bytes);
       } catch (error) {
         if (!isFinal(error)) throw roomError(error);
         const failure = { code: error.code, message: error.message };

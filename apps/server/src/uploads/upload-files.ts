@@ -20,9 +20,10 @@ export interface UploadFiles {
   pathOf(id: string): string;
   /**
    * Brings the bytes that are kept elsewhere only into the local file.
+   * @param bytes that the upload has
    * @returns whether they took the place of bytes that {@link AppendOptions.onReadable} was told of, so that a hash of those is void
    */
-  gather(id: string): Promise<boolean>;
+  gather(id: string, bytes: number): Promise<boolean>;
   /**
    * A further name of the local file, which whoever gets it may move away. The bytes themselves stay until the upload is known to be
    * over, so that a crash in between loses nothing.

@@ -75,9 +75,11 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     if (stopping) return;
     await locker.run(id, async () => {
       const upload = await uploads.find(id);
-      if (upload?.state !== 'open' || (await files.size(id)) !== upload.length) return;
+      if (upload?.state !== 'open') return;
+      const bytes = await files.size(id);
+      if (bytes !== upload.length) return;
       try {
-        await completion.complete(upload);
+        await completion.complete(upload, bytes);
       } catch (error) {
         // It is recorded, or is tried again when its sender asks.
         if (!(error instanceof AppError)) throw error;

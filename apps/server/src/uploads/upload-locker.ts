@@ -39,6 +39,11 @@ export interface UploadLocker extends Locker {
    */
   confirm(id: string): Promise<void>;
   isHeld(id: string): boolean;
+  /**
+   * Stands for the time in which this process has the lock without a break: while it is the same, nobody else has added to the upload.
+   * Null where the lock is not held.
+   */
+  tenure(id: string): object | null;
   /** Does something under the lock. It cannot be asked to hurry. */
   run<T>(id: string, task: () => Promise<T>): Promise<T>;
   stop(): Promise<void>;
@@ -168,6 +173,10 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       if (entry.lost) throw locked();
     },
     isHeld: (id) => held.has(id),
+    tenure(id) {
+      const entry = held.get(id);
+      return entry === undefined || entry.sinceMs === null || entry.lost ? null : entry;
+    },
     async run(id, task) {
       await acquire(id, new AbortController().signal, () => undefined);
       try {

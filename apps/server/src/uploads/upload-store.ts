@@ -14,7 +14,7 @@ export interface UploadStoreParts {
   files: UploadFiles;
   progress: UploadProgress;
   completion: UploadCompletion;
-  locker: Pick<UploadLocker, 'confirm'>;
+  locker: Pick<UploadLocker, 'confirm' | 'tenure'>;
   /** How long an upload is kept after its last byte, in milliseconds. */
   expiryMs: number;
   onBytes(count: number): void;
@@ -28,6 +28,8 @@ export interface UploadStoreParts {
 export class UploadStore extends DataStore {
   readonly #parts: UploadStoreParts;
   readonly #writing = new Map<string, Promise<unknown>>();
+  /** Sizes of uploads by the tenure of their lock in which they were found out: asking where the bytes are may be dear. */
+  readonly #sizes = new WeakMap<object, number>();
 
   constructor(parts: UploadStoreParts) {
     super();
@@ -39,7 +41,7 @@ export class UploadStore extends DataStore {
   override async getUpload(id: string): Promise<Upload> {
     const { record, size } = await this.#take(id);
     if (record.state !== 'open') return uploadOf(record, record.length ?? 0);
-    if (record.length === size) await this.#parts.completion.complete(record);
+    if (record.length === size) await this.#parts.completion.complete(record, size);
     return uploadOf(record, size);
   }
 
@@ -84,7 +86,7 @@ export class UploadStore extends DataStore {
     if (size !== offset) throw offsetConflict();
     const end = await this.#append(body, id, offset, progress.of(record, size));
     await uploads.postpone(id, Date.now() + expiryMs);
-    if (end === record.length) await completion.complete(record);
+    if (end === record.length) await completion.complete(record, end);
     return end;
   }
 
@@ -93,11 +95,23 @@ export class UploadStore extends DataStore {
     if (record === null) throw noSuchUpload();
     const over = overProblem(record.expiresAtMs > Date.now() ? record : { ...record, state: expired(record) });
     if (over) throw over;
-    return { record, size: record.state === 'open' ? await this.#parts.files.size(id) : 0 };
+    return { record, size: record.state === 'open' ? await this.#sizeOf(id) : 0 };
+  }
+
+  async #sizeOf(id: string): Promise<number> {
+    const tenure = this.#parts.locker.tenure(id);
+    const known = tenure && this.#sizes.get(tenure);
+    if (typeof known === 'number') return known;
+    const size = await this.#parts.files.size(id);
+    if (tenure) this.#sizes.set(tenure, size);
+    return size;
   }
 
   async #append(body: Readable, id: string, offset: number, progress: Progress): Promise<number> {
     const { files, locker } = this.#parts;
+    // From here on only who has written to the end knows it.
+    const tenure = locker.tenure(id);
+    if (tenure) this.#sizes.delete(tenure);
     let end = offset;
     let written = offset;
     const writer = await files.append(id, offset, {

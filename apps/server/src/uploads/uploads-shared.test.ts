@@ -259,10 +259,10 @@ describe('what is acknowledged', () => {
     };
     await put(a, 0, 'aaaaa');
     await put(b, 5, 'bbbbb');
-    expect(await a.gather(id)).toBe(false);
+    expect(await a.gather(id, 10)).toBe(false);
     // Of a process that was taken for dead, and of a sender who does not send the same bytes again.
     await put(b, 8, 'late');
-    expect(await a.gather(id)).toBe(true);
+    expect(await a.gather(id, 12)).toBe(true);
     expect(await readFile(a.pathOf(id), 'utf8')).toBe('aaaaabbblate');
   });
 
@@ -271,6 +271,48 @@ describe('what is acknowledged', () => {
     const headers = { ...OFFSET_OCTETS, 'upload-length': String(picture.length) };
     await expectWhole((await a.ask('POST', UPLOADS_PATH, headers, picture)).mediaId);
     await expectNothingLeft(a);
+  });
+});
+
+describe('the store', () => {
+  const counting = () => {
+    const lists: string[] = [];
+    const list: ObjectStore['list'] = (prefix) => {
+      lists.push(prefix);
+      return ingest.store.list(prefix);
+    };
+    return { lists, store: { ...ingest.store, list } };
+  };
+
+  it('is asked what it has of an upload once a request, and once more to clear it away', async () => {
+    const { lists, store } = counting();
+    const a = await node('a', { store });
+    const path = await a.create(picture.length);
+    for (const [from, to] of [
+      [0, 30_000],
+      [30_000, 60_000],
+    ] as const) {
+      lists.length = 0;
+      expect(await a.patch(path, from, picture.subarray(from, to))).toMatchObject({ offset: to });
+      expect(lists).toHaveLength(1);
+    }
+    lists.length = 0;
+    await expectWhole((await a.patch(path, 60_000, picture.subarray(60_000))).mediaId);
+    expect(lists).toHaveLength(2);
+  });
+
+  it('is asked anew by each request, as another node may have added to the upload', async () => {
+    const a = await node('a');
+    const b = await node('b');
+    const path = await a.create(picture.length);
+    await a.patch(path, 0, picture.subarray(0, 30_000));
+    await b.patch(path, 30_000, picture.subarray(30_000, 60_000));
+    expect(await a.patch(path, 30_000, picture.subarray(30_000, 40_000))).toMatchObject({
+      status: 409,
+      code: 'upload_offset_conflict',
+    });
+    expect(await a.head(path)).toMatchObject({ offset: 60_000 });
+    await expectWhole((await a.patch(path, 60_000, picture.subarray(60_000))).mediaId);
   });
 });
 

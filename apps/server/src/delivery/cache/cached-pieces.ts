@@ -12,6 +12,7 @@ import {
 import type { ByteGate } from './byte-gate.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
 import { fetchPieces } from './origin-run.ts';
+import { createPieceDigests } from './piece-digests.ts';
 import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
 import { createPieceMap } from './piece-map.ts';
 
@@ -40,6 +41,8 @@ export const RUN_PIECES = 16;
 const READ_AHEAD_PIECES = 4;
 /** How long a piece that cannot be kept waits for somebody to ask for it. */
 const UNWANTED_MS = 5_000;
+/** Times that a store is asked for an object that is verified as a whole: what came wrong once may have been damaged on its way. */
+const WHOLE_TRIES = 2;
 
 /** A piece that a run is going to bring. */
 interface Coming {
@@ -56,6 +59,8 @@ export interface FillReport {
   onFetch(): void;
   /** Something that is not what was recorded, in the file or from the origin. */
   onDamage(error: ObjectDamagedError): void;
+  /** Digests of pieces that were not known, once the whole has been verified. */
+  onDigests(pieces: Buffer): void;
 }
 
 /**
@@ -80,7 +85,7 @@ export function createCachedPieces(parts: {
   if (kept?.existed) for (let index = 0; index <= lastPiece; index += 1) unknown.add(index);
   const runs = new Set<Promise<void>>();
   const looking = new Map<number, Promise<boolean>>();
-  let whole: Promise<null> | null = null;
+  let whole: Promise<void> | null = null;
   /** The file after our own last write; null while we write. */
   let settled: FileState | null = null;
   let writes = 0;
@@ -213,39 +218,63 @@ export function createCachedPieces(parts: {
     }
   };
 
-  /** Of an object whose pieces cannot be told apart, all of it is fetched and compared before any of it is used. */
-  const obtainWhole = async (): Promise<null> => {
-    if (kept === null) throw new OriginUnavailableError(`There is no room to verify ${object.key} as a whole.`);
-    const isRight = async () => (await hashOpenFile(kept.file, object, gate)) === object.sha256;
+  /** Whether the file is the whole object, left by a process before this one. */
+  const isFileWhole = async (): Promise<Buffer | null> => {
+    if (kept === null || unknown.size === 0) return null;
     await settle(kept.file);
-    if (!(unknown.size > 0 && (await isRight()))) {
-      unknown.clear();
-      await fetchPieces({
-        ...parts,
-        first: 0,
-        last: lastPiece,
-        async onPiece(buffer, index) {
-          if (await keep(buffer, index)) return 'done';
-          throw new OriginUnavailableError(`There is no room to verify ${object.key} as a whole.`);
-        },
-        beforePiece: async () => undefined,
-      });
-      if (!(await isRight())) {
-        report.onDamage(new ObjectDamagedError(object, 'came from the origin as something else'));
-        throw new OriginUnavailableError(`The origin sent something else than ${object.key}.`);
+    const { sha256, pieces } = await hashOpenFile(kept.file, object, gate);
+    return sha256 === object.sha256 ? pieces : null;
+  };
+
+  /** Fetches all of the object, keeps what can be kept, and compares the whole. Null: it is something else. */
+  const fetchWhole = async (): Promise<{ pieces: Buffer; isKept: boolean } | null> => {
+    const digests = createPieceDigests(object);
+    let isKept = true;
+    await fetchPieces({
+      ...parts,
+      first: 0,
+      last: lastPiece,
+      async onPiece(buffer, index) {
+        await digests.take(buffer);
+        if (isKept) isKept = await keep(buffer, index);
+        return 'done';
+      },
+      beforePiece: async () => undefined,
+    });
+    const { sha256, pieces } = digests.end();
+    return sha256 === object.sha256 ? { pieces, isKept } : null;
+  };
+
+  /**
+   * Of an object whose pieces cannot be told apart, all of it is read and compared before any of it is used; from then on the digests of
+   * its pieces are known, so that it need not be kept for that.
+   */
+  const digestWhole = async (): Promise<void> => {
+    const inFile = await isFileWhole();
+    unknown.clear();
+    for (let wrong = 0; ; ) {
+      const found = inFile ? { pieces: inFile, isKept: true } : await fetchWhole();
+      if (found !== null) {
+        if (found.isKept) verified.addAll();
+        report.onDigests(found.pieces);
+        return;
       }
+      wrong += 1;
+      if (parts.origin.isStore && wrong === WHOLE_TRIES) {
+        throw new ObjectDamagedError(object, 'is not what was recorded');
+      }
+      report.onDamage(new ObjectDamagedError(object, 'came from the origin as something else'));
+      if (!parts.origin.isStore) throw new OriginUnavailableError(`The origin sent something else than ${object.key}.`);
     }
-    verified.addAll();
-    return null;
   };
 
   const ensure = (index: number, through: number): Promise<VerifiedBuffer | null> => {
     if (verified.has(index)) return Promise.resolve(null);
     if (!hasPieceDigests(object)) {
-      whole ??= obtainWhole().finally(() => {
+      whole ??= digestWhole().finally(() => {
         whole = null;
       });
-      return whole;
+      return whole.then(() => ensure(index, through));
     }
     const begun = coming.get(index);
     if (begun !== undefined) {

@@ -21,6 +21,7 @@ const cache = createObjectCache({
   folder,
   memory,
   pinned: createPinnedMemory(0),
+  keepDigests: async () => undefined,
   logger,
 });
 const expected = { ...object, pieces: Buffer.from(object.pieces, 'hex') };

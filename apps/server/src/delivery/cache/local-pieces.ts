@@ -16,8 +16,10 @@ export function createLocalPieces(parts: {
   gate: ByteGate;
   /** Told of each pass over a piece, or over the whole where its pieces are not known. */
   onVerify: () => void;
+  /** Told of digests that were not known, once the whole has been verified. */
+  onDigests: (pieces: Buffer) => void;
 }): PieceFile {
-  const { object, file, state, verified, gate, onVerify } = parts;
+  const { object, file, state, verified, gate, onVerify, onDigests } = parts;
   const byPiece = hasPieceDigests(object);
   const verifying = new Map<number, Promise<null>>();
 
@@ -30,10 +32,11 @@ export function createLocalPieces(parts: {
       verified.add(index);
       return null;
     }
-    const found = await hashOpenFile(file, object, gate);
-    if (found !== object.sha256) throw mismatch(object, found);
+    const { sha256, pieces } = await hashOpenFile(file, object, gate);
+    if (sha256 !== object.sha256) throw mismatch(object, sha256);
     if (!sameFile(await file.state(), state)) throw new ObjectDamagedError(object, 'changed while it was read');
     verified.addAll();
+    onDigests(pieces);
     return null;
   };
 

@@ -94,9 +94,11 @@ export function createObjectCache(deps: {
   folder: DiskFolder | null;
   memory: MemoryTier;
   pinned: PinnedMemory;
+  /** Keeps the digests of an object's pieces that were found out by verifying the whole. */
+  keepDigests: (sha256: string, pieces: Buffer) => Promise<void>;
   logger: Pick<Logger, 'error' | 'warn'>;
 }): ObjectCache {
-  const { origin, folder, memory, pinned, logger } = deps;
+  const { origin, folder, memory, pinned, keepDigests, logger } = deps;
   const fills = new Map<string, Promise<Filled>>();
   const verdicts = new LRUCache<string, Verdict>({ max: 10_000 });
   const damaged = new LRUCache<string, ObjectDamagedError>({ max: 1000, ttl: DAMAGED_MS });
@@ -133,6 +135,14 @@ export function createObjectCache(deps: {
     );
   };
 
+  /** From now on each piece is verified by itself, here and, once it is written down, everywhere. */
+  const learn = (object: ExpectedObject, digests: Buffer): void => {
+    object.pieces = digests;
+    keepDigests(object.sha256, digests).catch((error: unknown) =>
+      logger.warn({ err: error, objectKey: object.key }, 'the digests of an object could not be kept'),
+    );
+  };
+
   const countRead = () => {
     reads += 1;
   };
@@ -154,7 +164,7 @@ export function createObjectCache(deps: {
       kept: (await folder?.open(mediaId, object)) ?? null,
       origin,
       gate,
-      report: { onFetch: countRead, onDamage: reportMended },
+      report: { onFetch: countRead, onDamage: reportMended, onDigests: (digests) => learn(object, digests) },
       signal: stopping.signal,
     });
   };
@@ -170,7 +180,8 @@ export function createObjectCache(deps: {
       const known = verdicts.get(keyOf(owned));
       const verdict = known && sameFile(known.state, state) ? known : { state, verified: createPieceMap(object) };
       verdicts.set(keyOf(owned), verdict);
-      return createLocalPieces({ object, file, ...verdict, gate, onVerify: countRead });
+      const onDigests = (digests: Buffer) => learn(object, digests);
+      return createLocalPieces({ object, file, ...verdict, gate, onVerify: countRead, onDigests });
     } catch (error) {
       await file.close();
       throw error;

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { PIECE_BYTES } from '@mds/contract';
 import { type ExpectedObject, pieceCount, pieceLength, type VerifiedBuffer, verifyPiece } from '../verified-body.ts';
 import type { ByteGate } from './byte-gate.ts';
 import type { OpenFile } from './open-file.ts';
+import { createPieceDigests } from './piece-digests.ts';
 import { givePieceBuffer, takePieceBuffer } from './piece-pool.ts';
 
 /** What became of a file since its pieces were verified. An unlinked one still has its content. */
@@ -61,21 +61,21 @@ export async function verifyPieceInFile(
 
 const ZEROS = Buffer.alloc(PIECE_BYTES);
 
-/** SHA-256 of a file as far as the object goes, lower-case hex. */
+/** SHA-256 of a file as far as the object goes, lower-case hex, and of its pieces. */
 export async function hashOpenFile(
   file: Pick<OpenFile, 'read'>,
   object: ExpectedObject,
   gate: ByteGate,
-): Promise<string> {
-  const digest = createHash('sha256');
+): Promise<{ sha256: string; pieces: Buffer }> {
+  const digests = createPieceDigests(object);
   await gate.enter(PIECE_BYTES);
   const buffer = takePieceBuffer();
   try {
     for (let index = 0; index < pieceCount(object); index += 1) {
       const piece = buffer.subarray(0, pieceLength(object, index));
-      digest.update(piece.subarray(0, await file.read(piece, index * PIECE_BYTES)));
+      await digests.take(piece.subarray(0, await file.read(piece, index * PIECE_BYTES)));
     }
-    return digest.digest('hex');
+    return digests.end();
   } finally {
     givePieceBuffer(buffer);
     gate.leave(PIECE_BYTES);
