@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '@mds/contract';
 import type { FleetNode } from './nodes-kill-fleet.ts';
 import { TOKEN } from './several-nodes.ts';
@@ -12,63 +13,87 @@ export interface Told {
 
 /** Asks nodes, and keeps account of what went wrong. */
 export interface Asking {
-  /** Null: the node was killed under the request, or it failed otherwise, which is a defect. */
+  /** Null: the node was killed under the request, had no time for it, or it failed otherwise, which is a defect. */
   ask(node: FleetNode, path: string, init?: RequestInit): Promise<Told | null>;
+  /**
+   * Asks, whichever node is chosen then, until one answers.
+   * @throws where none does within a minute
+   */
+  insist(choose: () => FleetNode, path: string, init?: RequestInit): Promise<Told>;
   /** Something that must not be, in words. */
   defect(text: string): void;
   readonly defects: readonly string[];
-  readonly counts: { requests: number; underKilled: number };
+  readonly counts: { requests: number; underKilled: number; shed: number };
 }
 
 /** Generous: several nodes start at once on what may be a busy machine. */
 const ANSWER_MS = 90_000;
+const INSIST_MS = 60_000;
 /** The first few tell what it is; a test that goes wrong at all goes wrong thousands of times. */
 const MAX_DEFECTS = 50;
 
 /**
- * {@link Asking}: a request may fail where its node was killed while it ran, and nowhere else; no answer of 5xx is as it should be.
+ * {@link Asking}: a request may fail where its node was killed while it ran, and nowhere else; no answer of 5xx is as it should be, but
+ * for `overloaded` from a node whose event loop is late: six processes on few cores, of which three start anew at a time.
  * @param context what to add to a defect: which nodes were killed lately
  */
 export function createAsking(context: () => string): Asking {
   const defects: string[] = [];
-  const counts = { requests: 0, underKilled: 0 };
+  const counts = { requests: 0, underKilled: 0, shed: 0 };
   const defect = (text: string) => {
     if (defects.length < MAX_DEFECTS) defects.push(`${text} (${context()})`);
+  };
+
+  const ask: Asking['ask'] = async (node, path, init = {}) => {
+    const { method = 'GET' } = init;
+    const { kills } = node;
+    const startedMs = performance.now();
+    counts.requests += 1;
+    const authorization = path.startsWith('/control/') ? { authorization: `Bearer ${TOKEN}` } : {};
+    const headers = { ...authorization, ...(init.headers as Record<string, string>) };
+    try {
+      const answer = await fetch(node.url + path, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });
+      const body = Buffer.from(await answer.arrayBuffer());
+      const told = { node, status: answer.status, headers: answer.headers, body };
+      if (isShed(told)) {
+        counts.shed += 1;
+        return null;
+      }
+      if (answer.status >= 500) defect(`${method} ${path} at ${node.name}: ${answer.status}, ${problemOf(told)}`);
+      const length = answer.headers.get('content-length');
+      if (method !== 'HEAD' && length !== null && Number(length) !== body.length) {
+        defect(`${method} ${path} at ${node.name}: ${body.length} bytes instead of ${length}`);
+      }
+      return told;
+    } catch (error) {
+      if (node.kills !== kills) {
+        counts.underKilled += 1;
+        return null;
+      }
+      const { message, cause } = error as Error;
+      const after = Math.round(performance.now() - startedMs);
+      defect(`${method} ${path} at ${node.name} after ${after} ms: ${message}, ${(cause as Error)?.message}`);
+      return null;
+    }
   };
 
   return {
     defects,
     counts,
     defect,
-    async ask(node, path, init = {}) {
-      const { method = 'GET' } = init;
-      const { kills } = node;
-      const startedMs = performance.now();
-      counts.requests += 1;
-      const authorization = path.startsWith('/control/') ? { authorization: `Bearer ${TOKEN}` } : {};
-      const headers = { ...authorization, ...(init.headers as Record<string, string>) };
-      try {
-        const answer = await fetch(node.url + path, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });
-        const body = Buffer.from(await answer.arrayBuffer());
-        const told = { node, status: answer.status, headers: answer.headers, body };
-        if (answer.status >= 500) defect(`${method} ${path} at ${node.name}: ${answer.status}, ${problemOf(told)}`);
-        const length = answer.headers.get('content-length');
-        if (method !== 'HEAD' && length !== null && Number(length) !== body.length) {
-          defect(`${method} ${path} at ${node.name}: ${body.length} bytes instead of ${length}`);
-        }
-        return told;
-      } catch (error) {
-        if (node.kills !== kills) {
-          counts.underKilled += 1;
-          return null;
-        }
-        const { message, cause } = error as Error;
-        const after = Math.round(performance.now() - startedMs);
-        defect(`${method} ${path} at ${node.name} after ${after} ms: ${message}, ${(cause as Error)?.message}`);
-        return null;
+    ask,
+    async insist(choose, path, init = {}) {
+      for (const deadline = Date.now() + INSIST_MS; Date.now() < deadline; await sleep(200)) {
+        const told = await ask(choose(), path, init);
+        if (told !== null && told.status < 500) return told;
       }
+      throw new Error(`${init.method ?? 'GET'} ${path} was answered by nobody`);
     },
   };
+}
+
+function isShed(told: Told): boolean {
+  return told.status === 503 && told.headers.has('retry-after') && problemOf(told).startsWith('overloaded:');
 }
 
 /** What an answer says that went wrong. */

@@ -53,14 +53,7 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
   };
 
   /** Asks apis, one after the other, until one has answered. */
-  const insist = async (path: string, init: RequestInit): Promise<Told> => {
-    for (let tries = 0; tries < 20; tries += 1) {
-      const told = await asking.ask(oneOf(fleet.up('api')), path, init);
-      if (told !== null && told.status < 500) return told;
-      await sleep(20 + 20 * tries);
-    }
-    throw new Error(`${init.method} ${path} was answered by nobody`);
-  };
+  const insist = (path: string, init: RequestInit) => asking.insist(() => oneOf(fleet.up('api')), path, init);
   const unexpected = (told: Told, what: string) =>
     asking.defect(`${what} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
   const room = () => ledger.pending().length < BACKLOG;
@@ -149,12 +142,13 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
       if (candidates.length < 12) return;
       const entry = oneOf(random() < 0.3 ? candidates.slice(-3) : candidates);
       entry.isLeaving = true;
-      for (let tries = 0; tries < 20; tries += 1) {
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
         const told = await asking.ask(oneOf(fleet.up('api')), `/control/v1/media/${entry.mediaId}`, {
           method: 'DELETE',
         });
         if (told === null) {
           entry.isCut = true;
+          await sleep(200);
           continue;
         }
         // Gone already: by the one that was killed before it could say so.
@@ -163,6 +157,7 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
         counts.deleted += 1;
         return;
       }
+      asking.defect(`${entry.mediaId} could not be deleted within a minute`);
     },
 
     async look() {

@@ -30,6 +30,8 @@ import { describeWith } from './system-program.ts';
 /** `MDS_TEST_NODE_KILLS=50 npm test -- apps/server/test/nodes-kill.test.ts` for the long version. */
 const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 3);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
+/** Whether the nodes are what `npm run build` made. */
+const BUILT = process.env['MDS_TEST_BUILT'] === '1';
 /** A dead worker's job is worked on again within this time. */
 const TAKEN_UP_MS = 60_000;
 /** So many renditions are decoded in the end. */
@@ -50,6 +52,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
     all = await startSeveralNodes(found ?? '', {
       postgres: { fsync: true },
       presets: KILL_PRESETS,
+      built: BUILT,
       env: { MDS_QUEUE: 'bullmq', MDS_FETCH_ALLOW: '127.0.0.1', MDS_WORKER_CONCURRENCY: '1' },
     });
     balancer = await startBalancer(() => fleet.of('api').flatMap(({ isUp, url }) => (isUp ? [url] : [])));
@@ -166,10 +169,10 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       const unfinished = await unfinishedFiles(all, fleet);
       const processes = await processesOf(all);
 
-      const { requests, underKilled } = asking.counts;
+      const { requests, underKilled, shed } = asking.counts;
       const { sent, resumable, continued, fetches, videos, deleted } = writers.counts;
       console.log(
-        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${asking.defects.length} failed elsewhere; ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
+        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time, ${asking.defects.length} failed elsewhere; ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
       );
       expect(asking.defects).toEqual([]);
       expect(wrong).toEqual([]);
@@ -189,9 +192,10 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
           for (const path of entry.paths) {
             for (const node of nodes) await readers.readWhole(node, path, entry);
             if (left === 0 || path.endsWith('.m3u8')) continue;
-            const told = await asking.ask(nodes[left-- % nodes.length] as FleetNode, path);
+            left -= 1;
+            const told = await asking.insist(() => nodes[left % nodes.length] as FleetNode, path);
             const file = join(folder, `rendition${extname(path)}`);
-            await writeFile(file, told?.body ?? '');
+            await writeFile(file, told.body);
             const faults = await decodeFaults(file);
             if (faults !== '') asking.defect(`${path} does not decode: ${faults}`);
           }
@@ -206,8 +210,8 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
         }
         for (const { mediaId } of ledger.deletedFor(0)) {
           for (const node of nodes) {
-            const told = await asking.ask(node, `/media/${mediaId}/manifest.json`);
-            if (told?.status !== 404) asking.defect(`${mediaId} was deleted, and ${node.name} says ${told?.status}`);
+            const { status } = await asking.insist(() => node, `/media/${mediaId}/manifest.json`);
+            if (status !== 404) asking.defect(`${mediaId} was deleted, and ${node.name} says ${status}`);
           }
         }
       }

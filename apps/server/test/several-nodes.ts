@@ -8,7 +8,7 @@ import { type Client, createClient } from '@mds/client';
 import { endWithUs } from './end-with-us.ts';
 import { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.ts';
 import { type S3Server, startS3Server } from './s3-server.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { BUILT, type ServiceProcess, spawnService } from './service-process.ts';
 
 const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** The operator's token, the same for all nodes. */
@@ -34,6 +34,8 @@ export interface SeveralNodesOptions {
   presets?: readonly object[];
   /** Further settings of all that are no points of presence. */
   env?: Record<string, string>;
+  /** Runs what `npm run build` made, which starts in less than half of the time. */
+  built?: boolean;
 }
 
 /** Nodes on one PostgreSQL and one S3 bucket, each a process of its own with a data folder of its own. */
@@ -72,6 +74,7 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
     MDS_PRESETS: join(folder, 'presets.json'),
     ...options.env,
   };
+  const { built = false } = options;
   const running = new Set<{ child: ChildProcess }>();
 
   return {
@@ -84,6 +87,7 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
     async startApi(name, env = {}) {
       const service = await spawnService({
         dataDir: join(folder, name),
+        built,
         env: { ...shared, MDS_ROLES: 'api,edge', ...env },
       });
       running.add(service);
@@ -91,14 +95,14 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
     },
 
     async startWorker(name, env = {}) {
-      const worker = await spawnWorker(join(folder, name), { ...shared, ...env });
+      const worker = await spawnWorker(join(folder, name), built, { ...shared, ...env });
       running.add(worker);
       return worker;
     },
 
     async startEdge(name, region, origin, env = {}) {
       const settings = { MDS_ROLES: 'edge', MDS_ORIGIN_URL: origin.url, MDS_REGION: region, MDS_CONTROL_TOKEN: TOKEN };
-      const edge = await spawnService({ dataDir: join(folder, name), env: { ...settings, ...env } });
+      const edge = await spawnService({ dataDir: join(folder, name), built, env: { ...settings, ...env } });
       running.add(edge);
       return edge;
     },
@@ -115,9 +119,10 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
 }
 
 /** Starts `main` as a worker alone; it says nothing when it is ready. */
-async function spawnWorker(dataDir: string, env: Record<string, string>): Promise<WorkerProcess> {
+async function spawnWorker(dataDir: string, built: boolean, env: Record<string, string>): Promise<WorkerProcess> {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SOURCE], {
+  const argv = built ? [BUILT] : ['--conditions=@mds/source', '--import', 'tsx', SOURCE];
+  const child = spawn(process.execPath, argv, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
   });
