@@ -59,7 +59,10 @@ export function createAsking(context: () => string): Asking {
         counts.shed += 1;
         return null;
       }
-      if (answer.status >= 500) defect(`${method} ${path} at ${node.name}: ${answer.status}, ${problemOf(told)}`);
+      const after = Math.round(performance.now() - startedMs);
+      if (answer.status >= 500) {
+        defect(`${method} ${path} at ${node.name} after ${after} ms: ${answer.status}, ${problemOf(told)}`);
+      }
       const length = answer.headers.get('content-length');
       if (method !== 'HEAD' && length !== null && Number(length) !== body.length) {
         defect(`${method} ${path} at ${node.name}: ${body.length} bytes instead of ${length}`);

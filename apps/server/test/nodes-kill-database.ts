@@ -1,4 +1,4 @@
-import { Client } from 'pg';
+import { Pool } from 'pg';
 import type { FleetNode } from './nodes-kill-fleet.ts';
 
 /** A job whose worker was killed. */
@@ -28,14 +28,13 @@ const LOOK_MS = 250;
 /** An event may be committed after one of a larger number. */
 const LATE_EVENTS = 1_000;
 
-export async function watchDatabase(url: string): Promise<DatabaseWatch> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
+export function watchDatabase(url: string): DatabaseWatch {
+  const pool = new Pool({ connectionString: url, max: 2 });
   const lostJobs: LostJob[] = [];
   const events = new Set<number>();
   let latest = 0;
   const query = async <T extends object>(sql: string, values: unknown[] = []): Promise<T[]> =>
-    (await client.query<T>(sql, values)).rows;
+    (await pool.query<T>(sql, values)).rows;
 
   const readEvents = async () => {
     const rows = await query<{ seq: number }>('SELECT seq::int FROM events WHERE seq > $1', [latest - LATE_EVENTS]);
@@ -74,12 +73,12 @@ export async function watchDatabase(url: string): Promise<DatabaseWatch> {
     lostJobs,
     query,
     async noteDeath(node, pid) {
+      if (node.role !== 'worker') return 0;
       const killedAtMs = performance.now();
       const held = await query<{ id: string; token: string }>(
         "SELECT media_id AS id, lease_token AS token FROM jobs WHERE lease_worker LIKE '%:' || $1 || ':%'",
         [String(pid)],
       );
-      if (node.role !== 'worker') return 0;
       lostJobs.push(...held.map(({ id, token }) => ({ mediaId: id, token, killedAtMs, takenUpMs: null })));
       return held.length;
     },
@@ -91,7 +90,7 @@ export async function watchDatabase(url: string): Promise<DatabaseWatch> {
     async stop() {
       clearInterval(timer);
       await looking;
-      await client.end();
+      await pool.end();
     },
   };
 }

@@ -21,7 +21,7 @@ export interface Fleet {
   readonly nodes: readonly FleetNode[];
   /** Process ids of all that ever ran. */
   readonly pids: ReadonlySet<number>;
-  /** Starts all, and waits until they are ready. */
+  /** Starts all, and waits until they are ready and know their formats. */
   start(): Promise<void>;
   of(role: NodeRole): readonly FleetNode[];
   /** Those of these roles that take requests; of each one at least. */
@@ -30,9 +30,13 @@ export interface Fleet {
   kill(nodes: readonly FleetNode[]): Promise<number[]>;
   /** Starts it again in the folder that it had, and waits until it is ready. */
   restart(node: FleetNode): Promise<void>;
+  /** The last that each node wrote into its log. */
+  logs(): string;
   /** Ends all as an operator would: workers, edges, apis. @returns what ended otherwise than with 0 */
   end(): Promise<string[]>;
 }
+
+const LOG_CHARACTERS = 4_000;
 
 /** What it takes to run one node. */
 interface Place extends FleetNode {
@@ -90,6 +94,8 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
 
     async start() {
       await Promise.all([...of('api'), ...of('worker')].map(start));
+      // Made out once for a database, by decoding a sample of each: a load is put on a deployment that has that behind it.
+      await Promise.all(of('api').map(({ url }) => fetch(`${url}/api/v1/formats`).then((answer) => answer.text())));
       await Promise.all(of('edge').map(start));
     },
 
@@ -111,6 +117,8 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
     },
 
     restart: (node) => start(placeOf(node)),
+
+    logs: () => places.map(({ name, process }) => `${name}:\n${process?.stderr().slice(-LOG_CHARACTERS)}`).join('\n'),
 
     async end() {
       const others: string[] = [];

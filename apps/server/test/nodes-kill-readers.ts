@@ -25,7 +25,8 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
   const oneOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
   const anyNode = () => oneOf(fleet.up('api', 'edge')) as FleetNode;
   const unexpected = (told: Told, path: string) =>
-    asking.defect(`GET ${path} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
+    // Of 5xx it is known already.
+    told.status < 500 && asking.defect(`GET ${path} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
   const judge = (wrong: string | null, { node }: Told) => {
     if (wrong !== null) asking.defect(`at ${node.name} ${wrong}`);
     return wrong === null;

@@ -69,7 +69,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
     `fault 16: after kill -9 of one of each at ${ROUNDS} random moments of a mixed load nothing that was acknowledged is lost, no part of a rendition was seen, every job was done, and no other node failed a request`,
     async () => {
       await fleet.start();
-      database = await watchDatabase(all.databaseUrl);
+      database = watchDatabase(all.databaseUrl);
       const lately: string[] = [];
       const startedMs = performance.now();
       const clock = () => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
@@ -164,6 +164,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
         ...(await judgeOriginals(all, ledger)),
         ...(await judgeRows({ database, ledger, fleet })),
       ];
+      if (asking.defects.length > 0) console.log(fleet.logs());
       const notEnded = await fleet.end();
       const leftovers = await judgeLeftovers({ all, ledger, database });
       const unfinished = await unfinishedFiles(all, fleet);

@@ -52,6 +52,8 @@ const SILENCE_MS = 20_000;
 const TRIES = 2;
 /** Between two looks whether an origin that is away is back. */
 const LOOK_MS = 1_000;
+/** For an origin to say that it is there, when something else was not answered. */
+const DOUBT_MS = 3_000;
 /** The most that an answer may have that is read whole. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
@@ -147,7 +149,7 @@ export function createOriginConnection(deps: {
 
   /** Whether the origin says that it is there: asked once for all who doubt it at the same time. */
   const isThere = (): Promise<boolean> => {
-    doubting ??= transmit({ target: '/readyz', authorize: false, timeoutMs: lookMs })
+    doubting ??= transmit({ target: '/readyz', authorize: false, timeoutMs: DOUBT_MS })
       .then(
         (answer) => {
           answer.resume();
