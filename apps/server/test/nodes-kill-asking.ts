@@ -34,14 +34,18 @@ const MAX_DEFECTS = 50;
 
 /**
  * {@link Asking}: a request may fail where its node was killed while it ran, and nowhere else; no answer of 5xx is as it should be, but
- * for `overloaded` from a node whose event loop is late: six processes on few cores, of which three start anew at a time.
- * @param context what to add to a defect: which nodes were killed lately
+ * for a 503 that says when to come back from a node that has no processor time, or from an edge whose origin had none.
+ * @param parts.context what to add to a defect: which nodes were killed lately
+ * @param parts.wasSlow whether the apis that were there took long to answer anything, between two instants of the monotonic clock
  */
-export function createAsking(context: () => string): Asking {
+export function createAsking(parts: {
+  context: () => string;
+  wasSlow: (fromMs: number, toMs: number) => boolean;
+}): Asking {
   const defects: string[] = [];
   const counts = { requests: 0, underKilled: 0, shed: 0 };
   const defect = (text: string) => {
-    if (defects.length < MAX_DEFECTS) defects.push(`${text} (${context()})`);
+    if (defects.length < MAX_DEFECTS) defects.push(`${text} (${parts.context()})`);
   };
 
   const ask: Asking['ask'] = async (node, path, init = {}) => {
@@ -55,7 +59,7 @@ export function createAsking(context: () => string): Asking {
       const answer = await fetch(node.url + path, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });
       const body = Buffer.from(await answer.arrayBuffer());
       const told = { node, status: answer.status, headers: answer.headers, body };
-      if (isShed(told)) {
+      if (isShed(told, node.role === 'edge' && parts.wasSlow(startedMs, performance.now()))) {
         counts.shed += 1;
         return null;
       }
@@ -95,8 +99,11 @@ export function createAsking(context: () => string): Asking {
   };
 }
 
-function isShed(told: Told): boolean {
-  return told.status === 503 && told.headers.has('retry-after') && problemOf(told).startsWith('overloaded:');
+/** Whether a node was right to send the request away. */
+function isShed(told: Told, isOriginSlow: boolean): boolean {
+  if (told.status !== 503 || !told.headers.has('retry-after')) return false;
+  const [code] = problemOf(told).split(':');
+  return code === 'overloaded' || (code === 'unavailable' && isOriginSlow);
 }
 
 /** What an answer says that went wrong. */

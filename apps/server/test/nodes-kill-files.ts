@@ -46,10 +46,10 @@ export async function createTestFiles(random: Random): Promise<TestFiles> {
   });
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
   const { port } = site.address() as AddressInfo;
-  const picture = () => png(next(), between(100, 900), between(100, 700));
+  const picture = () => png(next(), between(100, 600), between(100, 500));
   return {
     picture,
-    largePicture: () => noisePng(`large ${next()}`, between(700, 1100), between(500, 800)),
+    largePicture: () => noisePng(`large ${next()}`, between(650, 850), between(500, 600)),
     video: () => Buffer.concat([clip, freeBox(`film ${next()}`)]),
     offer() {
       const body = picture();

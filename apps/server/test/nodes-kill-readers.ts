@@ -95,7 +95,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     const { mediaId } = entry;
     const path = oneOf([...entry.paths, `/media/${mediaId}/thumb.webp`, `/media/${mediaId}/manifest.json`]) as string;
     const told = await asking.ask(node, path);
-    if (told === null || told.status === 404 || told.status === 410) return;
+    if (told === null || told.status === 404 || told.status === 410 || told.status >= 500) return;
     asking.defect(`GET ${path} at ${node.name}: ${told.status}, though it was deleted`);
   };
 

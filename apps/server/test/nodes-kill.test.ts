@@ -19,6 +19,7 @@ import {
   unfinishedFiles,
 } from './nodes-kill-judges.ts';
 import { createLedger } from './nodes-kill-ledger.ts';
+import { feelPulse } from './nodes-kill-pulse.ts';
 import { createReaders } from './nodes-kill-readers.ts';
 import { createWriters } from './nodes-kill-writers.ts';
 import { findPostgres } from './postgres-server.ts';
@@ -34,6 +35,8 @@ const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
 const BUILT = process.env['MDS_TEST_BUILT'] === '1';
 /** A dead worker's job is worked on again within this time. */
 const TAKEN_UP_MS = 60_000;
+/** Defects after which no more nodes are killed. */
+const MAX_TOLD = 10;
 /** So many renditions are decoded in the end. */
 const DECODED = 30;
 
@@ -73,7 +76,11 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       const lately: string[] = [];
       const startedMs = performance.now();
       const clock = () => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
-      const asking = createAsking(() => `at ${clock()}; ${lately.slice(-6).join(', ')}`);
+      const pulse = feelPulse(fleet);
+      const asking = createAsking({
+        context: () => `at ${clock()}; ${lately.slice(-6).join(', ')}`,
+        wasSlow: pulse.wasSlow,
+      });
       const ledger = createLedger();
       const bytes = createDeliveredBytes();
       const load = { fleet, asking, ledger, random };
@@ -94,13 +101,14 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
         repeat(writers.haveFetched, 600),
         repeat(writers.remove, 1_200),
         repeat(writers.look, 400),
-        ...Array.from({ length: 6 }, () => repeat(readers.read, 40)),
+        ...Array.from({ length: 5 }, () => repeat(readers.read, 60)),
       ];
       // One that fails ends the test, and not only its own part of the load.
       const broken = Promise.all(loops).then(() => undefined);
       broken.catch(() => stopping.abort());
 
       let jobsLost = 0;
+      let told = 0;
       const killAndRestart = async (victims: FleetNode[]) => {
         lately.push(`${clock()} killed ${victims.map(({ name }) => name).join(' and ')}`);
         const pids = await fleet.kill(victims);
@@ -114,7 +122,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
         );
       };
       for (let round = 1; round <= ROUNDS && !stopping.signal.aborted; round += 1) {
-        await sleep(500 + random() * 2_500);
+        await sleep(200 + random() * 2_000);
         const victims = (['api', 'worker', 'edge'] as const).map(
           (role) => fleet.of(role)[random() < 0.5 ? 0 : 1] as FleetNode,
         );
@@ -126,11 +134,13 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
           };
           await Promise.all(victims.map(one));
         }
-        if (round % 10 === 0 || asking.defects.length > 0) {
+        if (round % 10 === 0) {
           const { length } = ledger.kept();
           console.log(`${clock()}: ${round} rounds, ${length} media kept, ${asking.counts.requests} requests`);
         }
-        if (asking.defects.length > 0) break;
+        if (asking.defects.length > told) console.log(asking.defects.slice(told).join('\n'));
+        told = asking.defects.length;
+        if (told >= MAX_TOLD) break;
       }
       stopping.abort();
       await broken;
@@ -158,6 +168,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       const written = await database.events();
       await events.through(Math.max(...written));
       await events.stop();
+      await pulse.stop();
       const longestMs = Math.max(0, ...database.lostJobs.map(({ takenUpMs }) => takenUpMs ?? Number.POSITIVE_INFINITY));
       const wrong = [
         ...judgeEvents(events.events, written, ledger),
@@ -173,15 +184,12 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       const { requests, underKilled, shed } = asking.counts;
       const { sent, resumable, continued, fetches, videos, deleted } = writers.counts;
       console.log(
-        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time, ${asking.defects.length} failed elsewhere; ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
+        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time (an api took ${(pulse.longestMs / 1000).toFixed(1)} s at worst to say that it is there), ${asking.defects.length} failed elsewhere; ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
       );
-      expect(asking.defects).toEqual([]);
-      expect(wrong).toEqual([]);
+      expect({ defects: asking.defects, wrong, notEnded, leftovers: leftovers.wrong, unfinished, processes }).toEqual({
+        ...{ defects: [], wrong: [], notEnded: [], leftovers: [], unfinished: [], processes: [] },
+      });
       expect(longestMs).toBeLessThan(TAKEN_UP_MS);
-      expect(notEnded).toEqual([]);
-      expect(leftovers.wrong).toEqual([]);
-      expect(unfinished).toEqual([]);
-      expect(processes).toEqual([]);
       expect(ledger.kept().length).toBeGreaterThan(ROUNDS);
       expect(bytes.counts.whole).toBeGreaterThan(10 * ROUNDS);
 
