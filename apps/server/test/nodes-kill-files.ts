@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { makeClip } from './clips.ts';
-import { noisePng, png } from './pictures.ts';
+import { noisePng, png, withText } from './pictures.ts';
 import type { Random } from './seeded-random.ts';
 
 /** Files to be sent in, no two of them alike. */
@@ -15,6 +15,9 @@ export interface TestFiles {
   offer(): { url: string; body: Buffer<ArrayBuffer> };
   stop(): Promise<void>;
 }
+
+/** Different pictures of each size; the files differ in a text. */
+const BASES = 6;
 
 /** The presets that they are rendered with: small and large pictures, and of a film its frame and a ladder. */
 export const KILL_PRESETS = [
@@ -46,13 +49,20 @@ export async function createTestFiles(random: Random): Promise<TestFiles> {
   });
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
   const { port } = site.address() as AddressInfo;
-  const picture = () => png(next(), between(100, 600), between(100, 500));
+  // Made once: while this process computes, its balancer passes nothing on.
+  const several = (make: (n: number) => Buffer) => Array.from({ length: BASES }, (_, n) => make(n));
+  const pictures = several((n) => png(n, between(100, 600), between(100, 500)));
+  const largePictures = several((n) => noisePng(n, between(650, 850), between(500, 600)));
+  const another = (bases: readonly Buffer[]) => {
+    const n = next();
+    return withText(bases[n % BASES] ?? Buffer.alloc(0), `picture ${n}`);
+  };
   return {
-    picture,
-    largePicture: () => noisePng(`large ${next()}`, between(650, 850), between(500, 600)),
+    picture: () => another(pictures),
+    largePicture: () => another(largePictures),
     video: () => Buffer.concat([clip, freeBox(`film ${next()}`)]),
     offer() {
-      const body = picture();
+      const body = another(pictures);
       const path = `/${next()}.png`;
       offered.set(path, body);
       return { url: `http://127.0.0.1:${port}${path}`, body };

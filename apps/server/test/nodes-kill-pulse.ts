@@ -9,8 +9,8 @@ export interface Pulse {
 }
 
 const BEAT_MS = 250;
-/** Half of what a point of presence waits for an answer. */
-const SLOW_MS = 2_500;
+/** What a point of presence gives an origin that it had given up to say that it is back. */
+const SLOW_MS = 1_000;
 /** A point of presence that gave its origin up looks every second whether it is back. */
 const AFTERWARDS_MS = 2_500;
 
@@ -22,6 +22,7 @@ export function feelPulse(fleet: Fleet): Pulse {
   const slow: { fromMs: number; toMs: number }[] = [];
   const beating = new Set<{ fromMs: number; done: Promise<void> }>();
   let longestMs = 0;
+  let beatAtMs = performance.now();
   const ask = async (url: string, fromMs: number) => {
     // Of one that is killed meanwhile it says nothing.
     const answered = await fetch(`${url}/readyz`).then(
@@ -34,6 +35,11 @@ export function feelPulse(fleet: Fleet): Pulse {
     if (toMs - fromMs >= SLOW_MS) slow.push({ fromMs, toMs });
   };
   const timer = setInterval(() => {
+    // The balancer is in this process: what it keeps waiting, waits.
+    const now = performance.now();
+    if (now - beatAtMs >= SLOW_MS) slow.push({ fromMs: beatAtMs, toMs: now });
+    longestMs = Math.max(longestMs, now - beatAtMs - BEAT_MS);
+    beatAtMs = now;
     for (const { url, isUp } of fleet.of('api')) {
       if (!isUp) continue;
       const fromMs = performance.now();
