@@ -37,6 +37,27 @@ describe('the data folder', () => {
     await dir.release();
   });
 
+  it('gives each worker a folder to render in, and takes away those of workers that are gone, and no others', async () => {
+    const gone = spawn(process.execPath, ['--eval', '']);
+    await once(gone, 'exit');
+    const scratch = join(path, 'scratch');
+    // Of a process that lives, of one that does not, and of another kind.
+    for (const name of [`worker-${process.ppid}`, `worker-${gone.pid}`, 'object-1']) {
+      await mkdir(join(scratch, name, 'rendition'), { recursive: true });
+    }
+    const dir = await openDataDir(path, { exclusive: false });
+    expect(dir.scratchDir).toBe(join(scratch, `worker-${process.pid}`));
+    expect(await modeOf(dir.scratchDir)).toBe('700');
+    expect((await readdir(scratch)).sort()).toEqual(
+      ['object-1', `worker-${process.ppid}`, `worker-${process.pid}`].sort(),
+    );
+    await writeFile(join(dir.scratchDir, 'half'), 'made');
+    const again = await openDataDir(path, { exclusive: false });
+    expect(await readdir(again.scratchDir)).toEqual([]);
+    await again.release();
+    expect(await readdir(scratch)).not.toContain(`worker-${process.pid}`);
+  });
+
   it('makes the control token once, and takes the configured one where there is one', async () => {
     const dir = await openDataDir(path, { exclusive: true });
     const token = await dir.controlToken(null);

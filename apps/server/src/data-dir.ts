@@ -28,7 +28,7 @@ export interface DataDir {
   stagingDir: string;
   /** Files on their way in that go on after a break or a restart: resumable uploads, fetches. */
   uploadsDir: string;
-  /** Renditions in the making; cleaned as `stagingDir` is. */
+  /** Renditions in the making; cleaned as `stagingDir` is. Of a worker: a folder of its own in there. */
   scratchDir: string;
   cacheDir: string;
   /** Tells a second service that is refused where the first one is. */
@@ -66,7 +66,7 @@ const PRIVATE_FILE = 0o600;
 export interface DataDirUse {
   /**
    * True for the one process that answers requests: it holds the folder until it releases it or dies, however it dies, and clears away
-   * what a crash left. False for workers.
+   * what a crash left. False for workers, which clear away what dead workers left.
    */
   exclusive: boolean;
   /** True for a point of presence that keeps nothing of its own. */
@@ -102,6 +102,7 @@ export async function openDataDir(
 
   await makeUsable(root, folders);
   const startedAt = new Date().toISOString();
+  const isWorker = !exclusive && !cacheOnly;
   const lock = exclusive ? await takeLock(root, at('service.lock'), ownerFile) : null;
   const writeOwner = (url: string | null) =>
     writeFileWhole(ownerFile, JSON.stringify({ pid: process.pid, url, startedAt } satisfies Owner));
@@ -118,6 +119,8 @@ export async function openDataDir(
     }
   }
 
+  if (isWorker) layout.scratchDir = await workerScratch(root, scratchDir);
+
   return {
     root,
     nodeId: `${hostname()
@@ -129,11 +132,41 @@ export async function openDataDir(
       return configured ?? (await keptToken(at('control-token')));
     },
     async release() {
+      if (isWorker) await rm(layout.scratchDir, { recursive: true, force: true });
       if (!lock?.open) return;
       await rm(ownerFile, { force: true });
       lock.close();
     },
   };
+}
+
+/**
+ * Makes a folder of this worker's own, and removes those of workers that are gone: on a machine of workers alone nobody else does, and
+ * each worker that is killed leaves an original and what it had made of it.
+ */
+async function workerScratch(root: string, scratchDir: string): Promise<string> {
+  const own = join(scratchDir, `worker-${process.pid}`);
+  try {
+    for (const name of await readdir(scratchDir)) {
+      const pid = Number(/^worker-(\d+)$/.exec(name)?.[1] ?? Number.NaN);
+      // One of this very number is of an earlier process, as in a container, where it is always the same.
+      if (pid === process.pid || isGone(pid)) await rm(join(scratchDir, name), { recursive: true, force: true });
+    }
+    await mkdir(own, { mode: PRIVATE_FOLDER });
+  } catch (error) {
+    throw unusable(root, error);
+  }
+  return own;
+}
+
+function isGone(pid: number): boolean {
+  if (Number.isNaN(pid)) return false;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
 }
 
 async function makeUsable(root: string, folders: string[]): Promise<void> {

@@ -17,18 +17,21 @@ export interface Asking {
   ask(node: FleetNode, path: string, init?: RequestInit): Promise<Told | null>;
   /**
    * Asks, whichever node is chosen then, until one answers.
-   * @throws where none does within a minute
+   * @throws where none does within a minute and ten times
    */
   insist(choose: () => FleetNode, path: string, init?: RequestInit): Promise<Told>;
   /** Something that must not be, in words. */
   defect(text: string): void;
   readonly defects: readonly string[];
+  /** The request that took longest. */
+  readonly slowest: { ms: number; what: string };
   readonly counts: { requests: number; underKilled: number; shed: number };
 }
 
 /** Generous: several nodes start at once on what may be a busy machine. */
 const ANSWER_MS = 90_000;
 const INSIST_MS = 60_000;
+const TRIES = 10;
 /** The first few tell what it is; a test that goes wrong at all goes wrong thousands of times. */
 const MAX_DEFECTS = 50;
 
@@ -43,9 +46,13 @@ export function createAsking(parts: {
   wasSlow: (fromMs: number, toMs: number) => boolean;
 }): Asking {
   const defects: string[] = [];
+  let slowest = { ms: 0, what: 'nothing' };
   const counts = { requests: 0, underKilled: 0, shed: 0 };
   const defect = (text: string) => {
-    if (defects.length < MAX_DEFECTS) defects.push(`${text} (${parts.context()})`);
+    if (defects.length === MAX_DEFECTS) return;
+    defects.push(`${text} (${parts.context()})`);
+    // At once: a test that fails half-way has no other way to tell.
+    console.log(defects.at(-1));
   };
 
   const ask: Asking['ask'] = async (node, path, init = {}) => {
@@ -53,19 +60,24 @@ export function createAsking(parts: {
     const { kills } = node;
     const startedMs = performance.now();
     counts.requests += 1;
+    const elapsedMs = () => Math.round(performance.now() - startedMs);
+    const noteTime = (outcome: string) => {
+      if (elapsedMs() <= slowest.ms) return;
+      slowest = { ms: elapsedMs(), what: `${method} ${path} at ${node.name}: ${outcome}` };
+    };
     const authorization = path.startsWith('/control/') ? { authorization: `Bearer ${TOKEN}` } : {};
     const headers = { ...authorization, ...(init.headers as Record<string, string>) };
     try {
       const answer = await fetch(node.url + path, { ...init, headers, signal: AbortSignal.timeout(ANSWER_MS) });
       const body = Buffer.from(await answer.arrayBuffer());
       const told = { node, status: answer.status, headers: answer.headers, body };
+      noteTime(`${answer.status}`);
       if (isShed(told, node.role === 'edge' && parts.wasSlow(startedMs, performance.now()))) {
         counts.shed += 1;
         return null;
       }
-      const after = Math.round(performance.now() - startedMs);
       if (answer.status >= 500) {
-        defect(`${method} ${path} at ${node.name} after ${after} ms: ${answer.status}, ${problemOf(told)}`);
+        defect(`${method} ${path} at ${node.name} after ${elapsedMs()} ms: ${answer.status}, ${problemOf(told)}`);
       }
       const length = answer.headers.get('content-length');
       if (method !== 'HEAD' && length !== null && Number(length) !== body.length) {
@@ -73,13 +85,13 @@ export function createAsking(parts: {
       }
       return told;
     } catch (error) {
+      noteTime('no answer');
       if (node.kills !== kills) {
         counts.underKilled += 1;
         return null;
       }
       const { message, cause } = error as Error;
-      const after = Math.round(performance.now() - startedMs);
-      defect(`${method} ${path} at ${node.name} after ${after} ms: ${message}, ${(cause as Error)?.message}`);
+      defect(`${method} ${path} at ${node.name} after ${elapsedMs()} ms: ${message}, ${(cause as Error)?.message}`);
       return null;
     }
   };
@@ -87,14 +99,19 @@ export function createAsking(parts: {
   return {
     defects,
     counts,
+    get slowest() {
+      return slowest;
+    },
     defect,
     ask,
     async insist(choose, path, init = {}) {
-      for (const deadline = Date.now() + INSIST_MS; Date.now() < deadline; await sleep(200)) {
+      const said: string[] = [];
+      for (const deadline = Date.now() + INSIST_MS; Date.now() < deadline || said.length < TRIES; await sleep(200)) {
         const told = await ask(choose(), path, init);
         if (told !== null && told.status < 500) return told;
+        said.push(told === null ? 'nothing' : `${told.status} ${problemOf(told)}`);
       }
-      throw new Error(`${init.method ?? 'GET'} ${path} was answered by nobody`);
+      throw new Error(`${init.method ?? 'GET'} ${path} was answered by nobody: ${said.slice(-TRIES).join(', ')}`);
     },
   };
 }
@@ -107,7 +124,10 @@ function isShed(told: Told, isOriginSlow: boolean): boolean {
 }
 
 /** What an answer says that went wrong. */
-export function problemOf({ body }: Pick<Told, 'body'>): string {
+export function problemOf({ headers, body }: Pick<Told, 'headers' | 'body'>): string {
+  // The answer to a HEAD has no body; those of uploads have a header instead.
+  const named = headers.get('mds-problem-code');
+  if (body.length === 0 && named !== null) return `${named}:`;
   try {
     const { code, detail } = Problem.parse(JSON.parse(body.toString()));
     return `${code}: ${detail}`;

@@ -36,7 +36,7 @@ const BUILT = process.env['MDS_TEST_BUILT'] === '1';
 /** A dead worker's job is worked on again within this time. */
 const TAKEN_UP_MS = 60_000;
 /** Defects after which no more nodes are killed. */
-const MAX_TOLD = 10;
+const MAX_DEFECTS = 10;
 /** So many renditions are decoded in the end. */
 const DECODED = 30;
 
@@ -108,7 +108,6 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       broken.catch(() => stopping.abort());
 
       let jobsLost = 0;
-      let told = 0;
       const killAndRestart = async (victims: FleetNode[]) => {
         lately.push(`${clock()} killed ${victims.map(({ name }) => name).join(' and ')}`);
         const pids = await fleet.kill(victims);
@@ -138,9 +137,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
           const { length } = ledger.kept();
           console.log(`${clock()}: ${round} rounds, ${length} media kept, ${asking.counts.requests} requests`);
         }
-        if (asking.defects.length > told) console.log(asking.defects.slice(told).join('\n'));
-        told = asking.defects.length;
-        if (told >= MAX_TOLD) break;
+        if (asking.defects.length >= MAX_DEFECTS) break;
       }
       stopping.abort();
       await broken;
@@ -184,7 +181,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
       const { requests, underKilled, shed } = asking.counts;
       const { sent, resumable, continued, fetches, videos, deleted } = writers.counts;
       console.log(
-        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time (an api took ${(pulse.longestMs / 1000).toFixed(1)} s at worst to say that it is there), ${asking.defects.length} failed elsewhere; ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
+        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time (an api took ${(pulse.longestMs / 1000).toFixed(1)} s at worst to say that it is there), ${asking.defects.length} failed elsewhere, the slowest ${(asking.slowest.ms / 1000).toFixed(1)} s (${asking.slowest.what}); ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${leftovers.excused} objects left by deletions that were cut off`,
       );
       expect({ defects: asking.defects, wrong, notEnded, leftovers: leftovers.wrong, unfinished, processes }).toEqual({
         ...{ defects: [], wrong: [], notEnded: [], leftovers: [], unfinished: [], processes: [] },
