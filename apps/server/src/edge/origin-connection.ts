@@ -29,6 +29,7 @@ export interface OriginRequest {
 export interface OriginConnection {
   /**
    * Sends a request. The answer as it comes, whatever its status, its body unread.
+   * Asked for once more where the connection broke and the origin says that it is there.
    * @throws OriginUnavailableError where no answer comes, at once while the origin is known to be away
    */
   send(request: OriginRequest): Promise<IncomingMessage>;
@@ -36,7 +37,7 @@ export interface OriginConnection {
   fetch(request: OriginRequest): Promise<{ status: number; headers: IncomingMessage['headers']; body: Buffer }>;
   /** What its answers say of this node: told by those who read them. */
   readonly standing: OriginStanding;
-  /** False from the first request that finds nobody until somebody answers again. */
+  /** False from the first request that finds nobody, and nobody who says that he is ready, until somebody is. */
   readonly isUp: boolean;
   /** Calls back when the origin is back. */
   onUp(listener: () => void): void;
@@ -47,8 +48,12 @@ export interface OriginConnection {
 
 const ANSWER_MS = 5_000;
 const SILENCE_MS = 20_000;
+/** Times that something is asked for: all that a point of presence asks and reports may be repeated. */
+const TRIES = 2;
 /** Between two looks whether an origin that is away is back. */
 const LOOK_MS = 1_000;
+/** For an origin to say that it is there, when something else was not answered. */
+const DOUBT_MS = 3_000;
 /** The most that an answer may have that is read whole. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
@@ -71,6 +76,7 @@ export function createOriginConnection(deps: {
   const whenDown = new Set<() => void>();
   const standing = createOriginStanding({ originUrl, logger });
   let isUp = true;
+  let doubting: Promise<boolean> | null = null;
   let stopped = false;
   let looking: NodeJS.Timeout | undefined;
 
@@ -141,23 +147,48 @@ export function createOriginConnection(deps: {
     });
   };
 
+  /** Whether the origin says that it is there: asked once for all who doubt it at the same time. */
+  const isThere = (): Promise<boolean> => {
+    doubting ??= transmit({ target: '/readyz', authorize: false, timeoutMs: DOUBT_MS })
+      .then(
+        (answer) => {
+          answer.resume();
+          return answer.statusCode === 200;
+        },
+        () => false,
+      )
+      .finally(() => {
+        doubting = null;
+      });
+    return doubting;
+  };
+
+  const attempt = async (outgoing: OriginRequest): Promise<IncomingMessage> => {
+    const answer = await transmit(outgoing);
+    if (isFromOrigin(answer)) return answer;
+    answer.resume();
+    throw new Error(`a proxy in front of the origin answers ${answer.statusCode}`);
+  };
+
   const send = async (outgoing: OriginRequest): Promise<IncomingMessage> => {
-    if (!isUp) throw new OriginUnavailableError('The origin is away.');
-    let answer: IncomingMessage;
-    try {
-      answer = await transmit(outgoing);
-    } catch (error) {
-      if (outgoing.signal?.aborted) throw error;
-      markDown(error);
-      throw new OriginUnavailableError('The origin does not answer.', { cause: error });
+    for (let tries = 1; ; tries += 1) {
+      if (!isUp) throw new OriginUnavailableError('The origin is away.');
+      try {
+        return await attempt(outgoing);
+      } catch (error) {
+        if (outgoing.signal?.aborted) throw error;
+        // An origin of several nodes is not away because the one that was asked has died: another one answers.
+        if (!(await isThere())) markDown(error);
+        else if (tries < TRIES) continue;
+        throw new OriginUnavailableError('The origin does not answer.', { cause: error });
+      }
     }
-    if (!isFromOrigin(answer)) {
-      answer.resume();
-      const error = new Error(`a proxy in front of the origin answers ${answer.statusCode}`);
-      markDown(error);
-      throw new OriginUnavailableError('The origin does not answer.', { cause: error });
-    }
-    return answer;
+  };
+
+  const read = async (answer: IncomingMessage): Promise<Buffer> => {
+    if (Number(answer.headers['content-length'] ?? 0) <= MAX_BODY_BYTES) return buffer(answer);
+    answer.destroy();
+    throw new Error('the answer is larger than any that is expected');
   };
 
   return {
@@ -165,17 +196,15 @@ export function createOriginConnection(deps: {
     standing,
 
     async fetch(outgoing) {
-      const answer = await send(outgoing);
-      try {
-        if (Number(answer.headers['content-length'] ?? 0) > MAX_BODY_BYTES) {
-          answer.destroy();
-          throw new Error('the answer is larger than any that is expected');
+      for (let tries = 1; ; tries += 1) {
+        const answer = await send(outgoing);
+        try {
+          return { status: answer.statusCode ?? 0, headers: answer.headers, body: await read(answer) };
+        } catch (error) {
+          if (outgoing.signal?.aborted) throw error;
+          if (tries < TRIES) continue;
+          throw new OriginUnavailableError('The answer of the origin broke off.', { cause: error });
         }
-        const body = await buffer(answer);
-        return { status: answer.statusCode ?? 0, headers: answer.headers, body };
-      } catch (error) {
-        if (outgoing.signal?.aborted) throw error;
-        throw new OriginUnavailableError('The answer of the origin broke off.', { cause: error });
       }
     },
 

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { OriginUnavailableError } from '../delivery/object-origin.ts';
+import { type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixture.ts';
+
+describe('an origin of several nodes, one of which dies', () => {
+  let origin: ScriptedOrigin;
+  /** What happens to the requests, one after the other; all later ones are answered. */
+  let fates: ('cut' | 'cut in the body' | 'bad gateway')[];
+  let wentDown: number;
+  beforeEach(async () => {
+    origin = await startScriptedOrigin();
+    wentDown = 0;
+    origin.connection.onDown(() => {
+      wentDown += 1;
+    });
+    origin.answer = (req, res) => {
+      const fate = fates.shift();
+      if (fate === 'cut') req.socket.destroy();
+      else if (fate === 'bad gateway') res.writeHead(502, { 'content-type': 'text/html' }).end('Bad gateway');
+      else if (fate === 'cut in the body') {
+        res.writeHead(200, { 'content-length': 4 });
+        res.write('go', () => req.socket.destroy());
+      } else res.end('good');
+    };
+  });
+  afterEach(() => origin.stop());
+
+  for (const fate of ['cut', 'cut in the body', 'bad gateway'] as const) {
+    it(`is asked once more where the first answer is ${fate}, and is not taken to be away`, async () => {
+      fates = [fate];
+      const { body } = await origin.connection.fetch({ target: '/what' });
+      expect(body.toString()).toBe('good');
+      expect([origin.connection.isUp, wentDown, origin.asked]).toEqual([true, 0, ['/what', '/what']]);
+    });
+  }
+
+  it('fails the one request to which it never answers, and no other', async () => {
+    fates = ['cut', 'cut'];
+    await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow(OriginUnavailableError);
+    expect([origin.connection.isUp, wentDown]).toEqual([true, 0]);
+    expect((await origin.connection.fetch({ target: '/else' })).status).toBe(200);
+  });
+
+  it('is away where nobody says that he is ready, and nothing is asked of it until somebody does', async () => {
+    fates = [];
+    await origin.go();
+    await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow(OriginUnavailableError);
+    await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow('The origin is away.');
+    expect([origin.connection.isUp, wentDown]).toEqual([false, 1]);
+    const up = new Promise<void>((resolve) => origin.connection.onUp(resolve));
+    await origin.come();
+    await up;
+    expect((await origin.connection.fetch({ target: '/what' })).status).toBe(200);
+  });
+});

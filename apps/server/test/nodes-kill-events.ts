@@ -1,0 +1,104 @@
+import { createClient, type EventOf } from '@mds/client';
+import type { EventType } from '@mds/contract';
+import type { Fleet } from './nodes-kill-fleet.ts';
+import type { Ledger } from './nodes-kill-ledger.ts';
+import { type Random, seededRandom } from './seeded-random.ts';
+import { TOKEN } from './several-nodes.ts';
+
+type KeptEvent = Exclude<EventOf<EventType>, { type: 'media.progress' }>;
+
+/** All events from the first one on, told by whichever api is there. */
+export interface FollowedEvents {
+  readonly events: readonly KeptEvent[];
+  readonly reconnects: number;
+  /** Waits until the event of this number has come. */
+  through(seq: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const BASE_URL = 'http://apis.test';
+
+/** Follows the events with the client as it is; each connection goes to an api that is up, as a balancer would have it. */
+export function followEvents(fleet: Fleet, random: Random = seededRandom(1)): FollowedEvents {
+  const events: KeptEvent[] = [];
+  const stopping = new AbortController();
+  let reconnects = 0;
+  const anApi = () => {
+    const apis = fleet.up('api');
+    return apis[Math.floor(random() * apis.length)]?.url ?? '';
+  };
+  const client = createClient({
+    ...{ baseUrl: BASE_URL, token: TOKEN },
+    fetch: (url, init) => fetch(url.replace(BASE_URL, anApi()), init),
+  });
+  const following = (async () => {
+    const { signal } = stopping;
+    const onReconnect = () => {
+      reconnects += 1;
+    };
+    for await (const event of client.control.events({ after: '0', signal, onReconnect })) {
+      if (event.type !== 'media.progress') events.push(event);
+    }
+  })().catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  // Looked at when it is waited for.
+  following.catch(() => undefined);
+
+  return {
+    events,
+    get reconnects() {
+      return reconnects;
+    },
+    async through(seq) {
+      for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
+        if (Number(events.at(-1)?.id) >= seq) return;
+        await Promise.race([following, new Promise((resolve) => setTimeout(resolve, 100))]);
+      }
+      throw new Error(`The events stand at ${events.at(-1)?.id} and not at ${seq}.`);
+    },
+    async stop() {
+      stopping.abort(new Error('the test is over'));
+      await following;
+    },
+  };
+}
+
+/**
+ * Compares what was told with what was written, and with what was acknowledged.
+ * @param written numbers of all events
+ * @returns what is wrong
+ */
+export function judgeEvents(told: readonly KeptEvent[], written: ReadonlySet<number>, ledger: Ledger): string[] {
+  const wrong: string[] = [];
+  const seen = new Set<number>();
+  let before = 0;
+  for (const { id } of told) {
+    const seq = Number(id);
+    if (seq <= before) wrong.push(`event ${seq} came after ${before}`);
+    if (!written.has(seq)) wrong.push(`event ${seq} was told and is not in the database`);
+    seen.add(seq);
+    before = Math.max(before, seq);
+  }
+  const missing = [...written].filter((seq) => !seen.has(seq) && seq <= before);
+  if (missing.length > 0) wrong.push(`events ${missing.slice(0, 10).join(', ')} were not told`);
+
+  const typesOf = new Map<string, string[]>();
+  for (const { type, data } of told) {
+    if (!type.startsWith('media.') || !('id' in data)) continue;
+    typesOf.set(data.id, [...(typesOf.get(data.id) ?? []), type]);
+  }
+  for (const { mediaId, isLeaving, deletedAtMs } of ledger.entries) {
+    if (mediaId === null) continue;
+    const types = typesOf.get(mediaId) ?? [];
+    const count = (type: string) => types.filter((each) => each === type).length;
+    if (types[0] !== 'media.created' || count('media.created') !== 1) wrong.push(`${mediaId} was created: ${types}`);
+    if (!isLeaving && (types.at(-1) !== 'media.ready' || count('media.ready') !== 1)) {
+      wrong.push(`${mediaId} is ready: ${types}`);
+    }
+    if (deletedAtMs !== null && (types.at(-1) !== 'media.deleted' || count('media.deleted') !== 1)) {
+      wrong.push(`${mediaId} was deleted: ${types}`);
+    }
+  }
+  return wrong;
+}

@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { GetObjectCommand, paginateListObjectsV2 } from '@aws-sdk/client-s3';
+import { findPrograms } from '@mds/transcode';
+import type { DatabaseWatch } from './nodes-kill-database.ts';
+import type { Fleet } from './nodes-kill-fleet.ts';
+import type { Entry, Ledger } from './nodes-kill-ledger.ts';
+import { sha256 } from './points-of-presence.ts';
+import type { SeveralNodes } from './several-nodes.ts';
+
+/** Where the objects of the nodes are in their bucket. */
+const PREFIX = 'media/';
+const run = promisify(execFile);
+
+/** Sizes of all objects of the nodes by key, as the bucket lists them. */
+export async function objectsOf({ s3, bucket }: SeveralNodes): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for await (const page of paginateListObjectsV2({ client: s3.client }, { Bucket: bucket, Prefix: PREFIX })) {
+    for (const { Key = '', Size = 0 } of page.Contents ?? []) found.set(Key.slice(PREFIX.length), Size);
+  }
+  return found;
+}
+
+/** Compares what is stored with what was sent in: every original that is kept is there, byte for byte. @returns what is wrong */
+export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const { sha256: expected, mediaId } of ledger.kept()) {
+    const Key = `${PREFIX}originals/${expected.slice(0, 2)}/${expected}`;
+    const found = await all.s3.client.send(new GetObjectCommand({ Bucket: all.bucket, Key })).then(
+      async ({ Body }) => sha256(Buffer.from((await Body?.transformToByteArray()) ?? [])),
+      (error: Error) => error.name,
+    );
+    if (found !== expected) wrong.push(`the original of ${mediaId} is ${found} instead of ${expected}`);
+  }
+  return wrong;
+}
+
+/**
+ * What is stored and belongs to nothing. A deletion whose node died under it may leave objects, and so may a worker that died over a
+ * medium that was being deleted: that costs room and is not counted.
+ */
+export async function judgeLeftovers(parts: {
+  all: SeveralNodes;
+  ledger: Ledger;
+  database: DatabaseWatch;
+}): Promise<{ wrong: string[]; excused: number }> {
+  const { all, ledger, database } = parts;
+  const kept = new Set(ledger.kept().map(({ sha256 }) => sha256));
+  const lost = new Set(database.lostJobs.map(({ mediaId }) => mediaId));
+  const isExcused = (entry: Entry | undefined) => entry?.isCut || lost.has(entry?.mediaId ?? '');
+  const wrong: string[] = [];
+  let excused = 0;
+  for (const key of (await objectsOf(all)).keys()) {
+    const [, , hash = ''] = key.split('/');
+    if (kept.has(hash)) continue;
+    const entry = ledger.entries.find(({ sha256 }) => sha256 === hash);
+    if (isExcused(entry)) excused += 1;
+    else wrong.push(`${key} belongs to nothing that is kept`);
+  }
+  return { wrong, excused };
+}
+
+/** Whether anything is left to do for anybody, or was done by nobody. @returns what is wrong */
+export async function judgeRows(parts: { database: DatabaseWatch; ledger: Ledger; fleet: Fleet }): Promise<string[]> {
+  const { database, ledger, fleet } = parts;
+  const wrong: string[] = [];
+  const none = async (what: string, sql: string) => {
+    const rows = await database.query(sql);
+    if (rows.length > 0) wrong.push(`${what}: ${JSON.stringify(rows.slice(0, 5))}`);
+  };
+  await none('jobs are left', 'SELECT media_id, lease_worker, attempts, last_reason FROM jobs');
+  await none(
+    'BullMQ has jobs',
+    "SELECT id, state::text FROM bullmq.job WHERE state::text NOT IN ('completed', 'failed')",
+  );
+  await none('fetches are under way', "SELECT id, status FROM fetches WHERE status IN ('queued', 'fetching')");
+  await none('uploads are open', "SELECT id FROM uploads WHERE state = 'open'");
+  await none('attempts run', "SELECT media_id, worker FROM processing_attempts WHERE outcome = 'running'");
+
+  const made = await database.query<{ id: string; worker: string }>(
+    "SELECT media_id AS id, worker FROM processing_attempts WHERE outcome = 'ready'",
+  );
+  const rows = new Set((await database.query<{ id: string }>('SELECT id FROM media')).map(({ id }) => id));
+  for (const { mediaId, sha256: hash } of ledger.kept()) {
+    const by = made.filter(({ id }) => id === mediaId).map(({ worker }) => Number(worker.split(':').at(-2)));
+    if (by.length !== 1 || !fleet.pids.has(by[0] ?? 0))
+      wrong.push(`${mediaId} was made by ${by.join(', ') || 'nobody'}`);
+    if (!rows.delete(mediaId ?? '')) wrong.push(`${mediaId}, of ${hash}, has no row`);
+  }
+  // Whoever sent them got no answer and sent again under the same key.
+  for (const id of rows) wrong.push(`${id} was acknowledged to nobody, or deleted`);
+  return wrong;
+}
+
+/** Decodes bytes with ffmpeg. @returns what it complains of; empty where all is well */
+export async function decodeFaults(path: string): Promise<string> {
+  const { ffmpeg } = await findPrograms({});
+  const how = ['-nostdin', '-v', 'error', '-xerror', '-i', path, '-f', 'null', '-'];
+  return run(ffmpeg.path, how).then(
+    ({ stderr }) => stderr,
+    (error: Error) => error.message,
+  );
+}
+
+/** Files that nodes have left on their way in, or in the making. */
+export async function unfinishedFiles({ folder }: SeveralNodes, { nodes }: Fleet): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name, role } of nodes) {
+    if (role === 'edge') continue;
+    for (const part of ['staging', 'scratch']) {
+      const files = await readdir(join(folder, name, part), { recursive: true }).catch(() => []);
+      found.push(...files.map((file) => join(name, part, file)));
+    }
+  }
+  return found;
+}
+
+/** Command lines of processes that work in the nodes' folder. */
+export async function processesOf({ folder }: SeveralNodes): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    // Those that end while we look have none any more.
+    const about = ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''));
+    const [command = '', environment = ''] = await Promise.all(about);
+    if (`${command}\0${environment}`.includes(`${folder}/`)) found.push(command.replaceAll('\0', ' '));
+  }
+  return found.filter((command) => !command.includes(`${tmpdir()}/mds-s3`) && !command.startsWith('/bin/sh'));
+}
