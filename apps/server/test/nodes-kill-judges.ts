@@ -118,6 +118,12 @@ export async function unfinishedFiles({ folder }: SeveralNodes, { nodes }: Fleet
   return found;
 }
 
+/** Folders of killed workers that living ones have not cleared away yet: each node has one, that of its worker now. */
+export async function abandonedFolders({ folder }: SeveralNodes, { of }: Fleet): Promise<number> {
+  const all = await Promise.all(of('worker').map(({ name }) => readdir(join(folder, name, 'scratch'))));
+  return all.flat().length - all.length;
+}
+
 /** Command lines of processes that work in the nodes' folder. */
 export async function processesOf({ folder }: SeveralNodes): Promise<string[]> {
   const found: string[] = [];

@@ -11,6 +11,7 @@ import { followEvents, judgeEvents } from './nodes-kill-events.ts';
 import { createTestFiles, KILL_PRESETS, type TestFiles } from './nodes-kill-files.ts';
 import { createFleet, type Fleet, type FleetNode } from './nodes-kill-fleet.ts';
 import {
+  abandonedFolders,
   decodeFaults,
   judgeLeftovers,
   judgeOriginals,
@@ -173,6 +174,8 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
         ...(await judgeRows({ database, ledger, fleet })),
       ];
       if (asking.defects.length > 0) console.log(fleet.logs());
+      // A worker is held for dead when it has not been heard of for long enough, and then looked for twice.
+      await expect.poll(() => abandonedFolders(all, fleet), { timeout: 90_000, interval: 500 }).toBe(0);
       const notEnded = await fleet.end();
       const leftovers = await judgeLeftovers({ all, ledger, database });
       const unfinished = await unfinishedFiles(all, fleet);
