@@ -16,7 +16,8 @@ export type ToldOf = 'assets' | 'others';
 export interface Versions {
   /**
    * Changes with every such write of this process, before anybody in it can see the write, and soon after one of another process where
-   * the database tells of those, which it does of all but assets. Where it should and does not, for now, every call gives another number. Costs nothing.
+   * the database tells of those, which it does of all but assets. Where it should and does not, for now, every call gives another
+   * number. Costs nothing.
    */
   stamp(of: ToldOf): number;
   /** Each changes with every such write of any process; asks the database. */

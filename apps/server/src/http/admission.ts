@@ -8,7 +8,10 @@ export type WorkKind = 'read' | 'delivery' | 'control' | 'upload';
 export interface WorkLimit {
   /** Requests whose answer has not begun. */
   maxUnanswered: number;
-  /** Whether a late event loop or database refuses it. Not so where few ask and each has a reason to: an operator under load, an upload under way. */
+  /**
+   * Whether a late event loop or database refuses it. Not so where few ask and each has a reason to: an operator under load, an upload
+   * under way.
+   */
   shedWhenLate: boolean;
   /** Beyond this wait for the database, in milliseconds, it is refused at once, in a burst as well. */
   maxDatabaseMs: number;

@@ -71,8 +71,8 @@ export interface HotAnswers {
 }
 
 /**
- * {@link HotAnswers}. The rule, for all of them: an answer is valid while this process's stamp and the database's version, of what it tells of, are what
- * they were before it was made, and it is at most a second old. So a write shows in the next answer of this process, and within a
+ * {@link HotAnswers}. The rule, for all of them: an answer is valid while this process's stamp and the database's version, of what it
+ * tells of, are what they were before it was made, and it is at most a second old. So a write shows in the next answer of this process, and within a
  * second in every other.
  *
  * Requests that miss at the same time each make their answer: over the embedded database that takes no turn of the event loop, so

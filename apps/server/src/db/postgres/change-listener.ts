@@ -16,8 +16,9 @@ const FIRST_PAUSE_MS = 20;
 /** The connection on which other processes' writes are heard of. */
 export interface ChangeListener {
   /**
-   * What answers at once also while everything else waits for a free connection: this one. Where it is lost or silent, the pool; nothing kept is
-   * relied on then. For versions, which tell whether what is in memory holds: that must not stand behind what has to be made.
+   * What answers at once also while everything else waits for a free connection: this one. Where it is lost or silent, the pool;
+   * nothing kept is relied on then. For versions, which tell whether what is in memory holds: that must not stand behind what has to
+   * be made.
    */
   readonly queries: QuerySource;
   close(): Promise<void>;
