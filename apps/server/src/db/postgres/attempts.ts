@@ -1,4 +1,4 @@
-import { and, asc, desc, eq } from 'drizzle-orm';
+import { and, asc, eq, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import {
   type AttemptOutcome,
@@ -21,17 +21,13 @@ export async function beginAttempt(
   nowMs: number,
 ): Promise<void> {
   const group = eq(processingAttempts.mediaId, mediaId);
-  const [latest] = await db
-    .select({ attempt: processingAttempts.attempt })
-    .from(processingAttempts)
-    .where(group)
-    .orderBy(desc(processingAttempts.id))
-    .limit(1);
-  const attempt = (latest?.attempt ?? 0) + 1;
-  await db
+  // In one statement, as every claim waits for it.
+  const next = sql<number>`(SELECT coalesce(max(${processingAttempts.attempt}), 0) + 1 FROM ${processingAttempts} WHERE ${group})`;
+  const [begun] = await db
     .insert(processingAttempts)
-    .values({ mediaId, leaseToken: token, attempt, worker, startedAtMs: nowMs, outcome: 'running' });
-  if (attempt <= KEPT_ATTEMPTS) return;
+    .values({ mediaId, leaseToken: token, attempt: next, worker, startedAtMs: nowMs, outcome: 'running' })
+    .returning({ attempt: processingAttempts.attempt });
+  if ((begun?.attempt ?? 0) <= KEPT_ATTEMPTS) return;
   await keepLatest(db, { table: processingAttempts, group, column: processingAttempts.id, keep: KEPT_ATTEMPTS });
 }
 
