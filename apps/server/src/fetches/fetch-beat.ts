@@ -1,4 +1,4 @@
-import type { FetchLease, FetchRepository } from '../db/fetch-repository.ts';
+import type { FetchLease, FetchRecord, FetchRepository } from '../db/fetch-repository.ts';
 import type { Whole } from './download.ts';
 import type { PartFile } from './part-file.ts';
 
@@ -25,18 +25,23 @@ export interface FetchBeat {
 
 const INTERVAL_MS = 1_000;
 
+/** What the row of a fetch says of how far it is. */
+export type FetchStanding = Pick<FetchRecord, 'receivedBytes' | 'totalBytes' | 'validator' | 'spentMs'>;
+
 /**
  * Makes {@link FetchBeat}, which beats from now on. What is told to have arrived has been synced before. A beat that fails is passed
  * over: where none gets through, the lease ends.
+ * @param options.onTold told what the row says now, after each beat and before the next
  */
 export function startFetchBeat(
   fetches: Pick<FetchRepository, 'beat'>,
   lease: FetchLease,
-  intervalMs = INTERVAL_MS,
+  options: { intervalMs?: number; onTold?: (standing: FetchStanding) => Promise<void> } = {},
 ): FetchBeat {
+  const { intervalMs = INTERVAL_MS, onTold = async () => undefined } = options;
   const before = lease.fetch.receivedBytes;
   const lost = new AbortController();
-  let { receivedBytes, totalBytes, validator } = lease.fetch;
+  let { receivedBytes, totalBytes, validator, spentMs } = lease.fetch;
   let part: PartFile | null = null;
   let lastMs = performance.now();
   let beating: Promise<void> = Promise.resolve();
@@ -48,10 +53,13 @@ export function startFetchBeat(
     if (part !== null) receivedBytes = await part.sync();
     const nowMs = performance.now();
     const fruitful = known.validator !== null && receivedBytes > before;
-    const stands = await fetches.beat(lease, { ...known, receivedBytes, spentMs: nowMs - lastMs, fruitful });
+    const sinceMs = Math.round(nowMs - lastMs);
+    const stands = await fetches.beat(lease, { ...known, receivedBytes, spentMs: sinceMs, fruitful });
     lastMs = nowMs;
     if (!stands) lost.abort(new LeaseLostError());
     lost.signal.throwIfAborted();
+    spentMs += sinceMs;
+    await onTold({ ...known, receivedBytes, spentMs });
   };
   const next = (): Promise<void> => {
     const mine = beating.then(beat);

@@ -186,6 +186,49 @@ describe('a runner', () => {
     expect(await readdir(uploadsDir)).toEqual([]);
   });
 
+  it.each([
+    { where: 'the same', back: 'a', asked: ['GET /', 'GET / bytes=400000-'] },
+    { where: 'another', back: 'b', asked: ['GET /', 'GET /'] },
+  ])('of several that dies is gone on with by $where node, with the bytes that it has', async ({ back, asked }) => {
+    for (const name of ['a', 'b']) await mkdir(join(ingest.root, name));
+    const source = await startSource((request, response, n) =>
+      n === 1
+        ? void response
+            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
+            .write(picture.subarray(0, 400_000))
+        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
+    );
+    const id = await add(source.url('/'));
+    const first = await run({ shared: true, uploadsDir: join(ingest.root, 'a') });
+    await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
+    await first.stop({ crashed: true });
+    const uploadsDir = join(ingest.root, back);
+    const done = await over(await run({ shared: true, uploadsDir, leaseMs: 3_000 }), id);
+    expect((await ingest.repositories.media.find(done.mediaId ?? ''))?.sha256).toBe(sha256(picture));
+    expect(source.requests).toEqual(asked);
+    expect(await readdir(uploadsDir)).toEqual([]);
+  });
+
+  it('of several that dies does not go on with its part where another came between, and died as well', async () => {
+    const other = noisePng('another', 800, 600);
+    const [folderA, folderB] = [join(ingest.root, 'a'), join(ingest.root, 'b')];
+    const source = await startSource((request, response, n) => {
+      if (n === 3) return sendFile(request, response, { bytes: other, etag: '"v2"' });
+      const [bytes, etag, count] = n === 1 ? [picture, '"v1"', 600_000] : [other, '"v2"', 400_000];
+      response.writeHead(200, { etag, 'content-length': bytes.length }).write(bytes.subarray(0, count));
+    });
+    const id = await add(source.url('/'));
+    for (const [uploadsDir, bytes] of [[folderA, 600_000] as const, [folderB, 400_000] as const]) {
+      await mkdir(uploadsDir);
+      const runner = await run({ shared: true, uploadsDir, leaseMs: 3_000 });
+      await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(bytes);
+      await runner.stop({ crashed: true });
+    }
+    const done = await over(await run({ shared: true, uploadsDir: folderA, leaseMs: 3_000 }), id);
+    expect((await ingest.repositories.media.find(done.mediaId ?? ''))?.sha256).toBe(sha256(other));
+    expect(source.requests).toEqual(['GET /', 'GET /', 'GET /']);
+  });
+
   it('that is stopped keeps nobody waiting', async () => {
     const source = await startSource(() => undefined);
     const id = await add(source.url('/'));

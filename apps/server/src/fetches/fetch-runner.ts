@@ -106,7 +106,11 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       );
       return;
     }
-    const beat = startFetchBeat(fetches, lease);
+    const standing = partStanding(partOf(fetch.id));
+    const beat = startFetchBeat(fetches, lease, {
+      // Without it the next attempt after a crash begins anew, and that is all.
+      onTold: (told) => (shared ? standing.keep(told).catch(warnOf(fetch)) : Promise.resolve()),
+    });
     try {
       const staged = await receive(lease, beat, signal);
       if (!(await fetches.beginAccepting(lease))) throw new LeaseLostError();
@@ -120,7 +124,11 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     } finally {
       await beat.stop();
     }
+    if (shared) await standing.drop();
   }
+
+  const warnOf = (fetch: FetchRecord) => (error: unknown) =>
+    logger.warn({ err: error, fetchId: fetch.id }, 'how far a part is could not be written beside it');
 
   /** Brings all of the file here, from where it is. */
   async function receive(lease: FetchLease, beat: FetchBeat, stop: AbortSignal): Promise<StagedFile> {

@@ -1,16 +1,16 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import type { FetchRecord } from '../db/fetch-repository.ts';
 import { systemCode } from '../storage/storage-error.ts';
+import type { FetchStanding } from './fetch-beat.ts';
 
 /**
- * Whose bytes a part on this machine is, where several machines fetch: what the row said when the last attempt here gave the fetch back.
- * Another attempt elsewhere tells how far it is and how long it took, and the row says something else from then on; the part here may
- * be one of an older file, then. None is kept of an attempt that a crash ended.
+ * Whose bytes a part on this machine is, where several machines fetch: what the row said when the last attempt here told it how far it is, or
+ * gave the fetch back. Another attempt elsewhere tells how far it is and how long it took, and the row says something else from then on; the
+ * part here may be one of an older file, then. An attempt that a crash ended has told last what this says, or the part is not gone on with.
  */
 export interface PartStanding {
   /** Whether the part is what the row tells of. It holds for one attempt: asked again, it is not. */
-  take(fetch: FetchRecord): Promise<boolean>;
-  keep(fetch: FetchRecord): Promise<void>;
+  take(fetch: FetchStanding): Promise<boolean>;
+  keep(fetch: FetchStanding): Promise<void>;
   drop(): Promise<void>;
 }
 
@@ -32,6 +32,6 @@ export function partStanding(partPath: string): PartStanding {
   };
 }
 
-function standingOf({ receivedBytes, totalBytes, validator, spentMs }: FetchRecord): string {
+function standingOf({ receivedBytes, totalBytes, validator, spentMs }: FetchStanding): string {
   return JSON.stringify([receivedBytes, totalBytes, validator, spentMs]);
 }
