@@ -40,6 +40,8 @@ export interface Writers {
 /** So many may wait: what is acknowledged is to be processed within the test. */
 const BACKLOG = 8;
 const PIECE_BYTES = 300_000;
+/** Of a resumable upload: every other request of it may meet a node that is killed. */
+const UPLOAD_MS = 600_000;
 /** Every so many files of one request is a film. */
 const FILM_EVERY = 12;
 
@@ -113,13 +115,13 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
       if (created.status !== 201) return unexpected(created, 'an upload');
       const path = new URL(created.headers.get('location') ?? '', created.node.url).pathname;
       const known = { offset: 0 };
-      for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(50)) {
+      for (const deadline = Date.now() + UPLOAD_MS; Date.now() < deadline; await sleep(50)) {
         const mediaId = await goOn(path, body, known);
         if (mediaId === null) continue;
         ledger.acknowledge(entry, mediaId);
         return;
       }
-      asking.defect(`${path} did not come to an end within two minutes`);
+      asking.defect(`${path} did not come to an end in time`);
     },
 
     async haveFetched() {
