@@ -12,7 +12,7 @@ import { png } from './pictures.ts';
 import { spawnService } from './service-process.ts';
 
 /** As many go through the API, as it takes some ten times as long to take a picture in and to render it as to write its rows. */
-const THROUGH_API = 200;
+const THROUGH_API = 40;
 const AT_ONCE = 8;
 
 /**

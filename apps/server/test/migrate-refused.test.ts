@@ -1,0 +1,51 @@
+import { createClient } from '@mds/client';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { freePort } from './free-port.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
+import { POSTGRES_PASSWORD } from './postgres-server.ts';
+
+describeMoves('a move to where nothing can be kept', (bin) => {
+  let servers: MoveServers;
+  beforeEach(async () => {
+    servers = await startMoveServers(bin);
+  });
+  afterEach(() => servers.stop());
+
+  it('is refused before anything is copied, with what is wrong and without a secret', async () => {
+    const service = await servers.start('old');
+    const { migrations } = createClient({ baseUrl: service.url, token: service.token, maxRetries: 0 }).control;
+    const { database, storage } = await servers.createDestination();
+    const { endpoint } = servers.s3;
+    const nobody = await freePort();
+    const refusals = [
+      [{ database: database.replace(/:\d+\//, `:${nobody}/`) }, /cannot be written: .*ECONNREFUSED/],
+      [{ database: database.replace(POSTGRES_PASSWORD, 'another-word') }, /password authentication failed/],
+      [{ database: `${database}_of_nobody` }, /database "mds_1_of_nobody" does not exist/],
+      [{ storage: 's3://no-such-bucket/media' }, /bucket/i],
+      [{ endpoint: `http://127.0.0.1:${nobody}` }, /does not answer/],
+    ] as const;
+    const said: string[] = [];
+    for (const [wrong] of refusals) {
+      const to = { database, storage, endpoint, ...wrong };
+      const where = { database_url: to.database, storage_url: to.storage, s3_endpoint: to.endpoint };
+      const error = await migrations.begin(where).then(
+        () => 'It was begun.',
+        (reason: Error) => reason.message,
+      );
+      said.push(error);
+    }
+    expect(said).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
+    expect(said.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
+    await expect(migrations.current()).rejects.toMatchObject({ code: 'not_found' });
+
+    const stranger = await servers.start('of-a-stranger', {
+      AWS_ACCESS_KEY_ID: servers.s3.stranger.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: servers.s3.stranger.secretAccessKey,
+    });
+    const { code, stderr } = await servers.migrateTo(stranger, { database, storage }).done;
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/The destination cannot be used\. .*(key|credentials|allow)/i),
+    ]);
+  });
+});
