@@ -54,8 +54,10 @@ export async function judgeLeftovers(parts: {
   const wrong: string[] = [];
   let excused = 0;
   for (const key of (await objectsOf(all)).keys()) {
-    const [, , hash = ''] = key.split('/');
+    const [part, , hash = ''] = key.split('/');
     if (kept.has(hash)) continue;
+    // A few bytes of a node that was killed while it tried whether the store takes any.
+    if (part === '.probe') continue;
     const entry = ledger.entries.find(({ sha256 }) => sha256 === hash);
     if (isExcused(entry)) excused += 1;
     else wrong.push(`${key} belongs to nothing that is kept`);
