@@ -30,7 +30,7 @@ import { type SeveralNodes, startSeveralNodes } from './several-nodes.ts';
 import { describeWith } from './system-program.ts';
 
 /** `MDS_TEST_NODE_KILLS=50 npm test -- apps/server/test/nodes-kill.test.ts` for the long version. */
-const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 3);
+const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 2);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
 /** Whether the nodes are what `npm run build` made. */
 const BUILT = process.env['MDS_TEST_BUILT'] === '1';
