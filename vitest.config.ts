@@ -31,7 +31,6 @@ const measuring = [
   'apps/server/src/status/status-board.test.ts',
   'apps/server/test/backpressure.test.ts',
   'apps/server/test/delivery-memory.test.ts',
-  'apps/server/test/mutants.test.ts',
   'apps/server/test/other-process.test.ts',
   'apps/server/test/overload.test.ts',
   'apps/server/test/responsive.test.ts',
