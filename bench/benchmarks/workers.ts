@@ -53,7 +53,7 @@ export default defineBenchmark({
         `${media} media a turn, ${imagePresets.length} renditions each. The time is that from the first medium's beginning to the last one's end; a worker's own start, and that of its engine, is part of it on both sides.`,
         'PostgreSQL, the service that took the media in, and the S3 server where there is one, run on the same two cores as the workers. Commits wait for the disk.',
         `With S3, ${told(measured['embedded queue, S3'])}: no goal, as the server is a program in Python that takes its processor time from the workers; where the store is on machines of its own it does not.`,
-        'The queue is what workers wait for of it: claims, beats, progress. In embedded deployments a job ends in the transaction that makes its medium ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.',
+        "The queue's share is the time for which workers stand still because of it: for claims. Its upkeep (beats, looks at leases, progress) goes on beside renders, and most of what it waits for is a processor that is rendering; what it costs is part of PostgreSQL's processor time. A job ends in the transaction that makes its medium ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.",
       ],
     };
   },
@@ -111,9 +111,9 @@ function speedUp({ 'one worker': one, 'two workers': two }: Measured): Ratio {
 /** @param plain whose writes are the same, but for what the queue adds to them */
 function queueShare({ 'two workers': two }: Measured, plain?: Measured): Ratio {
   const usual = plain === undefined ? null : summarize(plain['two workers'].map((worked) => worked.leaseWritesMs));
-  const shares = two.map(({ ms, queueMs, leaseWritesMs }) => {
+  const shares = two.map(({ ms, claimsMs, leaseWritesMs }) => {
     const added = usual === null ? 0 : Math.max(0, leaseWritesMs - usual.median);
-    return (queueMs + added) / (2 * ms);
+    return (claimsMs + added) / (2 * ms);
   });
   const { median, low, high } = summarize(shares);
   return { value: median, low, high };
@@ -143,13 +143,14 @@ function timeTable(measured: Record<Deployment, Measured>): Table {
 
 function waitingTable(measured: Record<Deployment, Measured>, media: number): Table {
   const rows = rowsOf(measured, (worked, workers) =>
-    (['queueMs', 'leaseWritesMs'] as const).flatMap((what) => {
+    (['claimsMs', 'upkeepMs', 'leaseWritesMs'] as const).flatMap((what) => {
       const aMedium = summarize(worked.map((each) => each[what] / media)).median;
       const share = summarize(worked.map((each) => each[what] / (workers * each.ms))).median;
       return [aMedium.toFixed(1), `${(100 * share).toFixed(2)} %`];
     }),
   );
-  const head = ['side', 'queue', "of the workers' time", 'writing', "of the workers' time"];
+  const ofTheirTime = "of the workers' time";
+  const head = ['side', 'claims', ofTheirTime, 'upkeep', ofTheirTime, 'writing', ofTheirTime];
   return { title: 'what workers wait for, milliseconds a medium', head, rows };
 }
 

@@ -33,7 +33,8 @@ interface WaitingTime {
 export interface WorkerReport {
   /** Each medium that it finished: when, on the clock of this machine, and how long it took, in milliseconds. */
   readonly finished: readonly { readonly atMs: number; readonly tookMs: number }[];
-  readonly queue: WaitingTime;
+  readonly claims: WaitingTime;
+  readonly upkeep: WaitingTime;
   readonly leaseWrites: WaitingTime;
 }
 
@@ -114,7 +115,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
   endWithUs(child);
   const finished: { atMs: number; tookMs: number }[] = [];
   let said = '';
-  let signedOff: Pick<WorkerReport, 'queue' | 'leaseWrites'> | null = null;
+  let signedOff: Omit<WorkerReport, 'finished'> | null = null;
   createInterface({ input: child.stderr }).on('line', (line) => {
     said = `${said}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;

@@ -8,8 +8,10 @@ const PATIENCE_MS_A_MEDIUM = 60_000;
 export interface WorkedOff {
   /** From the first medium's beginning to the last one's end. */
   readonly ms: number;
-  /** Milliseconds of the workers' waiting for the queue, together. */
-  readonly queueMs: number;
+  /** Milliseconds that the workers stood still for a job, together. */
+  readonly claimsMs: number;
+  /** The same for what else they asked of the queue, while media were rendered. */
+  readonly upkeepMs: number;
   /** The same for what they wrote of media under their leases. */
   readonly leaseWritesMs: number;
   /** Media that each worker finished. */
@@ -56,7 +58,8 @@ export async function workOff(
   return {
     ids,
     ms: Math.max(...media.map(({ atMs }) => atMs)) - began,
-    queueMs: sum(reports.map(({ queue }) => queue.ms)),
+    claimsMs: sum(reports.map(({ claims }) => claims.ms)),
+    upkeepMs: sum(reports.map(({ upkeep }) => upkeep.ms)),
     leaseWritesMs: sum(reports.map(({ leaseWrites }) => leaseWrites.ms)),
     shares: reports.map(({ finished }) => finished.length),
     processorMs: { ...(Object.fromEntries(used) as typeof before), workers: workersMs },

@@ -54,7 +54,9 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
       deafen();
       await abandoned.stop();
       await worker.stop();
-      logger.info({ queue: rounded(times.queue), leaseWrites: rounded(times.leaseWrites) }, 'the worker signed off');
+      const { claims, upkeep, leaseWrites } = times;
+      const waited = { claims: rounded(claims), upkeep: rounded(upkeep), leaseWrites: rounded(leaseWrites) };
+      logger.info(waited, 'the worker signed off');
       await engine.stop();
       await rm(dataDir.scratchDir, { recursive: true, force: true });
       await foundation.close();

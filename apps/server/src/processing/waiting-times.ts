@@ -9,8 +9,10 @@ export interface WaitingTime {
 
 /** What a worker waits for of its queue and its database, as long as it runs. */
 export interface WaitingTimes {
-  /** Claims, beats, looks at leases, progress, jobs given back. */
-  queue: WaitingTime;
+  /** Claims: until one is answered, there is nothing to do. */
+  claims: WaitingTime;
+  /** Beats, looks at leases, progress, jobs given back: media are rendered meanwhile. */
+  upkeep: WaitingTime;
   /** What is written of media under a lease; the end of a job is part of it. */
   leaseWrites: WaitingTime;
 }
@@ -24,11 +26,12 @@ export function timeWaiting(parts: { jobs: JobQueue; media: MediaRepository }): 
   /** Since the beginning; what is being waited for counts once it is over. */
   times: Readonly<WaitingTimes>;
 } {
-  const times = { queue: { calls: 0, ms: 0 }, leaseWrites: { calls: 0, ms: 0 } };
+  const none = () => ({ calls: 0, ms: 0 });
+  const times = { claims: none(), upkeep: none(), leaseWrites: none() };
   const { jobs, media } = parts;
-  const queueCalls = Object.keys(jobs) as (keyof JobQueue)[];
+  const upkeep = (Object.keys(jobs) as (keyof JobQueue)[]).filter((name) => name !== 'claim');
   return {
-    jobs: timed(jobs, queueCalls, times.queue),
+    jobs: timed(timed(jobs, ['claim'], times.claims), upkeep, times.upkeep),
     media: timed(media, LEASE_WRITES, times.leaseWrites),
     times,
   };
