@@ -20,6 +20,25 @@ const waiting = [
   'apps/server/test/video-faults.test.ts',
 ];
 
+/**
+ * Files that measure what a service does under load, in time or memory: no more of them at once than there are cores, and nothing else
+ * beside them.
+ */
+const measuring = [
+  'apps/server/src/delivery/memory-bounds.test.ts',
+  'apps/server/src/status/status-board.test.ts',
+  'apps/server/test/backpressure.test.ts',
+  'apps/server/test/delivery-memory.test.ts',
+  'apps/server/test/mutants.test.ts',
+  'apps/server/test/other-process.test.ts',
+  'apps/server/test/overload.test.ts',
+  'apps/server/test/responsive.test.ts',
+  'apps/server/test/stop.test.ts',
+  'apps/server/test/unread-log.test.ts',
+  'apps/server/test/uploads-at-once.test.ts',
+  'bench/simulation/real-edge.test.ts',
+];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
@@ -36,12 +55,15 @@ export default defineConfig({
             'bench/**/*.test.ts',
             'scripts/**/*.test.ts',
           ],
-          exclude: [...configDefaults.exclude, ...waiting],
-          // One more than by default: many tests wait for processes of their own. More than there are cores would be at the expense of
-          // those that measure what a service does under load.
-          maxWorkers: '100%',
+          exclude: [...configDefaults.exclude, ...waiting, ...measuring],
+          // Most tests wait for processes of their own a third of the time.
+          maxWorkers: '150%',
           sequence: { groupOrder: 1 },
         },
+      },
+      {
+        extends: true,
+        test: { name: 'measuring', include: measuring, maxWorkers: '100%', sequence: { groupOrder: 2 } },
       },
     ],
     pool: 'forks',

@@ -9,6 +9,7 @@ import { registerFetches } from './commands/fetches.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
 import { registerMedia } from './commands/media.ts';
+import { registerMigrate } from './commands/migrate.ts';
 import { registerMigrateTo } from './commands/migrate-to.ts';
 import { registerRegions } from './commands/regions.ts';
 import { registerRenditions } from './commands/renditions.ts';
@@ -41,6 +42,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerAssets,
     registerRegions,
     registerCache,
+    registerMigrate,
     registerMigrateTo,
     registerStatus,
     registerFormats,

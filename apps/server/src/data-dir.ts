@@ -55,6 +55,9 @@ export class DataDirInUseError extends DataDirError {
   }
 }
 
+/** The embedded database, in the data folder. */
+export const DATABASE_FILE = 'mds.sqlite';
+
 const Owner = z.object({ pid: z.int(), url: z.string().nullable(), startedAt: z.string() });
 type Owner = z.infer<typeof Owner>;
 
@@ -87,7 +90,7 @@ export async function openDataDir(
   const root = resolve(path);
   const at = (name: string) => join(root, name);
   const layout = {
-    databaseFile: at('mds.sqlite'),
+    databaseFile: at(DATABASE_FILE),
     objectsDir: at('objects'),
     stagingDir: at('staging'),
     uploadsDir: at('uploads'),

@@ -72,16 +72,26 @@ export async function layFoundation(config: Config, logger: Logger): Promise<Fou
 
 /** What is not configured is not loaded: the drivers of the others cost a start more than all the rest. */
 async function openRepositories(config: Config, dataDir: DataDir, logger: Logger): Promise<Repositories> {
-  if (config.databaseUrl === null) {
-    const { openSqliteRepositories } = await import('./db/sqlite/open-repositories.ts');
-    return openSqliteRepositories(dataDir.databaseFile);
-  }
+  if (config.databaseUrl !== null) return openSharedRepositories(config.databaseUrl, config.queue, logger);
+  const { openSqliteRepositories } = await import('./db/sqlite/open-repositories.ts');
+  return openSqliteRepositories(dataDir.databaseFile);
+}
+
+/**
+ * The PostgreSQL database that nodes share, and what hands out its jobs, both brought up to date.
+ * @throws DatabaseRefusedError, ConfigError
+ */
+export async function openSharedRepositories(
+  url: string,
+  queue: Config['queue'],
+  logger: Logger,
+): Promise<Repositories> {
   const { openPostgresRepositories } = await import('./db/postgres/open-repositories.ts');
-  const repositories = await openPostgresRepositories(config.databaseUrl, { logger });
-  if (config.queue === 'embedded') return repositories;
+  const repositories = await openPostgresRepositories(url, { logger });
+  if (queue === 'embedded') return repositories;
   try {
     const { openBullQueue } = await import('./jobs/bullmq/open-bull-queue.ts');
-    return await openBullQueue({ url: config.databaseUrl, repositories, logger });
+    return await openBullQueue({ url, repositories, logger });
   } catch (error) {
     await repositories.close();
     throw error;

@@ -30,13 +30,23 @@ const HELP = `The Media Delivery Service. Settings come from the environment; th
   FFMPEG_PATH, FFPROBE_PATH   programs for video and audio (else looked for)
 
 All of them: docs/configuration.md. It prints one line of JSON when it listens, and stops on SIGTERM or Ctrl-C.
+
+With the argument migrate it brings the database up to date, as each start does, says in one line of JSON which steps that took, and
+ends; with migrate --check it only says which it would take. 'mds migrate' shows the same to people.
 `;
 
 /** Exit codes: 0 done, 1 failed, 2 the configuration or the data folder needs the operator. */
 async function main(argv: readonly string[]): Promise<void> {
-  if (argv.length > 0) {
-    const asked = argv.length === 1 && (argv[0] === '--help' || argv[0] === '-h');
-    const text = asked ? HELP : `There are no arguments but --help: ${argv.join(' ')} means nothing here.\n${HELP}`;
+  const wish = argv.join(' ');
+  if (wish === 'migrate' || wish === 'migrate --check') {
+    const { migrateDatabase } = await import('./migrate-database.ts');
+    const report = await migrateDatabase(readConfig(process.env), { checkOnly: wish !== 'migrate' });
+    process.stdout.write(`${JSON.stringify(report)}\n`);
+    return;
+  }
+  if (wish !== '') {
+    const asked = wish === '--help' || wish === '-h';
+    const text = asked ? HELP : `There are no arguments but migrate and --help: ${wish} means nothing here.\n${HELP}`;
     (asked ? process.stdout : process.stderr).write(text);
     process.exitCode = asked ? 0 : 2;
     return;

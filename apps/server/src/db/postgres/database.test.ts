@@ -73,6 +73,20 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       expect((await one.jobs.counts()).queued).toBe(3);
     });
 
+    it('that is up to date is opened by a user who may write rows and make no tables', async () => {
+      await fixture.prepare();
+      await rows(`DROP ROLE IF EXISTS mds_node`);
+      await rows(`CREATE ROLE mds_node LOGIN PASSWORD 'another-password'`);
+      await rows('REVOKE CREATE ON SCHEMA public FROM public');
+      for (const kind of ['TABLES', 'SEQUENCES']) await rows(`GRANT ALL ON ALL ${kind} IN SCHEMA public TO mds_node`);
+      const url = new URL(fixture.url);
+      url.username = 'mds_node';
+      url.password = 'another-password';
+      const node = await open(url.href);
+      await node.media.accept(newMedium(1), EXISTING);
+      expect(await node.media.find(newMedium(1).id)).not.toBeNull();
+    });
+
     it('in a schema of its own leaves the others alone', async () => {
       const elsewhere = await open(`${fixture.url}?schema=media_delivery`);
       await elsewhere.media.accept(newMedium(1), EXISTING);

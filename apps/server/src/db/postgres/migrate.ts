@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import type { ClientBase } from 'pg';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
+import { type Migration, readMigrations, type SchemaState, schemaState } from '../migrations.ts';
 import { ADVISORY_CLASS, MIGRATION_LOCK } from './advisory-locks.ts';
 import type { DatabaseSettings } from './settings.ts';
 
@@ -22,12 +22,14 @@ export async function migrate(client: ClientBase, { schema, shown }: DatabaseSet
     await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     await client.query('SELECT pg_advisory_xact_lock($1, $2)', [ADVISORY_CLASS, MIGRATION_LOCK]);
     await refuseUnfit(client, shown);
-    const known = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
-    if (known.rowCount === 0) await client.query(`CREATE SCHEMA "${schema}"`);
-    const mine = readMigrationFiles({ migrationsFolder: MIGRATIONS });
+    const mine = readMigrations(MIGRATIONS);
     const applied = await appliedMigrations(client, { mine, schema, shown });
+    if (applied === null) {
+      await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+      await client.query('CREATE TABLE __drizzle_migrations (hash text PRIMARY KEY, created_at bigint NOT NULL)');
+    }
     for (const { hash, folderMillis, sql } of mine) {
-      if (applied.has(hash)) continue;
+      if (applied?.has(hash)) continue;
       // The generator writes where it thinks the tables are; they are where the search path leads.
       for (const statement of sql) await client.query(statement.replaceAll('"public".', ''));
       await client.query('INSERT INTO __drizzle_migrations (hash, created_at) VALUES ($1, $2)', [hash, folderMillis]);
@@ -37,6 +39,17 @@ export async function migrate(client: ClientBase, { schema, shown }: DatabaseSet
     await client.query('ROLLBACK');
     throw error;
   }
+}
+
+/**
+ * Which steps the database has had, and which {@link migrate} would take. Nothing is written, and nothing waited for.
+ * @throws DatabaseRefusedError where the database is not one to touch
+ */
+export async function inspectSchema(client: ClientBase, settings: DatabaseSettings): Promise<SchemaState> {
+  await refuseUnfit(client, settings.shown);
+  const mine = readMigrations(MIGRATIONS);
+  const applied = await appliedMigrations(client, { mine, ...settings });
+  return schemaState(settings.shown, mine, ({ hash }) => applied?.has(hash) === true);
 }
 
 async function refuseUnfit(client: ClientBase, shown: string): Promise<void> {
@@ -56,11 +69,11 @@ async function refuseUnfit(client: ClientBase, shown: string): Promise<void> {
   }
 }
 
-/** Hashes of the migrations that were applied; the table of them is made where there is none. */
+/** Hashes of the migrations that were applied; null where there is no table of them, nor any other. */
 async function appliedMigrations(
   client: ClientBase,
-  { mine, schema, shown }: { mine: readonly MigrationMeta[]; schema: string; shown: string },
-): Promise<Set<string>> {
+  { mine, schema, shown }: { mine: readonly Migration[] } & Pick<DatabaseSettings, 'schema' | 'shown'>,
+): Promise<Set<string> | null> {
   const tables = await client.query<{ name: string }>('SELECT tablename AS name FROM pg_tables WHERE schemaname = $1', [
     schema,
   ]);
@@ -70,8 +83,7 @@ async function appliedMigrations(
   );
   if (!tables.rows.some(({ name }) => name === '__drizzle_migrations')) {
     if (tables.rows.length > 0) throw stranger;
-    await client.query('CREATE TABLE __drizzle_migrations (hash text PRIMARY KEY, created_at bigint NOT NULL)');
-    return new Set();
+    return null;
   }
   const applied = await client.query<{ hash: string; at: string }>(
     'SELECT hash, created_at AS at FROM __drizzle_migrations ORDER BY created_at',

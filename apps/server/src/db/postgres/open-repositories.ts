@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import { Client, Pool } from 'pg';
+import { Client, type ClientBase, Pool } from 'pg';
 import { AppError } from '../../http/app-error.ts';
 import type { Logger } from '../../logger.ts';
 import { systemCode } from '../../storage/storage-error.ts';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
+import type { SchemaState } from '../migrations.ts';
 import type { Repositories } from '../repositories.ts';
 import { startChangeListener } from './change-listener.ts';
 import { createChanges } from './changes.ts';
@@ -15,7 +16,7 @@ import { createEventRepository } from './event-repository.ts';
 import { createFetchRepository } from './fetch-repository.ts';
 import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
-import { migrate } from './migrate.ts';
+import { inspectSchema, migrate } from './migrate.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
 import { type DatabaseSettings, databaseSettings } from './settings.ts';
@@ -41,7 +42,10 @@ export async function openPostgresRepositories(
   { logger, startPatienceMs = START_PATIENCE_MS }: { logger: Logger; startPatienceMs?: number },
 ): Promise<Repositories> {
   const settings = databaseSettings(databaseUrl);
-  await prepareDatabase(settings, startPatienceMs);
+  await onOneConnection(settings, startPatienceMs, async (client) => {
+    await migrate(client, settings);
+    await ensureDefaultProject(client);
+  });
   const changes = createChanges();
   const pool = new Pool({ ...settings.connection, max: CONNECTIONS });
   // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
@@ -81,17 +85,28 @@ export async function openPostgresRepositories(
   }
 }
 
-/** Waits for the server, and has the schema brought up to date on a connection that is for this alone. */
-async function prepareDatabase(settings: DatabaseSettings, patienceMs: number): Promise<void> {
+/**
+ * Which steps of the schema the database has had, and which opening it would take.
+ * @throws DatabaseRefusedError where the database is not one to touch, or cannot be reached
+ */
+export function inspectPostgres(databaseUrl: string, startPatienceMs = START_PATIENCE_MS): Promise<SchemaState> {
+  const settings = databaseSettings(databaseUrl);
+  return onOneConnection(settings, startPatienceMs, (client) => inspectSchema(client, settings));
+}
+
+/** Waits for the server, and does something on a connection that is for this alone. */
+async function onOneConnection<T>(
+  settings: DatabaseSettings,
+  patienceMs: number,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
     const client = new Client({ ...settings.connection, query_timeout: 0 });
     client.on('error', () => undefined);
     try {
       await client.connect();
-      await migrate(client, settings);
-      await ensureDefaultProject(client);
-      return;
+      return await work(client);
     } catch (error) {
       if (!mayComeUp(error) || performance.now() > deadline) throw refusal(error, settings);
     } finally {

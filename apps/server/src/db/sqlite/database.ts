@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { sql } from 'drizzle-orm';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
+import { readMigrations, type SchemaState, schemaState } from '../migrations.ts';
 import type { Versions } from '../repositories.ts';
 import { Database } from './driver.ts';
 import { versions } from './schema.ts';
@@ -21,14 +21,7 @@ const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', im
  */
 export function openDatabase(file: string): SqliteDatabase {
   const isNew = file === ':memory:' || !existsSync(file);
-  let client: Database;
-  try {
-    client = new Database(file, { timeout: 10_000 });
-  } catch (cause) {
-    throw new DatabaseRefusedError(`The database file ${file} cannot be opened: ${(cause as Error).message}.`, {
-      cause,
-    });
-  }
+  const client = open(file);
   try {
     // First of all: setting the journal mode writes into the file, and a file that is not ours is not to be changed.
     if (!isNew) refuseDamaged(client, file);
@@ -43,11 +36,43 @@ export function openDatabase(file: string): SqliteDatabase {
     return db;
   } catch (error) {
     client.close();
-    if (error instanceof DatabaseRefusedError) throw error;
-    const code = (error as { code?: string }).code ?? '';
-    if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) throw damaged(file, error);
-    throw error;
+    throw asRefusal(error, file);
   }
+}
+
+/**
+ * Which steps the database has had, and which {@link openDatabase} would take. Nothing is written; a file that is not there has had none.
+ * @throws DatabaseRefusedError where the file is damaged, is no database, or was written by a newer version
+ */
+export function inspectSchema(file: string): SchemaState {
+  const mine = readMigrations(MIGRATIONS);
+  if (!existsSync(file)) return schemaState(file, mine, () => false);
+  const client = open(file, { readonly: true });
+  try {
+    refuseDamaged(client, file);
+    refuseNewer(client, file);
+    const last = hasSteps(client) ? lastApplied(client) : 0;
+    return schemaState(file, mine, ({ folderMillis }) => folderMillis <= last);
+  } catch (error) {
+    throw asRefusal(error, file);
+  } finally {
+    client.close();
+  }
+}
+
+function open(file: string, options: { readonly?: boolean } = {}): Database {
+  try {
+    return new Database(file, { timeout: 10_000, ...options });
+  } catch (cause) {
+    throw new DatabaseRefusedError(`The database file ${file} cannot be opened: ${(cause as Error).message}.`, {
+      cause,
+    });
+  }
+}
+
+function asRefusal(error: unknown, file: string): unknown {
+  const code = (error as { code?: string }).code ?? '';
+  return code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT') ? damaged(file, error) : error;
 }
 
 function damaged(file: string, cause?: unknown): DatabaseRefusedError {
@@ -71,8 +96,7 @@ function refuseDamaged(client: Database, file: string): void {
 }
 
 function refuseNewer(client: Database, file: string): void {
-  const known = client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get();
-  if (!known) {
+  if (!hasSteps(client)) {
     const strangers = client.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
     if (strangers > 0) {
       throw new DatabaseRefusedError(
@@ -81,15 +105,22 @@ function refuseNewer(client: Database, file: string): void {
     }
     return;
   }
-  const mine = readMigrationFiles({ migrationsFolder: MIGRATIONS });
-  const newest = Math.max(...mine.map(({ folderMillis }) => folderMillis));
-  const applied = client.prepare('SELECT max(created_at) FROM __drizzle_migrations').pluck().get() as number | null;
-  if (applied !== null && Number(applied) > newest) {
+  const newest = Math.max(...readMigrations(MIGRATIONS).map(({ folderMillis }) => folderMillis));
+  if (lastApplied(client) > newest) {
     throw new DatabaseRefusedError(
       `The database file ${file} was written by a newer version of the service. Nothing was changed. Start that version, ` +
         'or a newer one, or put back the backup from before the upgrade.',
     );
   }
+}
+
+function hasSteps(client: Database): boolean {
+  return client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== undefined;
+}
+
+/** When the newest step was made that the database has had; 0 where it has had none. They are taken in this order, and none is left out. */
+function lastApplied(client: Database): number {
+  return Number(client.prepare('SELECT max(created_at) FROM __drizzle_migrations').pluck().get() ?? 0);
 }
 
 /** Versions that this process has bumped, of whichever database: one too many costs an answer that is made anew. */
