@@ -77,6 +77,8 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
       const reads = await reading.stop();
       const writes = await writing.stop();
       expect(reads.wrong).toEqual([]);
+      // Tests beside it may be more than a machine can bear; the long form has the machine to itself.
+      if (MEDIA >= 1_000) expect(reads.shed).toBe(0);
       expect(writes.wrong).toEqual([]);
 
       // What was acknowledged while it was moved is there, and becomes ready.
@@ -85,7 +87,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
       process.stderr.write(
         `\n${MEDIA} media, ${objects.length} objects, ${migration.rows.copied} rows (filled in ${s(filledMs)}): moved in ${s(movedMs)}, ` +
           `frozen for ${s(frozenMs)}; ` +
-          `${reads.requests} reads, ${reads.wrong.length} wrong, longest ${Math.round(reads.longestMs)} ms; ` +
+          `${reads.requests} reads, ${reads.wrong.length} wrong, ${reads.shed} asked again of a busy machine, longest ${Math.round(reads.longestMs)} ms; ` +
           `${writes.acknowledged.length} written meanwhile, refused for ${s(writes.refusedMs)} until the new one took them; ` +
           `objects ${digestOf(copied).slice(0, 12)} on both sides\n`,
       );
