@@ -5,7 +5,7 @@ import { ROOT } from './workspace.mjs';
 /** What starts a whole service for a test. */
 const STARTS_SERVICES = /from '[^']*\/(service-fixture|service-process|points-of-presence|several-nodes|backends)\.ts'/;
 /** What starts servers for one: its services are on PostgreSQL and S3 in every run. */
-const STARTS_SERVERS = /from '[^']*\/(postgres-server|s3-server|several-nodes)\.ts'/;
+const STARTS_SERVERS = /from '[^']*\/(postgres-server|s3-server|several-nodes|migrate-servers)\.ts'/;
 
 /**
  * The test files over whole services, paths from the root of the repository in order. What they start is on SQLite and the disk, or

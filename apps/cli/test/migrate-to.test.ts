@@ -10,22 +10,21 @@ const DATABASE = 'postgres://mds:s3cret@db/mds';
 const STORAGE = 's3://bucket/mds';
 const SETTINGS = { MDS_DATABASE_URL: 'postgres://mds:PASSWORD@db/mds', MDS_STORAGE_URL: STORAGE };
 
+/** What is the same of every move that these tests see, until it is over. */
+const BEGUN = {
+  ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
+  ...{ started_at: '2026-01-01T00:00:00Z', ended_at: null, frozen_at: null },
+  ...{ open_uploads: null, error_count: 0, errors: [] },
+  destination: { database: 'db/mds', storage: STORAGE },
+} satisfies Partial<Migration>;
+
 /** A service that is at `steps`, one at each look, and stays at the last. */
 async function setUp(steps: Partial<Migration>[]) {
   const service = await startService();
   const begun: MigrationRequest[] = [];
   let at = -1;
   const migration = (): Migration => ({
-    ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
-    ...{
-      started_at: '2026-01-01T00:00:00Z',
-      ended_at: null,
-      frozen_at: null,
-      open_uploads: null,
-      error_count: 0,
-      errors: [],
-    },
-    destination: { database: 'db/mds', storage: STORAGE },
+    ...BEGUN,
     objects: {
       passes: 1,
       ...{ verified: 30, verified_bytes: 1000, copied: 30, copied_bytes: 1000, total: 60, total_bytes: 2000 },
@@ -108,16 +107,7 @@ it('shows on a terminal what it is at, how much of it is done, and when that wil
   let nowMs = 0;
   const display = createMoveDisplay(() => nowMs);
   const at = (verified: number, more: Partial<Migration> = {}): Migration => ({
-    ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
-    ...{
-      started_at: '2026-01-01T00:00:00Z',
-      ended_at: null,
-      frozen_at: null,
-      open_uploads: null,
-      error_count: 0,
-      errors: [],
-    },
-    destination: { database: 'db/mds', storage: STORAGE },
+    ...BEGUN,
     objects: {
       ...{
         passes: 0,

@@ -38,13 +38,8 @@ ends; with migrate --check it only says which it would take. 'mds migrate' shows
 /** Exit codes: 0 done, 1 failed, 2 the configuration or the data folder needs the operator. */
 async function main(argv: readonly string[]): Promise<void> {
   const wish = argv.join(' ');
-  if (wish === 'migrate' || wish === 'migrate --check') {
-    const { migrateDatabase } = await import('./migrate-database.ts');
-    const report = await migrateDatabase(readConfig(process.env), { checkOnly: wish !== 'migrate' });
-    process.stdout.write(`${JSON.stringify(report)}\n`);
-    return;
-  }
-  if (wish !== '') {
+  const isMigration = wish === 'migrate' || wish === 'migrate --check';
+  if (wish !== '' && !isMigration) {
     const asked = wish === '--help' || wish === '-h';
     const text = asked ? HELP : `There are no arguments but migrate and --help: ${wish} means nothing here.\n${HELP}`;
     (asked ? process.stdout : process.stderr).write(text);
@@ -52,6 +47,12 @@ async function main(argv: readonly string[]): Promise<void> {
     return;
   }
   const config = readConfig(process.env);
+  if (isMigration) {
+    const { migrateDatabase } = await import('./migrate-database.ts');
+    const report = await migrateDatabase(config, { checkOnly: wish !== 'migrate' });
+    process.stdout.write(`${JSON.stringify(report)}\n`);
+    return;
+  }
   const logger = createLogger(config.logLevel);
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
 

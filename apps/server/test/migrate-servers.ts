@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { areBackendsRemote } from './backends.ts';
 import { endWithUs } from './end-with-us.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
@@ -12,13 +13,12 @@ import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
 
 const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
-/** Of the source: whatever the run is about, its database is the embedded one. */
-const isEmbedded = process.env['MDS_TEST_POSTGRES'] === undefined;
 
 /** `describe` over the servers that a deployment is moved to, or a skipped one that says so where this machine has none. */
 export function describeMoves(title: string, tests: (bin: string) => void): void {
   const bin = findPostgres();
-  const found = isEmbedded && findS3Server() !== null ? bin : null;
+  // What is moved is a service on SQLite and the disk: no other is started by a run that is on other backends.
+  const found = !areBackendsRemote && findS3Server() !== null ? bin : null;
   describeWith(found, `PostgreSQL, with ${S3_SERVER}, and an embedded service`)(title, () => tests(bin ?? ''));
 }
 
@@ -71,6 +71,7 @@ export async function startMoveServers(bin: string): Promise<MoveServers> {
       const child = spawn(process.execPath, [...argv, '--storage', storage, '--s3-endpoint', s3.endpoint], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
+          // What a shell would hand on; the command has no other settings than these.
           PATH: process.env['PATH'] ?? '',
           MDS_URL: service.url,
           MDS_TOKEN: service.token,

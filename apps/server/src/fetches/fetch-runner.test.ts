@@ -18,6 +18,16 @@ const picture = noisePng('fetched', 800, 600);
 const mediumOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
 const stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
 
+/** Stands still after 400,000 bytes of the picture when it is asked first, and sends all that is asked for later. */
+const startHaltingSource = () =>
+  startSource((request, response, n) =>
+    n === 1
+      ? void response
+          .writeHead(200, { etag: '"v"', 'content-length': picture.length })
+          .write(picture.subarray(0, 400_000))
+      : sendFile(request, response, { bytes: picture, etag: '"v"' }),
+  );
+
 describe('a fetch', () => {
   it('becomes a medium, byte for byte, and leaves nothing else behind', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
@@ -127,13 +137,7 @@ describe('a runner', () => {
   });
 
   it('that is stopped gives back what is under way, and the next one goes on where it was', async () => {
-    const source = await startSource((request, response, n) =>
-      n === 1
-        ? void response
-            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
-            .write(picture.subarray(0, 400_000))
-        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
-    );
+    const source = await startHaltingSource();
     const id = await add(source.url('/'));
     const first = await run();
     await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
@@ -170,13 +174,7 @@ describe('a runner', () => {
   it('of several goes on where it was after a stop of its own', async () => {
     const uploadsDir = join(ingest.root, 'a');
     await mkdir(uploadsDir);
-    const source = await startSource((request, response, n) =>
-      n === 1
-        ? void response
-            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
-            .write(picture.subarray(0, 400_000))
-        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
-    );
+    const source = await startHaltingSource();
     const id = await add(source.url('/'));
     const first = await run({ shared: true, uploadsDir });
     await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
@@ -191,13 +189,7 @@ describe('a runner', () => {
     { where: 'another', back: 'b', asked: ['GET /', 'GET /'] },
   ])('of several that dies is gone on with by $where node, with the bytes that it has', async ({ back, asked }) => {
     for (const name of ['a', 'b']) await mkdir(join(ingest.root, name));
-    const source = await startSource((request, response, n) =>
-      n === 1
-        ? void response
-            .writeHead(200, { etag: '"v"', 'content-length': picture.length })
-            .write(picture.subarray(0, 400_000))
-        : sendFile(request, response, { bytes: picture, etag: '"v"' }),
-    );
+    const source = await startHaltingSource();
     const id = await add(source.url('/'));
     const first = await run({ shared: true, uploadsDir: join(ingest.root, 'a') });
     await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);

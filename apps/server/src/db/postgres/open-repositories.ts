@@ -58,6 +58,7 @@ export async function openPostgresRepositories(
   const waitMs = watchConnectionWaits(pool);
   const db: PostgresDatabase = drizzle(pool);
   const writing = sharePool(pool, { most: WRITING_CONNECTIONS, patienceMs: PATIENCE_MS });
+  // Of a pool, Drizzle uses what a share has: single queries, as transactions are ours.
   const writingDb = drizzle(writing as Pool) as PostgresDatabase;
   const transactions = createTransactions(writing, { changes });
   try {

@@ -65,6 +65,6 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
       throw error;
     }
   };
-  // The forms that are used here, of many.
+  // pg declares each method in some ten forms, with callbacks and cursors. Drizzle and our transactions use these two, which return promises.
   return { connect, query } as unknown as PoolShare;
 }
