@@ -53,6 +53,6 @@ describe('fault 20: calls wait for a connection to the database', () => {
     database.waitMs = 5_000;
     expect(taken(admission, 'control', 0, 100)).not.toContain(false);
     expect(taken(admission, 'upload', 0, 100)).not.toContain(false);
-    expect(admission.take('read', 100, { evenWhenLate: true })).not.toBeNull();
+    expect(admission.take('read', 100, { forMany: true })).not.toBeNull();
   });
 });

@@ -46,8 +46,8 @@ const LATENESS: Lateness = { turnMs: 50, databaseMs: 50, burstMs: 500 };
 export const RETRY_AFTER_S = 1;
 
 export interface TakeOptions {
-  /** This work is to be taken on however late everything is. */
-  evenWhenLate?: boolean | undefined;
+  /** What comes of this work serves many requests: it is taken on however much there is to do, and however late everything is. */
+  forMany?: boolean | undefined;
 }
 
 /** Decides what work is taken on. */
@@ -112,11 +112,10 @@ export function createAdmission(
       setImmediate(endTurn);
     },
 
-    take(kind, nowMs, { evenWhenLate = false } = {}) {
+    take(kind, nowMs, { forMany = false } = {}) {
       const limit = limits[kind];
-      const isTooLate =
-        limit.shedWhenLate && !evenWhenLate && (isLoopLate(nowMs) || isDatabaseLate(nowMs, limit.maxDatabaseMs));
-      if (unanswered[kind] >= limit.maxUnanswered || isTooLate) {
+      const isTooLate = limit.shedWhenLate && (isLoopLate(nowMs) || isDatabaseLate(nowMs, limit.maxDatabaseMs));
+      if (!forMany && (isTooLate || unanswered[kind] >= limit.maxUnanswered)) {
         refused += 1;
         return null;
       }

@@ -71,7 +71,7 @@ export function createFront(parts: FrontParts): Front {
     const { remoteAddress } = req.socket;
     setRequestId(req, requestId);
     let admitted = true;
-    res.once('close', () => {
+    whenClosed(res, () => {
       const ms = performance.now() - began;
       const status = res.headersSent ? res.statusCode : null;
       requests.of(methodLabel(req), routeLabel(req)).count(res.statusCode, ms / 1000);
@@ -79,10 +79,11 @@ export function createFront(parts: FrontParts): Front {
       if (admitted) log.note(req, { requestId, remoteAddress, status, complete: wentOutWhole(res), ms });
       else log.noteHot(req, requestId, res.statusCode, ms);
     });
+    if (res.closed) return;
     const isKept = hot?.concerns(req) ?? false;
     const nowMs = performance.now();
-    // What many ask for is made even when the loop is late: that is what lets the many be answered.
-    admitted = guard.admit(req, res, nowMs, { evenWhenLate: isKept && hot?.isWanted(req) });
+    // What many ask for is made whatever else waits: that is what lets the many be answered.
+    admitted = guard.admit(req, res, nowMs, { forMany: isKept && hot?.isWanted(req) });
     if (!admitted) return;
     if (plane && isDeliveryPath(req.url ?? '')) {
       plane(req, res);
@@ -91,6 +92,18 @@ export function createFront(parts: FrontParts): Front {
     res.setHeader(REQUEST_ID_HEADER, requestId);
     if (isKept) hot?.keep(req, res, nowMs);
     app(req, res);
+  };
+
+  /** Waits for another who makes the same answer; where nobody does, or what came of it will not do, the long way. */
+  const awaitOrMake = async (req: IncomingMessage, res: ServerResponse, passage: Passage): Promise<void> => {
+    // Twice: the first may have been begun before something was written that this request must be told of; the next was not.
+    for (let turn = 0; turn < 2 && !res.closed; turn += 1) {
+      const made = hot?.join(req, res) ?? null;
+      if (made === null) break;
+      await made;
+      if (!res.closed && answerFromKept(req, sinkOf(res), passage)) return;
+    }
+    goTheLongWay(req, res, passage);
   };
 
   const deliverHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean => {
@@ -104,6 +117,9 @@ export function createFront(parts: FrontParts): Front {
     const given = hot?.answer(req, sink, passage.requestId, passage.began) ?? null;
     return given !== null && answered(req, given.status, passage, given.figures);
   };
+
+  const brokeOff = (req: HotRequest, error: unknown) =>
+    logger.error({ err: error, url: req.url }, 'An answer out of memory broke off; its connection is closed.');
 
   const answerHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean | Promise<boolean> => {
     guard.arrived(passage.began);
@@ -120,7 +136,7 @@ export function createFront(parts: FrontParts): Front {
         () => false,
       )
       .catch((error: unknown) => {
-        logger.error({ err: error, url: req.url }, 'An answer out of memory broke off; its connection is closed.');
+        brokeOff(req, error);
         throw error;
       });
   };
@@ -131,19 +147,31 @@ export function createFront(parts: FrontParts): Front {
     answerHot: (req, sink) => answerHot(req, sink, passageOf(req)),
     handle(req, res) {
       const passage = passageOf(req);
-      // Those are refused, the long way.
-      const answering = !isAmbiguous(req) && answerHot(req, sinkOf(res), passage);
-      if (answering === false) goTheLongWay(req, res, passage);
+      // Those are refused.
+      if (isAmbiguous(req)) return goTheLongWay(req, res, passage);
+      const goOn = () => {
+        if (!hot?.concerns(req)) return goTheLongWay(req, res, passage);
+        awaitOrMake(req, res, passage).catch((error: unknown) => {
+          brokeOff(req, error);
+          res.destroy();
+        });
+      };
+      const answering = answerHot(req, sinkOf(res), passage);
+      if (answering === false) goOn();
       else if (answering !== true) {
         answering.then(
-          (done) => {
-            if (!done) goTheLongWay(req, res, passage);
-          },
+          (done) => done || goOn(),
           () => res.destroy(),
         );
       }
     },
   };
+}
+
+/** Calls `then` when a response is closed, at once where it is. */
+function whenClosed(res: ServerResponse, then: () => void): void {
+  if (res.closed) then();
+  else res.once('close', then);
 }
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -44,6 +44,15 @@ interface HotAnswer {
   figures: Record<'GET' | 'HEAD', RouteFigures>;
 }
 
+/** An answer that is being made anew. */
+interface Making {
+  by: IncomingMessage;
+  done: Promise<void>;
+  end(): void;
+  /** Others wait for it. */
+  awaited: boolean;
+}
+
 /** What was answered, for those who count. */
 export interface HotlyAnswered {
   status: 200 | 304;
@@ -62,7 +71,15 @@ export interface HotAnswers {
   refresh(req: HotRequest, nowMs: number): Promise<void> | false;
   /** Answers at once from what is kept, 304 and HEAD included; null with nothing sent where there is nothing valid. */
   answer(req: HotRequest, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
-  /** Whether an answer that was kept was sent again before it became invalid: made anew, it will serve more than one. */
+  /**
+   * For a request that nothing valid is kept for. Resolves when the answer that is being made for another is there, or will not be;
+   * null: nobody makes it, and this request is the one to do so from now until its response is closed.
+   */
+  join(req: IncomingMessage, res: ServerResponse): Promise<void> | null;
+  /**
+   * Whether an answer that was kept was sent again before it became invalid, or waited for by others: made anew, it will serve more
+   * than one.
+   */
   isWanted(req: HotRequest): boolean;
   /** Has the answer that is made now kept, if it turns out to be one to keep. */
   keep(req: IncomingMessage, res: ServerResponse, nowMs: number): void;
@@ -75,8 +92,10 @@ export interface HotAnswers {
  * tells of, are what they were before it was made, and it is at most a second old. So a write shows in the next answer of this process, and within a
  * second in every other.
  *
- * Requests that miss at the same time each make their answer: over the embedded database that takes no turn of the event loop, so
- * that the second one finds what the first one made.
+ * Of requests that miss at the same time one makes the answer, and the others wait for it: a page that thousands ask for is made once,
+ * not as often as it is asked for until it is there. Where something was written after it was begun it is nothing to those who came
+ * later than that; they wait once more, for one that was begun after all of them had come. What was never kept before, and may be
+ * nothing to keep, each makes for itself.
  */
 export function createHotAnswers(parts: {
   versions: Versions;
@@ -91,16 +110,18 @@ export function createHotAnswers(parts: {
     sizeCalculation: ({ body: [bytes] }, key) => bytes.length + 2 * key.length + ENTRY_BYTES,
   });
   let known: Known | null = null;
-  let reading: Promise<void> | null = null;
+  let reading: { atMs: number; done: Promise<void> } | null = null;
+  /** The one that begins when that has ended. */
+  let nextReading: Promise<void> | null = null;
+  const making = new Map<string, Making>();
   /** The id is written anew for each request. */
   const also = [REQUEST_ID_HEADER, ''];
 
   const isFresh = (of: ToldOf, nowMs: number) =>
     known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known[of].stamp === versions.stamp(of);
 
-  const read = async () => {
+  const read = async (atMs: number) => {
     const stamp = { assets: versions.stamp('assets'), others: versions.stamp('others') };
-    const atMs = performance.now();
     try {
       const version = await versions.read();
       const of = (told: ToldOf): Basis => ({ stamp: stamp[told], version: version[told], atMs });
@@ -108,6 +129,30 @@ export function createHotAnswers(parts: {
     } finally {
       reading = null;
     }
+  };
+
+  const beginReading = (): Promise<void> => {
+    const atMs = performance.now();
+    // Only then is it known as one that is under way: it may have ended before `read` returns.
+    const done = Promise.resolve(atMs).then(read);
+    reading = { atMs, done };
+    return done;
+  };
+
+  const beginMaking = (by: IncomingMessage, key: string): Making => {
+    let resolve = (): void => undefined;
+    const done = new Promise<void>((whenDone) => {
+      resolve = whenDone;
+    });
+    const made: Making = {
+      ...{ by, done, awaited: false },
+      end() {
+        if (making.get(key) === made) making.delete(key);
+        resolve();
+      },
+    };
+    making.set(key, made);
+    return made;
   };
 
   const stands = ({ of, basis }: HotAnswer, nowMs: number) =>
@@ -132,14 +177,24 @@ export function createHotAnswers(parts: {
     refresh(req, nowMs) {
       // Where nothing is kept, nothing has to be fresh.
       if (isFresh(kept.peek(keyOf(req))?.of ?? 'others', nowMs)) return false;
-      reading ??= read();
-      return reading;
+      if (reading === null) return beginReading();
+      if (nowMs - reading.atMs <= VERSION_AGE_MS) return reading.done;
+      // What that one finds is too old for this request. Whether it fails is the business of those who wait for it.
+      nextReading ??= reading.done
+        .catch(() => undefined)
+        .then(() => {
+          nextReading = null;
+          return reading?.done ?? beginReading();
+        });
+      return nextReading;
     },
 
     answer(req, sink, requestId, nowMs) {
       const answer = kept.get(keyOf(req));
       if (answer === undefined) return null;
-      if (!isFresh(answer.of, nowMs) || !stands(answer, nowMs)) return null;
+      // One that was begun after the request had come tells of all that was written before.
+      const isNews = answer.basis.atMs >= nowMs;
+      if (!isNews && !(isFresh(answer.of, nowMs) && stands(answer, nowMs))) return null;
       answer.wanted = true;
       const isHead = req.method === 'HEAD';
       const status = matchesEtag(req.headers['if-none-match'], answer.etag) ? 304 : 200;
@@ -147,6 +202,18 @@ export function createHotAnswers(parts: {
       also[1] = requestId;
       sink.send(status, fields, also, status === 304 || isHead ? [] : answer.body);
       return { status, figures: answer.figures[isHead ? 'HEAD' : 'GET'] };
+    },
+
+    join(req, res) {
+      const key = keyOf(req);
+      const made = making.get(key);
+      if (made) {
+        made.awaited = true;
+        return made.done;
+      }
+      // What was never kept may be nothing to keep: nobody is to wait for that.
+      if (kept.has(key)) res.once('close', beginMaking(req, key).end);
+      return null;
     },
 
     isWanted(req) {
@@ -159,7 +226,11 @@ export function createHotAnswers(parts: {
       const then = known;
       const assetStamp = versions.stamp('assets');
       const key = keyOf(req);
+      const underWay = making.get(key);
+      const made = underWay?.by === req ? underWay : null;
       onAnswer(res, (answer) => {
+        // Those who wait look for it when this is done.
+        made?.end();
         if (answer.status !== 200 || answer.etag === null || !answer.cacheControl.startsWith('public')) return;
         const route = routeOf(req);
         if (route === null) return;
@@ -169,7 +240,7 @@ export function createHotAnswers(parts: {
         const always = [...headersOf(res), 'Cache-Control', answer.cacheControl, 'ETag', answer.etag];
         const length = String(answer.body.length);
         kept.set(key, {
-          ...{ of, basis, etag: answer.etag, body: [answer.body], wanted: false },
+          ...{ of, basis, etag: answer.etag, body: [answer.body], wanted: made?.awaited ?? false },
           full: prepareFields([...always, 'Content-Type', answer.contentType, 'Content-Length', length]),
           notModified: prepareFields(always),
           figures: { GET: figuresOf('GET', route), HEAD: figuresOf('HEAD', route) },
