@@ -25,12 +25,12 @@ async function flood(url: string, connections: number, ms: number): Promise<Floo
   return JSON.parse(stdout) as FloodReport;
 }
 
-/** Asks one thing after the other until told to stop. */
-function watch(url: string, everyMs: number) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+/** Each of `readers` asks one thing after the other until told to stop. */
+function watch(url: string, everyMs: number, { readers = 1 } = {}) {
+  const agent = new Agent({ keepAlive: true, maxSockets: readers });
   const answers: { status: number; ms: number }[] = [];
   let going = true;
-  const done = (async () => {
+  const ask = async () => {
     while (going) {
       const began = performance.now();
       const [res] = (await once(get(url, { agent }), 'response')) as [IncomingMessage];
@@ -38,8 +38,8 @@ function watch(url: string, everyMs: number) {
       answers.push({ status: res.statusCode ?? 0, ms: performance.now() - began });
       await new Promise((resolve) => setTimeout(resolve, everyMs));
     }
-    agent.destroy();
-  })();
+  };
+  const done = Promise.all(Array.from({ length: readers }, ask)).finally(() => agent.destroy());
   return {
     async stop() {
       going = false;
@@ -72,7 +72,7 @@ describe('fault 20: ten times the load that it can take', () => {
       const calm = await flood(cold, 8, 1_500);
       expect(Object.keys(calm.statuses)).toEqual(['200']);
 
-      const readers = watch(kept, 5);
+      const readers = watch(kept, 5, { readers: 4 });
       const health = watch(`${service.url}/healthz`, 50);
       const { statuses, badRefusals, waiting, perSecond } = await flood(cold, CONNECTIONS, 5_000);
       const [hot, alive] = [await readers.stop(), await health.stop()];
