@@ -5,7 +5,7 @@ import { failureOf, S3Failure, storageRefusal } from './s3-failure.ts';
 /** Times in a row that a body may break off without having brought a byte. */
 const FRUITLESS_TRIES = 4;
 const PAUSE_MS = 200;
-const READ_AHEAD_BYTES = 1024 * 1024;
+const READ_AHEAD_BYTES = 128 * 1024;
 
 /**
  * A stream of exactly `bytes` bytes over bodies that may break off: the rest is asked for anew. It ends only when all have come,

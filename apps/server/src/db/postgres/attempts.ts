@@ -16,7 +16,7 @@ import type { Transaction } from './transaction.ts';
  * that its job does not count.
  */
 export async function beginAttempt(
-  { db }: Transaction,
+  { db }: Pick<Transaction, 'db'>,
   { mediaId, token, worker }: Lease & { worker: string },
   nowMs: number,
 ): Promise<void> {

@@ -42,7 +42,8 @@ export function createJobQueue(
       const at = now();
       // Workers ask all the time, and most of the time there is nothing: a look costs no transaction.
       if ((await anyDue.execute({ now: at, far: at + LONGEST_JOB_DELAY_MS })).length === 0) return null;
-      return transactions.write(async (tx) => {
+      // A claim that a server's death undoes is a lease that does not stand: its worker finds out, and the job is claimed again.
+      return transactions.writeSoon(async (tx) => {
         // Rows that others have locked are passed over: those of other claims, and media that are being deleted.
         const found = await tx.db.execute<{ id: string; media_id: string; attempts: number }>(
           sql`SELECT ${jobs.id}, ${jobs.mediaId}, ${jobs.attempts} FROM ${jobs}
@@ -65,7 +66,7 @@ export function createJobQueue(
     },
 
     claimJob: (jobId, { worker, token }) =>
-      transactions.write(async (tx) => {
+      transactions.writeSoon(async (tx) => {
         // The medium first, as whoever deletes it and its job does.
         const ofJob = db.select({ id: jobs.mediaId }).from(jobs).where(eq(jobs.id, jobId));
         await tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob)).for('key share');

@@ -28,9 +28,17 @@ export interface Transaction {
 export interface Transactions {
   /** @returns what `work` returned, once that is committed */
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * As `write`, without waiting for the server's disk: if the server dies within a second, what was written was never written, nor was
+   * anything after it. Nobody else is told of it.
+   */
+  writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
   /** Writes one event. @returns its `seq` */
   append(event: OwnedEvent): Promise<number>;
 }
+
+/** https://www.postgresql.org/docs/15/wal-async-commit.html */
+const BEGIN_SOON = 'BEGIN; SET LOCAL synchronous_commit TO off';
 
 /**
  * Makes {@link Transactions}. Events and counters, whose locks everybody wants, are written last of all and always in the same order:
@@ -62,14 +70,17 @@ export function createTransactions(
     await db.insert(versions).values(rows).onConflictDoUpdate({ target: versions.name, set });
   };
 
-  const run = async <T>(work: (tx: Transaction) => Promise<T>): Promise<{ result: T; numbers: number[] }> => {
+  const run = async <T>(
+    work: (tx: Transaction) => Promise<T>,
+    begin = 'BEGIN',
+  ): Promise<{ result: T; numbers: number[] }> => {
     const client = await pool.connect();
     const told: OwnedEvent[] = [];
     const bumped = new Set<VersionName>();
     const db = drizzle(client);
     let broken: Error | undefined;
     try {
-      await client.query('BEGIN');
+      await client.query(begin);
       const result = await work({
         db,
         tell: (event) => void told.push(event),
@@ -98,6 +109,7 @@ export function createTransactions(
 
   return {
     write: async (work) => (await run(work)).result,
+    writeSoon: async (work) => (await run(({ db }) => work({ db }), BEGIN_SOON)).result,
 
     async append(event) {
       const { numbers } = await run(async ({ tell }) => tell(event));

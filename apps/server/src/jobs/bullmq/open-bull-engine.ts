@@ -32,8 +32,9 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
   });
   const { Pool } = await import('pg');
   const { connection, schema } = databaseSettings(url);
-  // Of settings that are named twice, the last one holds.
-  const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA}`;
+  // Of settings that are named twice, the last one holds. What a server's death undoes here is made good from the rows, as these are
+  // copies of them: nobody waits for the disk.
+  const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA} -c synchronous_commit=off`;
   const pool = new Pool({ ...connection, options: settings, application_name: 'mds-queue', max: MAX_CONNECTIONS });
   // Of a connection that breaks while it is in use, its user hears by what was asked.
   pool.on('connect', (client) => client.on('error', () => undefined));
