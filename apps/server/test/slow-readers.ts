@@ -17,14 +17,29 @@ export interface SlowReader {
 /** Nothing that is asked for here takes so long by itself. */
 const ARRIVAL_MS = 20_000;
 const HEAD_END = '\r\n\r\n';
+/** An overloaded service asks to come back in a second. */
+const MOST_TRIES = 20;
 
 /**
  * Asks for a path from position `start` on, and takes the head of the answer. What it does not take stays with the sender: the
  * system's buffers of a connection on the loopback hold some megabytes. Benchmarks read with it too, which import nothing of the
- * service, so that it imports nothing of it either.
+ * service, so that it imports nothing of it either. Where it is told to come back later, it does.
  * @throws where the answer is no 206
  */
 export async function openSlowReader(url: string, path: string, start: number): Promise<SlowReader> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await openOnce(url, path, start);
+    } catch (error) {
+      if (!(error instanceof RefusedError) || tries === MOST_TRIES) throw error;
+      await sleep(1_000);
+    }
+  }
+}
+
+class RefusedError extends Error {}
+
+async function openOnce(url: string, path: string, start: number): Promise<SlowReader> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
@@ -42,7 +57,10 @@ export async function openSlowReader(url: string, path: string, start: number): 
   while (!head.includes(HEAD_END)) head = Buffer.concat([head, await next()]);
   const bodyAt = head.indexOf(HEAD_END) + HEAD_END.length;
   const status = head.toString('latin1', 0, head.indexOf('\r\n'));
-  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(`A slow reader was answered: ${status}`);
+  const told = `A slow reader was answered: ${status}`;
+  if (!status.startsWith('HTTP/1.1 206 ')) socket.destroy();
+  if (status.startsWith('HTTP/1.1 503 ') && head.includes('Retry-After: 1\r\n')) throw new RefusedError(told);
+  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(told);
   chunks.push(head.subarray(bodyAt));
   return {
     body: () => Buffer.concat(chunks),

@@ -54,5 +54,8 @@ describe('fault 20: calls wait for a connection to the database', () => {
     expect(taken(admission, 'control', 0, 100)).not.toContain(false);
     expect(taken(admission, 'upload', 0, 100)).not.toContain(false);
     expect(admission.take('read', 100, { forMany: true })).not.toBeNull();
+    database.waitMs = 0;
+    while (admission.take('read', 2_000) !== null);
+    expect(admission.take('read', 2_000, { forMany: true })).not.toBeNull();
   });
 });
