@@ -94,7 +94,8 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     // It may have been accepted by one who could not say so any more.
     const made = await media.findByIdempotencyKey(projectId, keyOf(fetch));
     if (made !== null) {
-      await fetches.end(lease, { status: 'done', mediaId: made.id, mediaCreated: true, receivedBytes: made.bytes });
+      const done = { mediaId: made.id, mediaCreated: true, receivedBytes: made.bytes };
+      if (await fetches.end(lease, { status: 'done', ...done })) await removePart(fetch.id);
       return;
     }
     if (fetch.fruitlessAttempts > retryRules.maxInterrupted) {
@@ -119,12 +120,14 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
         signal: graceIsOver.signal,
       });
       const receivedBytes = accepted.bytes;
+      // Once the row says that it is done, nothing of it is left here: the bytes are the medium's, which would be found by its key.
+      await beat.stop();
+      if (shared) await standing.drop();
       await fetches.end(lease, { status: 'done', mediaId: accepted.id, mediaCreated: created, receivedBytes });
       logger.info({ fetchId: fetch.id, mediaId: accepted.id, created, source: shownUrl(fetch.sourceUrl) }, 'fetched');
     } finally {
       await beat.stop();
     }
-    if (shared) await standing.drop();
   }
 
   const warnOf = (fetch: FetchRecord) => (error: unknown) =>

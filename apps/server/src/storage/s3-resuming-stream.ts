@@ -5,6 +5,7 @@ import { failureOf, S3Failure, storageRefusal } from './s3-failure.ts';
 /** Times in a row that a body may break off without having brought a byte. */
 const FRUITLESS_TRIES = 4;
 const PAUSE_MS = 200;
+/** What has come and is not asked for yet is in nobody's budget of memory; the system's own buffers hold more of it. */
 const READ_AHEAD_BYTES = 128 * 1024;
 
 /**
