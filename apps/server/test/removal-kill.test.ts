@@ -11,8 +11,8 @@ import { type ServiceProcess, spawnService } from './service-process.ts';
 
 /** So many that their removal takes longer than it takes to see that it has begun. */
 const RENDITIONS = 80;
-/** Of a process that is killed at once when the row is gone, every other one at least has not removed all objects yet. */
-const TRIES = 12;
+/** One that is killed at once when the row is gone has hardly ever removed all objects by then. */
+const TRIES = 5;
 
 let folder: string;
 let dataDir: string;
@@ -55,7 +55,8 @@ async function cutDeletionOff(picture: Buffer<ArrayBuffer>): Promise<string[]> {
       () => true,
       () => false,
     );
-    while ((await fetch(`${service.url}/api/v1/media/${media.id}`)).status !== 404);
+    const headers = { authorization: `Bearer ${service.token}` };
+    while ((await fetch(`${service.url}/control/v1/media/${media.id}`, { headers })).status !== 404);
     await service.end('SIGKILL');
     await answered;
     const left = await stored();

@@ -194,7 +194,17 @@ describe('the sweep of removals', () => {
 
   it('on several nodes at once does what it does on one', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await deleteRowAlone(noisePng(name));
-    await Promise.all([1, 2, 3].map(() => makeSweep({ settledMs: 0 }).sweep('settled')));
+    let looked = 0;
+    const counting: ObjectStore = {
+      ...fixture.store,
+      list: (prefix) => {
+        looked += 1;
+        return fixture.store.list(prefix);
+      },
+    };
+    await Promise.all([1, 2, 3].map(() => makeSweep({ settledMs: 0, store: counting }).sweep('settled')));
+    // Each came to each of them, and found that it was done already.
+    expect(looked).toBe(4);
     await expectNothingKept();
     expect(await noted()).toEqual([]);
   });
