@@ -17,7 +17,7 @@ import { createPieceWriting } from './piece-writing.ts';
 import { createRemovalSweep } from './removal-sweep.ts';
 import { createStagingSpace } from './staging-space.ts';
 
-const ROUNDS = 25;
+const ROUNDS = 40;
 
 describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fixture) => {
   const engine = createEngine();
@@ -58,6 +58,8 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
         await someTime();
       },
       async delete(key) {
+        await someTime();
+        await someTime();
         await someTime();
         await local.delete(key);
       },
