@@ -23,6 +23,7 @@ import { createOverloadGuard } from './http/overload.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createPieceWriting } from './ingest/piece-writing.ts';
+import { createRemovalSweep } from './ingest/removal-sweep.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { createQueueBound } from './jobs/queue-bound.ts';
@@ -187,6 +188,15 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     const writes = createWriteGate();
     const migrations = composeMigration(config, { foundation, writes, fetchRunner, supervisor, logger });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
+    const removalSweep = createRemovalSweep({
+      contentRemovals: repositories.contentRemovals,
+      media,
+      store,
+      lock,
+      isMoving: () => ['running', 'done'].includes(migrations.migration?.current()?.state ?? ''),
+      logger,
+    });
+    undo.push(() => removalSweep.stop());
 
     const verifier = createMediaVerifier({
       media,
@@ -349,6 +359,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();
+    removalSweep.start();
     engine.warmUp('identify');
     delivery.warmUp();
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');

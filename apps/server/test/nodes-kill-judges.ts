@@ -7,7 +7,7 @@ import { GetObjectCommand, paginateListObjectsV2 } from '@aws-sdk/client-s3';
 import { findPrograms } from '@mds/transcode';
 import type { DatabaseWatch } from './nodes-kill-database.ts';
 import type { Fleet } from './nodes-kill-fleet.ts';
-import type { Entry, Ledger } from './nodes-kill-ledger.ts';
+import type { Ledger } from './nodes-kill-ledger.ts';
 import { sha256 } from './points-of-presence.ts';
 import type { SeveralNodes } from './several-nodes.ts';
 
@@ -38,31 +38,18 @@ export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise
   return wrong;
 }
 
-/**
- * What is stored and belongs to nothing. A deletion whose node died under it may leave objects, and so may a worker that died over a
- * medium that was being deleted: that costs room and is not counted.
- */
-export async function judgeLeftovers(parts: {
-  all: SeveralNodes;
-  ledger: Ledger;
-  database: DatabaseWatch;
-}): Promise<{ wrong: string[]; excused: number }> {
-  const { all, ledger, database } = parts;
+/** What is stored and belongs to nothing that is kept: of files that were deleted, or of nobody's. @returns what is wrong */
+export async function judgeLeftovers(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
   const kept = new Set(ledger.kept().map(({ sha256 }) => sha256));
-  const lost = new Set(database.lostJobs.map(({ mediaId }) => mediaId));
-  const isExcused = (entry: Entry | undefined) => entry?.isCut || lost.has(entry?.mediaId ?? '');
   const wrong: string[] = [];
-  let excused = 0;
   for (const key of (await objectsOf(all)).keys()) {
     const [part, , hash = ''] = key.split('/');
     if (kept.has(hash)) continue;
     // A few bytes of a node that was killed while it tried whether the store takes any.
     if (part === '.probe') continue;
-    const entry = ledger.entries.find(({ sha256 }) => sha256 === hash);
-    if (isExcused(entry)) excused += 1;
-    else wrong.push(`${key} belongs to nothing that is kept`);
+    wrong.push(`${key} belongs to nothing that is kept`);
   }
-  return { wrong, excused };
+  return wrong;
 }
 
 /** Whether anything is left to do for anybody, or was done by nobody. @returns what is wrong */

@@ -16,7 +16,7 @@ export interface Entry {
   isLeaving: boolean;
   /** Of the monotonic clock, when its deletion was answered; null: it was not. */
   deletedAtMs: number | null;
-  /** A node died while it was at its deletion: not all of its objects may be gone. */
+  /** A node died while it was at its deletion: it may be gone, or not. */
   isCut: boolean;
   /** Of the monotonic clock, when it was first seen ready. */
   readyAtMs: number | null;

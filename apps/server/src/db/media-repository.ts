@@ -147,7 +147,10 @@ export interface MediaRepository {
    * @returns the ids of those media
    */
   rederive(objectKeys: string[]): Promise<string[]>;
-  /** Deletes row, renditions and job in one transaction. `orphans`: object keys that nothing refers to any more. */
+  /**
+   * Deletes row, renditions and job in one transaction, which also notes that objects of the content are to be looked for
+   * ({@link ContentRemovalRepository}). `orphans`: object keys that nothing refers to any more.
+   */
   delete(id: string): Promise<{ media: MediaRecord; orphans: string[] } | null>;
 
   /** `queued -> processing` under a lease, with the planned renditions as `pending` or `skipped`. False: the lease is lost. */

@@ -1,4 +1,5 @@
 import type { JobQueue } from '../jobs/job-queue.ts';
+import type { ContentRemovalRepository } from './content-removal-repository.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
 import type { EventRepository } from './event-repository.ts';
 import type { FetchRepository } from './fetch-repository.ts';
@@ -36,6 +37,7 @@ export interface Repositories {
   assets: AssetRepository;
   regions: RegionRepository;
   pieceDigests: PieceDigestRepository;
+  contentRemovals: ContentRemovalRepository;
   formatProofs: FormatProofRepository;
   jobs: JobQueue;
   fetches: FetchRepository;

@@ -14,6 +14,7 @@ import { createIngest, type Ingest, type IngestInput, type IngestParts } from '.
 import { createKeyedLock } from './keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval, type MediaRemovalParts } from './media-removal.ts';
 import { createPieceWriting } from './piece-writing.ts';
+import { createRemovalSweep, type RemovalSweep, type RemovalSweepParts } from './removal-sweep.ts';
 import { createStagingSpace } from './staging-space.ts';
 
 const logger = createLogger('silent');
@@ -31,6 +32,7 @@ export interface IngestFixture {
   /** Takes up to 2,000,000 bytes. */
   makeIngest(overrides?: Partial<IngestParts>): Ingest;
   makeRemoval(overrides?: Partial<MediaRemovalParts>): MediaRemoval;
+  makeSweep(overrides?: Partial<RemovalSweepParts>): RemovalSweep;
   /** Keys of the objects in the store. */
   objects(): Promise<string[]>;
   /** Neither a file, nor an object, nor a row, nor a job. */
@@ -101,6 +103,16 @@ export function ingestFixture(): IngestFixture {
         store,
         lock,
         onRemoved: () => undefined,
+        logger,
+        ...overrides,
+      }),
+    makeSweep: (overrides = {}) =>
+      createRemovalSweep({
+        contentRemovals: repositories.contentRemovals,
+        media: repositories.media,
+        store,
+        lock,
+        isMoving: () => false,
         logger,
         ...overrides,
       }),

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
@@ -34,6 +34,24 @@ describe('ingest', () => {
     expect(await fixture.repositories.jobs.counts()).toMatchObject({ queued: 1 });
     expect(fixture.accepted).toEqual([media.id]);
     expect(await readdir(join(fixture.root, 'staging'))).toEqual([]);
+  });
+
+  it('of bytes whose lock over all nodes was lost is refused before it counts: another node may have removed them', async () => {
+    const picture = noisePng('a');
+    const losing = new AbortController();
+    const store: ObjectStore = {
+      ...fixture.store,
+      async put(key, file) {
+        await fixture.store.put(key, file);
+        losing.abort();
+      },
+    };
+    const ingest = makeIngest({ store, lock: { run: (_, task) => task(losing.signal) } });
+    await expect(ingest.ingest(input(picture))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await fixture.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toEqual([]);
+    // Nor is anything taken from under a node that has the lock now, and may be about to accept the same bytes.
+    expect(await objects()).toEqual([originalKey(sha256(picture))]);
+    expect((await makeIngest().ingest(input(picture))).created).toBe(true);
   });
 
   it('ids sort by arrival, however many come within a millisecond', async () => {

@@ -98,6 +98,8 @@ const REJECTIONS = {
   identify_crashed: 'unidentifiable_media',
 } satisfies Record<RejectionCode, ProblemCode>;
 
+const LOCK_LOST = 'The database was gone while the file was stored. Send it again in a moment.';
+
 /** {@link Ingest}: the life of a medium from its first byte to its place in the queue. */
 export function createIngest(parts: IngestParts): Ingest {
   const { media, store, engine, lock, logger } = parts;
@@ -109,7 +111,7 @@ export function createIngest(parts: IngestParts): Ingest {
       // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
       return await lock.run(
         staged.sha256,
-        async () => (await findKnown(options, staged)) ?? (await admit(options, staged)),
+        async (lost) => (await findKnown(options, staged)) ?? (await admit(options, staged, lost)),
       );
     } finally {
       await rm(staged.path, { force: true });
@@ -165,11 +167,13 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** Identify, store, accept: only then may the caller be told. */
-  async function admit(input: AcceptOptions, staged: StagedFile): Promise<Acceptance> {
+  async function admit(input: AcceptOptions, staged: StagedFile, lost: AbortSignal): Promise<Acceptance> {
     const identified = await identify(staged, input.signal);
     const key = originalKey(staged.sha256);
     try {
       await store.put(key, staged);
+      // Whoever has had the lock since may have removed what was put, as no medium needed it.
+      if (lost.aborted) throw new AppError('unavailable', LOCK_LOST, { headers: { 'Retry-After': '2' } });
       const accepted = await media.accept(newMedia(input, staged, identified), {
         duplicate: input.duplicate,
         idempotencyKey: input.idempotencyKey,
@@ -182,7 +186,8 @@ export function createIngest(parts: IngestParts): Ingest {
       parts.onAccepted(accepted.media);
       return accepted;
     } catch (error) {
-      await removeUnreferenced(key);
+      // Without the lock it may be what another process is about to accept.
+      if (!lost.aborted) await removeUnreferenced(key);
       throw storageError(error);
     }
   }

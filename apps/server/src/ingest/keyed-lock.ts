@@ -1,16 +1,22 @@
 /** Has tasks of one key run one after another, in the order of arrival; those of other keys do not wait. */
 export interface KeyedLock {
-  run<T>(key: string, task: () => Promise<T>): Promise<T>;
+  /**
+   * @param task is given a signal that is aborted where the lock is lost while it runs: from then on another process may have it. What
+   * cannot be undone is not to be begun any more.
+   */
+  run<T>(key: string, task: (lost: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** A lock within this process. Nothing is kept of a key that nobody holds or waits for. */
+/** A lock within this process, which is never lost. Nothing is kept of a key that nobody holds or waits for. */
 export function createKeyedLock(): KeyedLock {
+  const { signal: lost } = new AbortController();
   const tails = new Map<string, Promise<unknown>>();
   return {
     async run(key, task) {
       const before = tails.get(key);
+      const begin = () => task(lost);
       // Whether the task before succeeded is its caller's affair.
-      const mine = before === undefined ? task() : before.then(task, task);
+      const mine = before === undefined ? begin() : before.then(begin, begin);
       tails.set(key, mine);
       try {
         return await mine;

@@ -6,7 +6,7 @@ import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
-const { makeIngest, makeRemoval, objects, expectNothingKept } = fixture;
+const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
 
 describe('removal', () => {
   it('takes the medium out of every cache before its objects go, and leaves nothing', async () => {
@@ -21,6 +21,17 @@ describe('removal', () => {
     expect(await remover.remove(media.id)).toBe(true);
     expect(seen[0]).toBe(media.id);
     expect(await remover.remove(media.id)).toBe(false);
+    await expectNothingKept();
+  });
+
+  it('takes no further object where its lock is lost, and leaves them to the sweep', async () => {
+    const { media } = await makeIngest().ingest(input(noisePng('a')));
+    const losing = new AbortController();
+    const onRemoved = () => losing.abort();
+    const remover = makeRemoval({ onRemoved, lock: { run: (_, task) => task(losing.signal) } });
+    expect(await remover.remove(media.id)).toBe(true);
+    expect(await objects()).toEqual([originalKey(media.sha256)]);
+    await makeSweep({ settledMs: 0 }).sweep('settled');
     await expectNothingKept();
   });
 

@@ -19,15 +19,18 @@ export interface MediaRemoval {
   remove(id: string): Promise<boolean>;
 }
 
-/** {@link MediaRemoval}: the row first, then caches, then objects, so that nothing is visible without its bytes. */
+/**
+ * {@link MediaRemoval}: the row first, then caches, then objects, so that nothing is visible without its bytes. What is not removed here,
+ * as the process dies first or a worker puts it afterwards, {@link createRemovalSweep} removes.
+ */
 export function createMediaRemoval({ media, store, lock, onRemoved, logger }: MediaRemovalParts): MediaRemoval {
   const removeObject = async (key: string) => {
     try {
       // Asked again for each: a medium of the same bytes may have come to need the object meanwhile.
       if (!(await media.isReferenced(key))) await store.delete(key);
     } catch (error) {
-      // The medium is gone all the same; an object without a medium costs room and harms nobody.
-      logger.warn({ err: error, key }, 'an object of a removed medium is left in the store');
+      // The medium is gone all the same; the sweep comes by later.
+      logger.warn({ err: error, key }, 'an object of a removed medium is left in the store for now');
     }
   };
 
@@ -35,11 +38,14 @@ export function createMediaRemoval({ media, store, lock, onRemoved, logger }: Me
     async remove(id) {
       const found = await media.find(id);
       if (found === null) return false;
-      return lock.run(found.sha256, async () => {
+      return lock.run(found.sha256, async (lost) => {
         const removed = await media.delete(id);
         if (removed === null) return false;
         onRemoved(id);
-        for (const key of removed.orphans) await removeObject(key);
+        for (const key of removed.orphans) {
+          if (lost.aborted) break;
+          await removeObject(key);
+        }
         return true;
       });
     },

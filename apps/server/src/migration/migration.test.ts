@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { describeOverPostgres, type PostgresFixture, silent } from '../db/postgres/postgres.fixture.ts';
 import { Database } from '../db/sqlite/driver.ts';
+import { createKeyedLock } from '../ingest/keyed-lock.ts';
+import { createRemovalSweep } from '../ingest/removal-sweep.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
@@ -187,6 +189,28 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(standing).toMatchObject({ state: 'done', errors: [] });
     expect(late).not.toBe('');
     expect(await (await fixture.open()).media.find(late)).toBeNull();
+  });
+
+  it('tells the destination which media were deleted meanwhile, so that what was copied of them is removed there', async () => {
+    const deployment = await makeDeployment();
+    const [kept = '', early = '', late = ''] = await deployment.addMedia(3);
+    const { media, contentRemovals } = deployment.repositories;
+    await media.delete(early);
+    const to = onceCopied(await localDestination(), () => media.delete(late));
+    const { migration } = migrationOf(deployment);
+    expect(await moved(migration, fixture.url, to)).toMatchObject({ state: 'done' });
+    expect((await keysOf(to)).length).toBe(9);
+
+    const there = await fixture.open();
+    const all = { untilMs: null, after: null, limit: 10 };
+    expect(await there.contentRemovals.page(all)).toEqual(await contentRemovals.page(all));
+    const lock = createKeyedLock();
+    const sweep = createRemovalSweep({ ...there, store: to, lock, isMoving: () => false, logger: silent });
+    await sweep.sweep('all');
+    const { sha256 = '' } = (await there.media.find(kept)) ?? {};
+    const renditions = await there.media.renditions(kept);
+    const needed = [originalKey(sha256), ...renditions.map(({ objectKey }) => objectKey)];
+    expect(await keysOf(to)).toEqual(needed.sort());
   });
 
   it('brings once more what somebody has removed at the destination meanwhile', async () => {

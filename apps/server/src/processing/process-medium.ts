@@ -162,7 +162,7 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     await Promise.allSettled(shelving.values());
     await original.release();
     await rm(outDir, { recursive: true, force: true });
-    await dropIfRemoved(medium.id);
+    await dropIfRemoved(medium);
   }
 
   /** What ingest found out; found out again where another version of the engine had written it. */
@@ -228,11 +228,14 @@ export async function processMedium(parts: ProcessingParts, lease: Lease, run: P
     });
   }
 
-  /** The medium was removed under us, and its removal could not know of the objects that came after it. */
-  async function dropIfRemoved(mediaId: string): Promise<void> {
-    if (shelf.touched.size === 0 || (await media.find(mediaId)) !== null) return;
+  /**
+   * The medium was removed under us, and its removal could not know of the objects that came after it. Those that another medium of the
+   * same bytes may be about to need stay, and go with the last of them.
+   */
+  async function dropIfRemoved({ id, sha256 }: MediaRecord): Promise<void> {
+    if (shelf.touched.size === 0 || (await media.find(id)) !== null) return;
     for (const key of shelf.touched) {
-      if (!(await media.isReferenced(key))) await store.delete(key);
+      if (!(await media.isReferenced(originalKey(sha256)))) await store.delete(key);
     }
   }
 }

@@ -1,7 +1,9 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Engine, RenderError } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
+import type { MediaRecord } from '../db/media-repository.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { QUICK, workerFixture } from './worker.fixture.ts';
 
@@ -55,6 +57,56 @@ describe('worker: a medium that is deleted while it is rendered', () => {
     await fixture.repositories.media.delete(id);
     begun.progress?.();
     expect(await stopped).toBeLessThan(5_000);
+  });
+});
+
+describe('worker: what it has put of a medium that is deleted', () => {
+  /** Renders a medium that is gone when the first of its renditions is in the store. @returns keys that the worker removed */
+  const putTooLate = async (picture: Buffer<ArrayBuffer>, meanwhile: (deleted: MediaRecord) => Promise<unknown>) => {
+    const removed: string[] = [];
+    let isDeleted = false;
+    const medium = await add(picture);
+    const store: ObjectStore = {
+      ...fixture.store,
+      put: async (key, file) => {
+        await fixture.store.put(key, file);
+        if (isDeleted) return;
+        isDeleted = true;
+        await removal().remove(medium.id);
+        await meanwhile(medium);
+        await fixture.store.put(key, await rendition());
+      },
+      delete: async (key) => {
+        removed.push(key);
+        await fixture.store.delete(key);
+      },
+    };
+    const worker = startWorker({ store });
+    await expect.poll(() => isDeleted, { timeout: 15_000 }).toBe(true);
+    await worker.stop();
+    return removed;
+  };
+  const rendition = async () => {
+    const path = join(fixture.root, 'rendition');
+    await writeFile(path, 'rendition');
+    return { path, bytes: 9, sha256: '' };
+  };
+
+  it('goes with its run', async () => {
+    const removed = await putTooLate(noisePng('a'), async () => undefined);
+    expect(removed.length).toBeGreaterThan(0);
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('stays where another medium has the same bytes, whose worker may have found it there', async () => {
+    const removed = await putTooLate(noisePng('a'), ({ id, ...medium }) =>
+      fixture.repositories.media.accept(
+        { ...medium, id: `${id.slice(0, -1)}0` },
+        { duplicate: 'allow', idempotencyKey: null },
+      ),
+    );
+    expect(removed).toEqual([]);
+    expect(await fixture.keys('renditions/')).not.toEqual([]);
   });
 });
 

@@ -39,6 +39,11 @@ export function originalKey(sha256: string): string {
   return `originals/${sha256.slice(0, 2)}/${sha256}`;
 }
 
+/** What the keys of all renditions of the original with this hash begin with. */
+export function renditionsPrefix(sourceSha256: string): string {
+  return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/`;
+}
+
 /** Key of a rendition of the original with this hash: the same input gives the same key, whichever medium asks. */
 export function renditionKey(rendition: {
   sourceSha256: string;
@@ -47,7 +52,7 @@ export function renditionKey(rendition: {
   extension: string;
 }): string {
   const { sourceSha256, name, revision, extension } = rendition;
-  return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/${name}.${revision}.${extension}`;
+  return `${renditionsPrefix(sourceSha256)}${name}.${revision}.${extension}`;
 }
 
 /** Key of a file of a rendition that consists of several; `file` is its path below the rendition's folder. */
@@ -58,5 +63,5 @@ export function renditionFileKey(rendition: {
   file: string;
 }): string {
   const { sourceSha256, name, revision, file } = rendition;
-  return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/${name}.${revision}/${file}`;
+  return `${renditionsPrefix(sourceSha256)}${name}.${revision}/${file}`;
 }

@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import type { Repositories } from '../repositories.ts';
 import { attemptsConformance } from './attempts.conformance.ts';
+import { contentRemovalsConformance } from './content-removals.conformance.ts';
 import { databaseConformance } from './database.conformance.ts';
 import { deliveryConformance } from './delivery.conformance.ts';
 import { eventsConformance } from './events.conformance.ts';
@@ -27,6 +28,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     jobsConformance(fixture);
     jobRecordsConformance(fixture);
     attemptsConformance(fixture);
+    contentRemovalsConformance(fixture);
     renditionsConformance(fixture);
     renditionFilesConformance(fixture);
     eventsConformance(fixture);

@@ -91,6 +91,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get pieceDigests() {
       return opened.pieceDigests;
     },
+    get contentRemovals() {
+      return opened.contentRemovals;
+    },
     get formatProofs() {
       return opened.formatProofs;
     },

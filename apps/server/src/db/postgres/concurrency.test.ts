@@ -21,7 +21,11 @@ describeOverPostgres(
     it('may be started at once over an empty database: one of them makes the tables', async () => {
       const all = await openMany(5);
       await Promise.all(all.map(({ media }, n) => media.accept(newMedium(n), EXISTING)));
-      expect(await rows('SELECT count(*)::int AS applied FROM __drizzle_migrations')).toEqual([{ applied: 1 }]);
+      const [applied] = await rows<{ n: number; different: number }>(
+        'SELECT count(*)::int AS n, count(DISTINCT created_at)::int AS different FROM __drizzle_migrations',
+      );
+      expect(applied?.n).toBeGreaterThan(0);
+      expect(applied?.n).toBe(applied?.different);
       expect((await all[0]?.media.page({ projectId: 'default', limit: 10, before: null }))?.length).toBe(5);
     });
 

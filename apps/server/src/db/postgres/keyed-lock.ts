@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 100;
 
 /**
  * {@link KeyedLock} over all processes of a database, by advisory locks of one connection: a process that dies gives back all that it
- * has. While the connection is lost, what is under way goes on without, and is told of.
+ * has. Where the connection is lost, so are the locks: what is under way is told, and decides whether it goes on without.
  * @param parts.patienceMs after it a task is refused with `unavailable`
  */
 export function createPostgresKeyedLock(parts: {
@@ -25,7 +25,7 @@ export function createPostgresKeyedLock(parts: {
   const { connection, logger, patienceMs = PATIENCE_MS } = parts;
   const here = createKeyedLock();
   let connected: Promise<Client> | null = null;
-  let held = 0;
+  const held = new Set<AbortController>();
 
   const connect = (): Promise<Client> => {
     if (connected !== null) return connected;
@@ -33,7 +33,9 @@ export function createPostgresKeyedLock(parts: {
     const lost = () => {
       if (connected !== mine) return;
       connected = null;
-      if (held > 0) logger.warn({ held }, 'locks over all nodes were lost with the connection to the database');
+      if (held.size === 0) return;
+      logger.warn({ held: held.size }, 'locks over all nodes were lost with the connection to the database');
+      for (const hold of held) hold.abort(new Error('the lock was lost with the connection to the database'));
     };
     client.on('error', lost).on('end', lost);
     const mine: Promise<Client> = client.connect().then(
@@ -67,11 +69,12 @@ export function createPostgresKeyedLock(parts: {
         const client = await take(numbers).catch((error: unknown) => {
           throw error instanceof AppError ? error : noDatabase(error);
         });
-        held += 1;
+        const hold = new AbortController();
+        held.add(hold);
         try {
-          return await task();
+          return await task(hold.signal);
         } finally {
-          held -= 1;
+          held.delete(hold);
           // With the connection it is gone already.
           await client.query('SELECT pg_advisory_unlock($1, $2)', numbers).catch(() => undefined);
         }

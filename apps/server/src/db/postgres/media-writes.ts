@@ -8,7 +8,7 @@ import { mediumOfContent, mediumOfKey } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { referencedAmong, renditionOfFile } from './rendition-queries.ts';
 import { failRenditions } from './rendition-rows.ts';
-import { media, mediaRenditions, renditionFiles } from './schema.ts';
+import { contentRemovals, media, mediaRenditions, renditionFiles } from './schema.ts';
 import type { Transaction, Transactions } from './transaction.ts';
 
 export type MediaWrites = Pick<MediaRepository, 'accept' | 'retry' | 'rederive' | 'delete'>;
@@ -114,6 +114,11 @@ export function createMediaWrites({
         }
         const large = await largeContents(tx, id);
         await db.delete(media).where(eq(media.id, id));
+        const removal = { sha256: row.sha256, sinceMs: now() };
+        await db
+          .insert(contentRemovals)
+          .values(removal)
+          .onConflictDoUpdate({ target: contentRemovals.sha256, set: removal });
         await dropPieceDigests(tx, large);
         tx.tell(mediumEvent('media.deleted', row));
         tx.bump('media');

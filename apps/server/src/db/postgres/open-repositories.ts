@@ -10,6 +10,7 @@ import type { Repositories } from '../repositories.ts';
 import { startChangeListener } from './change-listener.ts';
 import { createChanges } from './changes.ts';
 import { watchConnectionWaits } from './connection-waits.ts';
+import { createContentRemovalRepository } from './content-removal-repository.ts';
 import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { isUnavailable, resilient } from './errors.ts';
@@ -75,6 +76,7 @@ export async function openPostgresRepositories(
       assets: resilient(createAssetRepository(db, { transactions })),
       regions: resilient(createRegionRepository(db, { transactions, writingDb })),
       pieceDigests: resilient(createPieceDigestRepository(db, { writingDb })),
+      contentRemovals: resilient(createContentRemovalRepository(db, { writingDb })),
       formatProofs: resilient(createFormatProofRepository(db, { transactions })),
       jobs: resilient(createJobQueue(writingDb, { transactions })),
       fetches: resilient(createFetchRepository(writingDb, { transactions })),

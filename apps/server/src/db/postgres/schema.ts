@@ -131,6 +131,12 @@ export const pieceDigests = pgTable('piece_digests', {
   digests: bytea('digests').notNull(),
 });
 
+/** Contents of which a medium was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+export const contentRemovals = pgTable('content_removals', {
+  sha256: text('sha256').primaryKey(),
+  sinceMs: int8('since_ms').notNull(),
+});
+
 export const jobs = pgTable(
   'jobs',
   {

@@ -10,7 +10,7 @@ import { createKnownMedia, type KnownMedia } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { isReferenced, renditionOfFile } from './rendition-queries.ts';
 import { failRenditions } from './rendition-rows.ts';
-import { media, mediaRenditions, renditionFiles } from './schema.ts';
+import { contentRemovals, media, mediaRenditions, renditionFiles } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
 
 export type MediaWrites = Pick<MediaRepository, 'accept' | 'retry' | 'rederive' | 'delete'>;
@@ -104,6 +104,11 @@ export function createMediaWrites(
           .map(({ key }) => key);
         const large = largeContents(tx, id);
         tx.delete(media).where(eq(media.id, id)).run();
+        const removal = { sha256: row.sha256, sinceMs: now() };
+        tx.insert(contentRemovals)
+          .values(removal)
+          .onConflictDoUpdate({ target: contentRemovals.sha256, set: removal })
+          .run();
         dropPieceDigests(tx, large);
         tellOfMedium(tx, events, row, 'media.deleted');
         bumpVersion(tx, 'media');

@@ -1,4 +1,5 @@
 import type { Repositories } from '../repositories.ts';
+import { createContentRemovalRepository } from './content-removal-repository.ts';
 import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
@@ -42,6 +43,7 @@ export function openSqliteRepositories(file: string): Repositories {
     assets: patient(createAssetRepository(db)),
     regions: patient(createRegionRepository(db)),
     pieceDigests: patient(createPieceDigestRepository(db)),
+    contentRemovals: patient(createContentRemovalRepository(db)),
     formatProofs: patient(createFormatProofRepository(db)),
     jobs: patient(createJobQueue(db, { events: eventWriter })),
     fetches: patient(createFetchRepository(db)),

@@ -129,6 +129,12 @@ export const pieceDigests = sqliteTable('piece_digests', {
   digests: blob('digests', { mode: 'buffer' }).notNull(),
 });
 
+/** Contents of which a medium was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+export const contentRemovals = sqliteTable('content_removals', {
+  sha256: text('sha256').primaryKey(),
+  sinceMs: integer('since_ms').notNull(),
+});
+
 export const jobs = sqliteTable(
   'jobs',
   {

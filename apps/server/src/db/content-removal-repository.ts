@@ -1,0 +1,17 @@
+/** Bytes that may be in the store without a medium: one that had them was deleted. */
+export interface ContentRemoval {
+  /** Of the original. */
+  sha256: string;
+  /** When the latest medium of this content was deleted, by the wall clock of whoever did; milliseconds since the epoch. */
+  sinceMs: number;
+}
+
+/** Deletions whose objects were not looked for yet. Written by {@link MediaRepository.delete}, in its own transaction. */
+export interface ContentRemovalRepository {
+  /** By hash; `after` is the hash that the page starts after, and `untilMs` the latest instant of a deletion; null: any. */
+  page(query: { untilMs: number | null; after: string | null; limit: number }): Promise<ContentRemoval[]>;
+  /** Whether it is still to be done: nobody has dropped it, and no medium of the content was deleted since. */
+  stands(removal: ContentRemoval): Promise<boolean>;
+  /** Forgets it, unless a medium of the content was deleted since. */
+  drop(removal: ContentRemoval): Promise<void>;
+}

@@ -1,0 +1,34 @@
+import { and, asc, eq, gt, lte } from 'drizzle-orm';
+import type { ContentRemoval, ContentRemovalRepository } from '../content-removal-repository.ts';
+import type { SqliteDatabase } from './database.ts';
+import { contentRemovals } from './schema.ts';
+
+/** {@link ContentRemovalRepository} over SQLite. */
+export function createContentRemovalRepository(db: SqliteDatabase): ContentRemovalRepository {
+  const same = ({ sha256, sinceMs }: ContentRemoval) =>
+    and(eq(contentRemovals.sha256, sha256), eq(contentRemovals.sinceMs, sinceMs));
+  return {
+    async page({ untilMs, after, limit }) {
+      return db
+        .select()
+        .from(contentRemovals)
+        .where(
+          and(
+            untilMs === null ? undefined : lte(contentRemovals.sinceMs, untilMs),
+            after === null ? undefined : gt(contentRemovals.sha256, after),
+          ),
+        )
+        .orderBy(asc(contentRemovals.sha256))
+        .limit(limit)
+        .all();
+    },
+
+    async stands(removal) {
+      return db.select().from(contentRemovals).where(same(removal)).get() !== undefined;
+    },
+
+    async drop(removal) {
+      db.delete(contentRemovals).where(same(removal)).run();
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createEngine } from '@mds/transcode';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { seededRandom } from '../../test/seeded-random.ts';
+import { createPostgresKeyedLock } from '../db/postgres/keyed-lock.ts';
+import { describeOverPostgres, silent } from '../db/postgres/postgres.fixture.ts';
+import { createLocalObjectStore } from '../storage/local-object-store.ts';
+import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
+import { input, sha256 } from './ingest.fixture.ts';
+import { createIngest } from './ingest.ts';
+import { createMediaRemoval } from './media-removal.ts';
+import { createPieceWriting } from './piece-writing.ts';
+import { createRemovalSweep } from './removal-sweep.ts';
+import { createStagingSpace } from './staging-space.ts';
+
+const ROUNDS = 40;
+
+describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fixture) => {
+  const engine = createEngine();
+  afterAll(() => engine.stop());
+
+  /** Parts of a node over the test's database, and over a store that all of them share. */
+  const makeNode = async (root: string, store: ObjectStore) => {
+    const repositories = await fixture.open();
+    const lock = createPostgresKeyedLock({ connection: { connectionString: fixture.url }, logger: silent });
+    onTestFinished(() => lock.close());
+    const stagingDir = await mkdtemp(join(root, 'staging-'));
+    const shared = { ...repositories, store, lock, logger: silent };
+    return {
+      repositories,
+      ingest: createIngest({
+        ...{ ...shared, engine, stagingDir, maxUploadBytes: 1_000_000, writing: createPieceWriting() },
+        space: createStagingSpace({ folder: stagingDir, maxBytes: 0, minFreeBytes: 0 }),
+        onAccepted: () => undefined,
+      }),
+      removal: createMediaRemoval({ ...shared, onRemoved: () => undefined }),
+      sweep: createRemovalSweep({ ...shared, isMoving: () => false, settledMs: 0 }),
+    };
+  };
+
+  it('never lose an original that a medium needs, whatever comes first, and leave nothing when there is no medium', async () => {
+    const root = await mkdtemp(join(tmpdir(), 'mds-removal-nodes-'));
+    onTestFinished(() => rm(root, { recursive: true }));
+    await mkdir(join(root, 'objects'));
+    const random = seededRandom(20_261_122);
+    const local = createLocalObjectStore({ root: join(root, 'objects') });
+    const someTime = () => sleep(random() * 15);
+    // Each step as slow as over a network, and in another order each time.
+    const store: ObjectStore = {
+      ...local,
+      async put(key, file) {
+        await someTime();
+        await local.put(key, file);
+        await someTime();
+      },
+      async delete(key) {
+        await someTime();
+        await someTime();
+        await someTime();
+        await local.delete(key);
+      },
+    };
+    const nodes = await Promise.all([1, 2, 3].map(() => makeNode(root, store)));
+    const nodeOf = () => nodes[Math.floor(random() * nodes.length)] as (typeof nodes)[number];
+    const picture = noisePng('a');
+    const original = originalKey(sha256(picture));
+    const thumb = renditionKey({
+      sourceSha256: sha256(picture),
+      name: 'thumb',
+      revision: '0000000a',
+      extension: 'webp',
+    });
+    const { media } = nodeOf().repositories;
+    let survived = 0;
+
+    for (let round = 0; round < ROUNDS; round++) {
+      const first = await nodeOf().ingest.ingest(input(picture));
+      const rendition = join(root, 'rendition');
+      await writeFile(rendition, 'rendition');
+      await local.put(thumb, { path: rendition, bytes: 9, sha256: '' });
+      // Cut off after the row, every other time; then only a sweep can remove its objects.
+      if (random() < 0.5) await media.delete(first.media.id);
+      const [again] = await Promise.all([
+        someTime().then(() => nodeOf().ingest.ingest(input(picture))),
+        someTime().then(() => nodeOf().removal.remove(first.media.id)),
+        ...nodes.map((node) => someTime().then(() => node.sweep.sweep('settled'))),
+      ]);
+      const isThere = (await media.find(again.media.id)) !== null;
+      survived += isThere ? 1 : 0;
+      if (isThere) expect(await local.stat(original), `round ${round}`).toEqual({ bytes: picture.length });
+      if (isThere) await nodeOf().removal.remove(again.media.id);
+      await nodeOf().sweep.sweep('settled');
+      const left: string[] = [];
+      for await (const { key } of local.list('')) left.push(key);
+      expect(left, `round ${round}`).toEqual([]);
+    }
+    expect(survived).toBeGreaterThan(0);
+    const all = await nodeOf().repositories.contentRemovals.page({ untilMs: null, after: null, limit: 10 });
+    expect(all).toEqual([]);
+  }, 120_000);
+});

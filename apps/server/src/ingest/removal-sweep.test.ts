@@ -1,0 +1,211 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { noisePng } from '../../test/pictures.ts';
+import { type ObjectStore, originalKey, renditionFileKey, renditionKey } from '../storage/object-store.ts';
+import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
+import type { KeyedLock } from './keyed-lock.ts';
+
+const fixture = ingestFixture();
+/** What is awaited comes within a second on a machine that has nothing else to do. */
+const PATIENT = { timeout: 20_000 };
+const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
+
+/** Puts what a worker would, whether a row knows of it or not. @returns its key */
+async function put(key: string): Promise<string> {
+  const path = join(fixture.root, 'rendition');
+  await writeFile(path, 'rendition');
+  await fixture.store.put(key, { path, bytes: 9, sha256: '' });
+  return key;
+}
+const thumbOf = (sourceSha256: string, revision = '0000000a') =>
+  renditionKey({ sourceSha256, name: 'thumb', revision, extension: 'webp' });
+const segmentOf = (sourceSha256: string) =>
+  renditionFileKey({ sourceSha256, name: 'hls', revision: '0000000a', file: '720p/00001.m4s' });
+const noted = () => fixture.repositories.contentRemovals.page({ untilMs: null, after: null, limit: 100 });
+/** A medium whose deletion ends where the process would: its row is gone, and all of its objects are there. */
+const deleteRowAlone = async (picture: Buffer) => {
+  const { media } = await makeIngest().ingest(input(picture));
+  await put(thumbOf(media.sha256));
+  await put(segmentOf(media.sha256));
+  await fixture.repositories.media.delete(media.id);
+  return media;
+};
+
+describe('the sweep of removals', () => {
+  it('removes everything under the hash of a medium whose deletion was cut off, also what no row knew of, and nothing of its neighbours', async () => {
+    const { media: neighbour } = await makeIngest().ingest(input(noisePng('b')));
+    const kept = [originalKey(neighbour.sha256), await put(thumbOf(neighbour.sha256))];
+    await deleteRowAlone(noisePng('a'));
+    expect((await objects()).length).toBe(5);
+    await makeSweep().sweep('all');
+    expect((await objects()).sort()).toEqual(kept.sort());
+    // A worker may still be at it.
+    expect((await noted()).length).toBe(1);
+  });
+
+  it('of a settled deletion is the last one; what is younger is looked for again', async () => {
+    const { sha256: hash } = await deleteRowAlone(noisePng('a'));
+    const early = makeSweep();
+    await early.sweep('settled');
+    expect((await objects()).length).toBe(3);
+    await early.sweep('all');
+    await expectNothingKept();
+    // Of a worker that was killed before it could see that its medium is gone.
+    await put(thumbOf(hash));
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    await expectNothingKept();
+    expect(await noted()).toEqual([]);
+  });
+
+  it('is begun at the start with all that is noted, and goes on by itself with what is settled', async () => {
+    await deleteRowAlone(noisePng('a'));
+    const [{ sinceMs } = { sinceMs: 0 }] = await noted();
+    const sweep = makeSweep({ settledMs: 300, intervalMs: 20 });
+    sweep.start();
+    await expect.poll(objects, PATIENT).toEqual([]);
+    await expect.poll(noted, PATIENT).toEqual([]);
+    expect(Date.now()).toBeGreaterThanOrEqual(sinceMs + 300);
+    const { sha256: hash } = await deleteRowAlone(noisePng('b'));
+    await expect.poll(noted, PATIENT).toEqual([]);
+    expect(await fixture.store.stat(originalKey(hash))).toBeNull();
+    await sweep.stop();
+    await deleteRowAlone(noisePng('c'));
+    await sweep.sweep('settled');
+    await sweep.sweep('all');
+    expect((await objects()).length).toBe(3);
+  });
+
+  it('removes nothing while any medium has the bytes, and has no more to do with them', async () => {
+    const picture = noisePng('a');
+    const { sha256: hash } = await deleteRowAlone(picture);
+    const { media: again } = await makeIngest().ingest(input(picture));
+    // The new medium's worker has put this, and its row does not know yet.
+    const made = await put(thumbOf(hash, '0000000b'));
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    const kept = [originalKey(hash), thumbOf(hash), made, segmentOf(hash)];
+    expect((await objects()).sort()).toEqual(kept.sort());
+    expect(await noted()).toEqual([]);
+    // With the last medium everything goes, what the first one had left included.
+    await makeRemoval().remove(again.id);
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    await expectNothingKept();
+  });
+
+  it('at the very moment of an upload of the same bytes never takes them from under the new medium', async () => {
+    const picture = noisePng('a');
+    const key = originalKey(sha256(picture));
+    const slow = (ms: number): ObjectStore => ({
+      ...fixture.store,
+      delete: async (which) => {
+        await new Promise((resolve) => setTimeout(resolve, ms));
+        await fixture.store.delete(which);
+      },
+    });
+    const ingest = makeIngest();
+    for (const ms of [0, 5, 30, 60]) {
+      await deleteRowAlone(picture);
+      const sweep = makeSweep({ settledMs: 0, store: slow(ms) });
+      const [again] = await Promise.all([ingest.ingest(input(picture)), sweep.sweep('settled'), sweep.sweep('all')]);
+      expect(again.created).toBe(true);
+      expect(await fixture.store.stat(key), `delay ${ms}`).toEqual({ bytes: picture.length });
+      await makeRemoval().remove(again.media.id);
+    }
+  });
+
+  it('stops in the middle where its lock is lost, and where a medium of the bytes came after all', async () => {
+    const picture = noisePng('a');
+    const hash = sha256(picture);
+    const losing = new AbortController();
+    const lossy: KeyedLock = { run: (_, task) => task(losing.signal) };
+    await deleteRowAlone(picture);
+    const afterOne = (then: () => Promise<unknown>): Partial<ObjectStore> => {
+      let deleted = 0;
+      return {
+        delete: async (key) => {
+          await fixture.store.delete(key);
+          if (deleted++ === 0) await then();
+        },
+      };
+    };
+    // Whoever has the lock now takes the bytes in.
+    const takenIn = afterOne(() => makeIngest().ingest(input(picture)));
+    await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...takenIn } }).sweep('settled');
+    expect((await objects()).sort()).toEqual([originalKey(hash), segmentOf(hash), thumbOf(hash)].sort());
+    // Still noted: the end of it was not seen.
+    expect((await noted()).length).toBe(1);
+    const [medium] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
+    await fixture.repositories.media.delete(medium?.id ?? '');
+    const lost = afterOne(async () => losing.abort());
+    await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...lost } }).sweep('settled');
+    expect((await objects()).length).toBe(2);
+    expect((await noted()).length).toBe(1);
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    await expectNothingKept();
+  });
+
+  it('goes on with the others where the store fails with one, and comes back to it', async () => {
+    const hashes: string[] = [];
+    for (const name of ['a', 'b', 'c']) hashes.push((await deleteRowAlone(noisePng(name))).sha256);
+    const [first = '', ...others] = hashes.sort();
+    const failing: ObjectStore = {
+      ...fixture.store,
+      stat: async (key) => {
+        if (key === originalKey(first)) throw new Error('It does not answer.');
+        return fixture.store.stat(key);
+      },
+    };
+    await makeSweep({ settledMs: 0, store: failing }).sweep('settled');
+    expect((await noted()).map((removal) => removal.sha256)).toEqual([first]);
+    for (const hash of others) expect(await fixture.store.stat(originalKey(hash))).toBeNull();
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    await expectNothingKept();
+  });
+
+  it('of many deletions comes to the end of them', async () => {
+    const picture = noisePng('a');
+    const { media } = await makeIngest().ingest(input(picture));
+    for (let n = 0; n < 230; n++) {
+      const id = `med_${String(n).padStart(26, '0')}`;
+      await fixture.repositories.media.accept(
+        { ...media, id, sha256: sha256(Buffer.from(String(n))) },
+        { duplicate: 'allow', idempotencyKey: null },
+      );
+      await fixture.repositories.media.delete(id);
+    }
+    expect((await noted()).length).toBe(100);
+    await makeSweep({ settledMs: 0 }).sweep('settled');
+    expect(await noted()).toEqual([]);
+    expect(await objects()).toEqual([originalKey(media.sha256)]);
+  });
+
+  it('leaves the deletions to the destination while the deployment is being moved', async () => {
+    await deleteRowAlone(noisePng('a'));
+    let isMoving = true;
+    const sweep = makeSweep({ settledMs: 0, isMoving: () => isMoving });
+    await sweep.sweep('all');
+    await sweep.sweep('settled');
+    expect([(await objects()).length, (await noted()).length]).toEqual([3, 1]);
+    isMoving = false;
+    await sweep.sweep('settled');
+    await expectNothingKept();
+    expect(await noted()).toEqual([]);
+  });
+
+  it('on several nodes at once does what it does on one', async () => {
+    for (const name of ['a', 'b', 'c', 'd']) await deleteRowAlone(noisePng(name));
+    let looked = 0;
+    const counting: ObjectStore = {
+      ...fixture.store,
+      list: (prefix) => {
+        looked += 1;
+        return fixture.store.list(prefix);
+      },
+    };
+    await Promise.all([1, 2, 3].map(() => makeSweep({ settledMs: 0, store: counting }).sweep('settled')));
+    // Each came to each of them, and found that it was done already.
+    expect(looked).toBe(4);
+    await expectNothingKept();
+    expect(await noted()).toEqual([]);
+  });
+});

@@ -1,0 +1,114 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient } from '@mds/client';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { originalKey, renditionsPrefix } from '../src/storage/object-store.ts';
+import { openStoreOf } from './backends.ts';
+import { noisePng } from './pictures.ts';
+import { sha256 } from './points-of-presence.ts';
+import { type ServiceProcess, spawnService } from './service-process.ts';
+
+/** So many that their removal takes longer than it takes to see that it has begun. */
+const RENDITIONS = 80;
+/** One that is killed at once when the row is gone has hardly ever removed all objects by then. */
+const TRIES = 5;
+
+let folder: string;
+let dataDir: string;
+let running: ServiceProcess | undefined;
+const start = async () => {
+  running = await spawnService({ dataDir, env: { MDS_PRESETS: join(folder, 'presets.json') } });
+  const { url: baseUrl, token } = running;
+  return { service: running, client: createClient({ baseUrl, token, maxRetries: 0 }) };
+};
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mds-removal-'));
+  dataDir = join(folder, 'data');
+  const presets = Array.from({ length: RENDITIONS }, (_, n) => ({
+    ...{ name: `r${n}`, container: 'webp', width: 16 + n, height: 16 + n },
+  }));
+  await writeFile(join(folder, 'presets.json'), JSON.stringify(presets));
+});
+afterEach(async () => {
+  // A test that failed half-way has not ended its service.
+  if (running && running.child.exitCode === null && running.child.signalCode === null) await running.end('SIGKILL');
+  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+});
+
+/** Keys of what is stored, but for the tries whether the store takes anything. */
+async function stored(): Promise<string[]> {
+  await using store = await openStoreOf(dataDir);
+  const keys: string[] = [];
+  for await (const { key } of store.list('')) keys.push(key);
+  return keys.sort();
+}
+
+/** Takes a picture in, deletes it, and kills the service between the row and the last object. @returns what is left */
+async function cutDeletionOff(picture: Buffer<ArrayBuffer>): Promise<string[]> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { service, client } = await start();
+    const { media } = await client.control.media.ingest(picture);
+    await client.control.media.waitUntilReady(media.id, { timeoutMs: 120_000 });
+    expect((await stored()).length).toBe(RENDITIONS + 1);
+    const answered = client.control.media.delete(media.id).then(
+      () => true,
+      () => false,
+    );
+    const headers = { authorization: `Bearer ${service.token}` };
+    while ((await fetch(`${service.url}/control/v1/media/${media.id}`, { headers })).status !== 404);
+    await service.end('SIGKILL');
+    await answered;
+    const left = await stored();
+    if (left.length > 0) return left;
+  }
+  throw new Error('The service was never killed while it removed objects.');
+}
+
+async function expectWhole(client: Client, id: string, picture: Buffer): Promise<void> {
+  const detail = await client.control.media.waitUntilReady(id, { timeoutMs: 120_000 });
+  await using store = await openStoreOf(dataDir);
+  const original = await store.readAll(originalKey(detail.sha256));
+  expect(sha256(original ?? Buffer.alloc(0))).toBe(sha256(picture));
+  const { renditions } = await client.control.media.get(id);
+  expect(renditions.length).toBe(RENDITIONS);
+  for (const { state, url, bytes } of renditions) {
+    expect(state).toBe('ready');
+    expect((await (await client.download(url)).arrayBuffer()).byteLength).toBe(bytes);
+  }
+}
+
+it('fault 16: after kill -9 in the middle of a deletion, the objects that it left are gone when the service is back, and those that a dead worker put', async () => {
+  const picture = noisePng('deleted', 120, 120);
+  const left = await cutDeletionOff(picture);
+  const under = [originalKey(sha256(picture)), renditionsPrefix(sha256(picture))];
+  for (const key of left)
+    expect(
+      under.some((start) => key.startsWith(start)),
+      key,
+    ).toBe(true);
+  // As a worker leaves them that is killed before it has seen that its medium is gone.
+  const late = `${renditionsPrefix(sha256(picture))}late.0000000a/720p/00001.m4s`;
+  {
+    await using store = await openStoreOf(dataDir);
+    const path = join(folder, 'late');
+    await writeFile(path, 'late');
+    await store.put(late, { path, bytes: 4, sha256: sha256(Buffer.from('late')) });
+  }
+  const { service, client } = await start();
+  await expect.poll(stored, { timeout: 60_000 }).toEqual([]);
+  const { media } = await client.control.media.ingest(picture);
+  await expectWhole(client, media.id, picture);
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+}, 600_000);
+
+it('fault 16: bytes that are sent in again while the service removes what a deletion had left are there afterwards, with all that is made of them', async () => {
+  const picture = noisePng('sent in again', 120, 120);
+  await cutDeletionOff(picture);
+  const { service, client } = await start();
+  // At once: the sweep of the start is at it.
+  const { media, created } = await client.control.media.ingest(picture);
+  expect(created).toBe(true);
+  await expectWhole(client, media.id, picture);
+  expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+}, 600_000);
