@@ -1,8 +1,9 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 
 // Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` here: it would hand
-// ES modules to the `require` of packages that are written in CommonJS.
-const conditions = ['@mds/source', 'node'];
+// ES modules to the `require` of packages that are written in CommonJS. Only `npm test`, which has built them, has each package take the
+// others as they ship; `apps/server/test/programs-under-test.ts` says why.
+const conditions = process.env['MDS_TEST_BUILT'] === '1' ? ['node'] : ['@mds/source', 'node'];
 
 /**
  * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. Twice as
@@ -68,6 +69,8 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
+    // What `npm run build` made is run as Node runs it.
+    server: { deps: { external: [/\/(apps|packages)\/[^/]+\/dist\//] } },
     // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
     ...(process.env['MDS_TEST_BACKENDS'] ? { globalSetup: ['apps/server/test/backends-setup.ts'] } : {}),
     // Far more than any test needs: a machine that is busy with other things must not fail one.

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
-import { composeService, type Service } from '../src/compose.ts';
+import type { Service } from '../src/compose.ts';
 import { type Config, readConfig } from '../src/config.ts';
 import { createLogger } from '../src/logger.ts';
 import { ownBackends } from './backends.ts';
+import { composeUnderTest } from './programs-under-test.ts';
 
 /** The composed service in this process, its worker in one of its own, over a folder that goes with it. */
 export interface ServiceFixture {
@@ -33,7 +34,7 @@ export async function startService(overrides: Record<string, string> = {}): Prom
     ...(await ownBackends(dataDir, overrides)),
     ...overrides,
   });
-  const service = await composeService(config, createLogger(config.logLevel));
+  const service = await composeUnderTest(config, createLogger(config.logLevel));
   return {
     url: service.url,
     token,

@@ -6,8 +6,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
 import { endWithUs } from './end-with-us.ts';
+import { nodeArguments } from './programs-under-test.ts';
 
-const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** What ships; there after `npm run build`. */
 export const BUILT = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 
@@ -35,17 +35,17 @@ export class ServiceDidNotStart extends Error {
 }
 
 /**
- * Starts `main` from source, or what ships, on a free port.
+ * Starts `main` on a free port.
+ * @param options.built what ships, or the source; default: what this run tests (`programs-under-test.ts`)
  * @throws ServiceDidNotStart with exit code and stderr
  */
 export async function spawnService(options: {
   dataDir: string;
-  built?: boolean;
+  built?: boolean | undefined;
   env?: Record<string, string>;
 }): Promise<ServiceProcess> {
-  const argv = options.built ? [BUILT] : ['--conditions=@mds/source', '--import', 'tsx', SOURCE];
   const { PATH = '', HOME = '', TMPDIR } = process.env;
-  const child = spawn(process.execPath, argv, {
+  const child = spawn(process.execPath, nodeArguments('server', options.built), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH,
