@@ -71,8 +71,11 @@ export default defineConfig({
     pool: 'forks',
     // What `npm run build` made is run as Node runs it.
     server: { deps: { external: [/\/(apps|packages)\/[^/]+\/dist\//] } },
-    // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
-    ...(process.env['MDS_TEST_BACKENDS'] ? { globalSetup: ['apps/server/test/backends-setup.ts'] } : {}),
+    globalSetup: [
+      'apps/server/test/run-folder-setup.ts',
+      // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
+      ...(process.env['MDS_TEST_BACKENDS'] ? ['apps/server/test/backends-setup.ts'] : []),
+    ],
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,

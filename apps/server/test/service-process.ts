@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
 import { endWithUs } from './end-with-us.ts';
+import { beginWithKnownFormats } from './known-formats.ts';
 import { nodeArguments } from './programs-under-test.ts';
 
 /** What ships; there after `npm run build`. */
@@ -37,13 +38,17 @@ export class ServiceDidNotStart extends Error {
 /**
  * Starts `main` on a free port.
  * @param options.built what ships, or the source; default: what this run tests (`programs-under-test.ts`)
+ * @param options.firstStart begins with nothing, as the first start of an operator does, who waits for the formats to be proved
  * @throws ServiceDidNotStart with exit code and stderr
  */
 export async function spawnService(options: {
   dataDir: string;
   built?: boolean | undefined;
   env?: Record<string, string>;
+  firstStart?: boolean;
 }): Promise<ServiceProcess> {
+  const settings = { ...(await ownBackends(options.dataDir, options.env)), ...options.env };
+  if (!options.firstStart) await beginWithKnownFormats(options.dataDir, settings);
   const { PATH = '', HOME = '', TMPDIR } = process.env;
   const child = spawn(process.execPath, nodeArguments('server', options.built), {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -54,8 +59,7 @@ export async function spawnService(options: {
       MDS_DATA_DIR: options.dataDir,
       MDS_PORT: '0',
       MDS_LOG_LEVEL: 'warn',
-      ...(await ownBackends(options.dataDir, options.env)),
-      ...options.env,
+      ...settings,
     },
   });
   endWithUs(child);
