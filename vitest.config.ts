@@ -41,12 +41,33 @@ const measuring = [
   'bench/simulation/real-edge.test.ts',
 ];
 
+/**
+ * Files that leave nothing behind in their process, and ask nothing of it such as its memory or its open files: those that one worker runs
+ * share it, and what it has loaded. Loading that anew for each file is more work than most of their tests are.
+ */
+const light = [
+  'apps/server/src/{control-api,edge,events,http,ingest,jobs,read-api,regions,status,uploads}/**/*.test.ts',
+  'packages/contract/src/**/*.test.ts',
+];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     projects: [
       { extends: true, test: { name: 'waiting', include: waiting, maxWorkers: '200%', sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'light',
+          include: light,
+          exclude: [...configDefaults.exclude, ...waiting, ...measuring],
+          isolate: false,
+          setupFiles: ['apps/server/test/shared-process-setup.ts'],
+          maxWorkers: '150%',
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         extends: true,
         test: {
@@ -57,7 +78,7 @@ export default defineConfig({
             'bench/**/*.test.ts',
             'scripts/**/*.test.ts',
           ],
-          exclude: [...configDefaults.exclude, ...waiting, ...measuring],
+          exclude: [...configDefaults.exclude, ...waiting, ...measuring, ...light],
           // Most tests wait for processes of their own a third of the time.
           maxWorkers: '150%',
           sequence: { groupOrder: 1 },
