@@ -1,8 +1,9 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 
 // Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` here: it would hand
-// ES modules to the `require` of packages that are written in CommonJS.
-const conditions = ['@mds/source', 'node'];
+// ES modules to the `require` of packages that are written in CommonJS. Only `npm test`, which has built them, has each package take the
+// others as they ship; `apps/server/test/programs-under-test.ts` says why.
+const conditions = process.env['MDS_TEST_BUILT'] === '1' ? ['node'] : ['@mds/source', 'node'];
 
 /**
  * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. Twice as
@@ -40,12 +41,33 @@ const measuring = [
   'bench/simulation/real-edge.test.ts',
 ];
 
+/**
+ * Files that leave nothing behind in their process, and ask nothing of it such as its memory or its open files: those that one worker runs
+ * share it, and what it has loaded. Loading that anew for each file is more work than most of their tests are.
+ */
+const light = [
+  'apps/server/src/{control-api,edge,events,http,ingest,jobs,read-api,regions,status,uploads}/**/*.test.ts',
+  'packages/contract/src/**/*.test.ts',
+];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     projects: [
       { extends: true, test: { name: 'waiting', include: waiting, maxWorkers: '200%', sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'light',
+          include: light,
+          exclude: [...configDefaults.exclude, ...waiting, ...measuring],
+          isolate: false,
+          setupFiles: ['apps/server/test/shared-process-setup.ts'],
+          maxWorkers: '150%',
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         extends: true,
         test: {
@@ -56,7 +78,7 @@ export default defineConfig({
             'bench/**/*.test.ts',
             'scripts/**/*.test.ts',
           ],
-          exclude: [...configDefaults.exclude, ...waiting, ...measuring],
+          exclude: [...configDefaults.exclude, ...waiting, ...measuring, ...light],
           // Most tests wait for processes of their own a third of the time.
           maxWorkers: '150%',
           sequence: { groupOrder: 1 },
@@ -68,8 +90,13 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
-    // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
-    ...(process.env['MDS_TEST_BACKENDS'] ? { globalSetup: ['apps/server/test/backends-setup.ts'] } : {}),
+    // What `npm run build` made is run as Node runs it.
+    server: { deps: { external: [/\/(apps|packages)\/[^/]+\/dist\//] } },
+    globalSetup: [
+      'apps/server/test/run-folder-setup.ts',
+      // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
+      ...(process.env['MDS_TEST_BACKENDS'] ? ['apps/server/test/backends-setup.ts'] : []),
+    ],
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,

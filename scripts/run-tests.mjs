@@ -6,8 +6,12 @@ import { bin, CommandFailed, run } from './workspace.mjs';
 /** Where end-to-end tests run, of PostgreSQL and S3; see CONTRIBUTING.md. */
 export const ON_POSTGRES_AND_S3 = { MDS_TEST_BACKENDS: 'postgres+s3' };
 
+/** The workspace is built: whatever a test starts is what ships, which takes a fraction of the work of starting it from source. */
+const BUILT = { MDS_TEST_BUILT: '1' };
+
 /**
- * Runs vitest once for each of `runs`, all of them also where one fails, and says once how many tests passed in all.
+ * Runs vitest once for each of `runs`, all of them also where one fails, and says once how many tests passed in all. The workspace
+ * must be built.
  * @param runs arguments of vitest, and what is set in its environment
  * @throws CommandFailed of the first that failed
  */
@@ -19,7 +23,7 @@ export async function runTests(...runs) {
     const report = join(folder, 'report.json');
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
     try {
-      await run(bin('vitest'), ['run', ...reporters, ...args], { env: { ...process.env, ...env } });
+      await run(bin('vitest'), ['run', ...reporters, ...args], { env: { ...BUILT, ...process.env, ...env } });
     } catch (error) {
       if (!(error instanceof CommandFailed)) throw error;
       failed ??= error;

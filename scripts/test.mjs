@@ -6,7 +6,7 @@ import { CommandFailed, ensureBuilt, ensureInstalled, main, run } from './worksp
 
 await main(async () => {
   await ensureInstalled();
-  await ensureBuilt(); // some tests run what ships
+  await ensureBuilt(); // the services that tests start are what ships
   const args = process.argv.slice(2);
   const runs = [{ args }];
   if (args.length === 0 && (await hasServers())) runs.push({ args: ALWAYS_ON_BOTH, env: ON_POSTGRES_AND_S3 });

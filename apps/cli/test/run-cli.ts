@@ -3,12 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { nodeArguments } from '../../server/test/programs-under-test.ts';
 import { Interruption, type OutputStream } from '../src/io.ts';
 import { run } from '../src/program.ts';
-
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-const TSX = import.meta.resolve('tsx');
 
 /** What a run of the program left. */
 export interface Ran {
@@ -34,9 +31,9 @@ export interface Running {
   closeStdout(): void;
 }
 
-/** Starts the real program, from source, in a process of its own. */
+/** Starts the real program in a process of its own. */
 export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin }: RunOptions = {}): Running {
-  const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', TSX, MAIN, ...args], {
+  const child = spawn(process.execPath, [...nodeArguments('mds'), ...args], {
     cwd,
     env: { PATH: process.env['PATH'] ?? '', ...env },
   });
@@ -61,7 +58,7 @@ export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin
   };
 }
 
-/** Runs the real program, from source, in a process of its own, to its end. */
+/** Runs the real program in a process of its own, to its end. */
 export function mds(args: readonly string[], options?: RunOptions): Promise<Ran> {
   return start(args, { stdin: '', ...options }).done;
 }

@@ -1,4 +1,7 @@
 import { once } from 'node:events';
+import { openPostgresRepositories } from '../src/db/postgres/open-repositories.ts';
+import { createLogger } from '../src/logger.ts';
+import { proveFormatsInto } from './known-formats.ts';
 import { findPostgres, startPostgresServer } from './postgres-server.ts';
 import { findS3Server, S3_SERVER, startS3Server } from './s3-server.ts';
 
@@ -15,7 +18,11 @@ const postgres = await startPostgresServer(bin, { settings: { max_connections: '
 try {
   const s3 = await startS3Server();
   try {
-    const environment = { ...s3.environment, MDS_TEST_POSTGRES: await postgres.createDatabase() };
+    const environment = {
+      ...s3.environment,
+      MDS_TEST_POSTGRES: await postgres.createDatabase(),
+      MDS_TEST_TEMPLATE: await makeTemplate(await postgres.createDatabase()),
+    };
     process.stdout.write(`${JSON.stringify(environment)}\n`);
     await once(process.stdin.resume(), 'end');
   } finally {
@@ -23,4 +30,15 @@ try {
   }
 } finally {
   await postgres.stop();
+}
+
+/** Gives a database what `known-formats.ts` has services begin with. @returns its name */
+async function makeTemplate(url: string): Promise<string> {
+  const repositories = await openPostgresRepositories(url, { logger: createLogger('silent') });
+  try {
+    await proveFormatsInto(repositories);
+  } finally {
+    await repositories.close();
+  }
+  return new URL(url).pathname.slice(1);
 }

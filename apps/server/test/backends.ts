@@ -14,6 +14,7 @@ import type { ObjectStore } from '../src/storage/object-store.ts';
  */
 const {
   MDS_TEST_POSTGRES: postgres,
+  MDS_TEST_TEMPLATE: template = '',
   MDS_S3_ENDPOINT = '',
   AWS_ACCESS_KEY_ID = '',
   AWS_SECRET_ACCESS_KEY = '',
@@ -97,7 +98,7 @@ async function make(postgres: string): Promise<Record<string, string>> {
   const client = new Client({ connectionString: postgres });
   await client.connect();
   try {
-    await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   } finally {
     await client.end();
   }

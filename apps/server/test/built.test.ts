@@ -19,7 +19,7 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'mds-built-'));
-    service = await spawnService({ dataDir: join(folder, 'data'), built: true });
+    service = await spawnService({ dataDir: join(folder, 'data'), built: true, firstStart: true });
   });
   afterAll(async () => {
     await service.end('SIGKILL');
@@ -41,6 +41,11 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
     const delivered = await fetch(`${service.url}/media/${list.data[0]?.id}/thumb.webp`);
     expect(delivered.headers.get('content-type')).toBe('image/webp');
     expect((await delivered.arrayBuffer()).byteLength).toBeGreaterThan(100);
+  });
+
+  it('finds out at its first start which formats it can decode', async () => {
+    const { data } = (await (await fetch(`${service.url}/api/v1/formats`)).json()) as { data: { id: string }[] };
+    expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['png', 'jpeg', 'webp', 'heic']));
   });
 
   it('fault 23: a second service on the same data folder refuses to start and names the first', async () => {

@@ -7,7 +7,8 @@ import type { NewMedia, NewRendition } from '../src/db/media-repository.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { hashFile } from '../src/processing/hash-file.ts';
 import { type ObjectStore, renditionKey } from '../src/storage/object-store.ts';
-import { areBackendsRemote, openRepositoriesOf, openStoreOf } from './backends.ts';
+import { areBackendsRemote, openRepositoriesOf, openStoreOf, ownBackends } from './backends.ts';
+import { beginWithKnownFormats } from './known-formats.ts';
 
 /** A rendition to put into a data folder, and the seed of its content. */
 export interface RenditionToStore {
@@ -57,6 +58,7 @@ export async function fillDataDir(
   media: readonly { renditions: readonly RenditionToStore[] }[],
 ): Promise<StoredRendition[]> {
   await mkdir(dataDir, { recursive: true });
+  await beginWithKnownFormats(dataDir, await ownBackends(dataDir));
   const repositories = await openRepositoriesOf(dataDir);
   await using store = await openStoreOf(dataDir);
   try {

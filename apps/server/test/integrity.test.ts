@@ -2,19 +2,18 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { composeService, type Service } from '../src/compose.ts';
+import type { Service } from '../src/compose.ts';
 import { createLogger } from '../src/logger.ts';
 import { originalKey } from '../src/storage/object-store.ts';
 import { damageObject, openStoreOf } from './backends.ts';
 import { png } from './pictures.ts';
+import { composeUnderTest, nodeArguments } from './programs-under-test.ts';
 import { type ServiceFixture, startService } from './service-fixture.ts';
 
 const run = promisify(execFile);
-const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 
 describe('fault 18: a flipped or missing byte in the object store', () => {
   let service: ServiceFixture;
@@ -52,7 +51,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
   };
   /** `mds doctor`, as an operator runs it. */
   const doctor = async (...options: string[]) => {
-    const argv = ['--conditions=@mds/source', '--import', import.meta.resolve('tsx'), CLI, 'doctor', ...options];
+    const argv = [...nodeArguments('mds'), 'doctor', ...options];
     const env = { PATH: process.env['PATH'] ?? '', MDS_URL: url, MDS_TOKEN: service.token };
     return run(process.execPath, argv, { env }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -111,7 +110,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     await service.service.stop();
     const presetsFile = join(service.dataDir, 'presets.json');
     await writeFile(presetsFile, JSON.stringify([{ name: 'thumb', container: 'webp', width: 64, height: 64 }]));
-    const again = await composeService({ ...service.config, presetsFile }, createLogger('silent'));
+    const again = await composeUnderTest({ ...service.config, presetsFile }, createLogger('silent'));
     restarted = again;
     url = again.url;
     const client = createClient({ baseUrl: url, token: service.token });

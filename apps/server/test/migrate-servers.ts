@@ -4,15 +4,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { areBackendsRemote } from './backends.ts';
 import { endWithUs } from './end-with-us.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
+import { nodeArguments } from './programs-under-test.ts';
 import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
-
-const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 
 /** `describe` over the servers that a deployment is moved to, or a skipped one that says so where this machine has none. */
 export function describeMoves(title: string, tests: (bin: string) => void): void {
@@ -67,8 +65,8 @@ export async function startMoveServers(bin: string): Promise<MoveServers> {
     },
 
     migrateTo(service, { database, storage }) {
-      const argv = ['--conditions=@mds/source', '--import', import.meta.resolve('tsx'), CLI, 'migrate-to'];
-      const child = spawn(process.execPath, [...argv, '--storage', storage, '--s3-endpoint', s3.endpoint], {
+      const argv = [...nodeArguments('mds'), 'migrate-to', '--storage', storage, '--s3-endpoint', s3.endpoint];
+      const child = spawn(process.execPath, argv, {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
           // What a shell would hand on; the command has no other settings than these.

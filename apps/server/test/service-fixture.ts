@@ -2,10 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
-import { composeService, type Service } from '../src/compose.ts';
+import type { Service } from '../src/compose.ts';
 import { type Config, readConfig } from '../src/config.ts';
 import { createLogger } from '../src/logger.ts';
 import { ownBackends } from './backends.ts';
+import { beginWithKnownFormats } from './known-formats.ts';
+import { composeUnderTest } from './programs-under-test.ts';
 
 /** The composed service in this process, its worker in one of its own, over a folder that goes with it. */
 export interface ServiceFixture {
@@ -22,6 +24,8 @@ export interface ServiceFixture {
 export async function startService(overrides: Record<string, string> = {}): Promise<ServiceFixture> {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-service-'));
   const token = 'a-token-for-tests-only';
+  const settings = { ...(await ownBackends(dataDir, overrides)), ...overrides };
+  await beginWithKnownFormats(dataDir, settings);
   const config = readConfig({
     MDS_DATA_DIR: dataDir,
     MDS_PORT: '0',
@@ -30,10 +34,9 @@ export async function startService(overrides: Record<string, string> = {}): Prom
     // So that the same tests can be run with another ffmpeg.
     FFMPEG_PATH: process.env['FFMPEG_PATH'],
     FFPROBE_PATH: process.env['FFPROBE_PATH'],
-    ...(await ownBackends(dataDir, overrides)),
-    ...overrides,
+    ...settings,
   });
-  const service = await composeService(config, createLogger(config.logLevel));
+  const service = await composeUnderTest(config, createLogger(config.logLevel));
   return {
     url: service.url,
     token,

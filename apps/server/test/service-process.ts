@@ -6,8 +6,9 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
 import { endWithUs } from './end-with-us.ts';
+import { beginWithKnownFormats } from './known-formats.ts';
+import { nodeArguments } from './programs-under-test.ts';
 
-const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** What ships; there after `npm run build`. */
 export const BUILT = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 
@@ -35,17 +36,21 @@ export class ServiceDidNotStart extends Error {
 }
 
 /**
- * Starts `main` from source, or what ships, on a free port.
+ * Starts `main` on a free port.
+ * @param options.built what ships, or the source; default: what this run tests (`programs-under-test.ts`)
+ * @param options.firstStart begins with nothing, as the first start of an operator does, who waits for the formats to be proved
  * @throws ServiceDidNotStart with exit code and stderr
  */
 export async function spawnService(options: {
   dataDir: string;
-  built?: boolean;
+  built?: boolean | undefined;
   env?: Record<string, string>;
+  firstStart?: boolean;
 }): Promise<ServiceProcess> {
-  const argv = options.built ? [BUILT] : ['--conditions=@mds/source', '--import', 'tsx', SOURCE];
+  const settings = { ...(await ownBackends(options.dataDir, options.env)), ...options.env };
+  if (!options.firstStart) await beginWithKnownFormats(options.dataDir, settings);
   const { PATH = '', HOME = '', TMPDIR } = process.env;
-  const child = spawn(process.execPath, argv, {
+  const child = spawn(process.execPath, nodeArguments('server', options.built), {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH,
@@ -54,8 +59,7 @@ export async function spawnService(options: {
       MDS_DATA_DIR: options.dataDir,
       MDS_PORT: '0',
       MDS_LOG_LEVEL: 'warn',
-      ...(await ownBackends(options.dataDir, options.env)),
-      ...options.env,
+      ...settings,
     },
   });
   endWithUs(child);

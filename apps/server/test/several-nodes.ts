@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Client, createClient } from '@mds/client';
 import { endWithUs } from './end-with-us.ts';
 import { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.ts';
+import { nodeArguments } from './programs-under-test.ts';
 import { type S3Server, startS3Server } from './s3-server.ts';
-import { BUILT, type ServiceProcess, spawnService } from './service-process.ts';
+import { type ServiceProcess, spawnService } from './service-process.ts';
 
-const SOURCE = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 /** The operator's token, the same for all nodes. */
 export const TOKEN = 'a-token-for-several-nodes';
 
@@ -34,7 +33,7 @@ export interface SeveralNodesOptions {
   presets?: readonly object[];
   /** Further settings of all that are no points of presence. */
   env?: Record<string, string>;
-  /** Runs what `npm run build` made, which starts in less than half of the time. */
+  /** What ships, or the source; default: what this run tests. */
   built?: boolean;
 }
 
@@ -74,7 +73,7 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
     MDS_PRESETS: join(folder, 'presets.json'),
     ...options.env,
   };
-  const { built = false } = options;
+  const { built } = options;
   const running = new Set<{ child: ChildProcess }>();
 
   return {
@@ -119,10 +118,13 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
 }
 
 /** Starts `main` as a worker alone; it says nothing when it is ready. */
-async function spawnWorker(dataDir: string, built: boolean, env: Record<string, string>): Promise<WorkerProcess> {
+async function spawnWorker(
+  dataDir: string,
+  built: boolean | undefined,
+  env: Record<string, string>,
+): Promise<WorkerProcess> {
   const { PATH = '', HOME = '' } = process.env;
-  const argv = built ? [BUILT] : ['--conditions=@mds/source', '--import', 'tsx', SOURCE];
-  const child = spawn(process.execPath, argv, {
+  const child = spawn(process.execPath, nodeArguments('server', built), {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
   });

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@mds/client';
+import { expect, it } from 'vitest';
+import { png } from './pictures.ts';
+import { spawnService } from './service-process.ts';
+
+it('the service runs from source, too, as `npm run dev` does: its worker and its engine render a picture', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'mds-source-'));
+  const service = await spawnService({ dataDir: join(folder, 'data'), built: false });
+  try {
+    const client = createClient({ baseUrl: service.url, token: service.token });
+    const { media } = await client.control.media.ingest(png(1, 800, 600));
+    await client.control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
+    const thumb = await fetch(`${service.url}/media/${media.id}/thumb.webp`);
+    expect([thumb.status, thumb.headers.get('content-type')]).toEqual([200, 'image/webp']);
+    expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
+  } finally {
+    await service.end('SIGKILL');
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+  }
+});
