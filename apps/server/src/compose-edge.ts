@@ -171,6 +171,7 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
     logger.info({ url, region: region.code, origin: originUrl }, 'listening');
     return {
       url,
+      storageKnown: Promise.resolve(),
       async stop({ graceMs = 0 } = {}) {
         stopping = true;
         announceLeaving(server);

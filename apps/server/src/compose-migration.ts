@@ -53,7 +53,8 @@ export function composeMigration(
     async openDestination({ database_url: databaseUrl, storage_url: storageUrl, s3_endpoint: s3Endpoint }) {
       const { openDestination } = await import('./migration/open-destination.ts');
       const endpoint = s3Endpoint ?? config.s3Endpoint;
-      return openDestination({ databaseUrl, storageUrl, s3Endpoint: endpoint, scratchDir, logger });
+      const { id: deploymentId } = repositories.deployment;
+      return openDestination({ databaseUrl, storageUrl, s3Endpoint: endpoint, deploymentId, scratchDir, logger });
     },
   };
 }

@@ -15,6 +15,8 @@ import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratc
 /** A running worker without a service around it. */
 export interface WorkerService {
   url: null;
+  /** As that of a service. */
+  storageKnown: Promise<void>;
   /** There is something in the queue. */
   wake(): void;
   stop(): Promise<void>;
@@ -27,7 +29,7 @@ export interface WorkerService {
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
   const id = `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`;
   const foundation = await layFoundation(config, logger, { scratch: scratchFolderOf(id) });
-  const { dataDir, repositories, store, engine, presets } = foundation;
+  const { dataDir, repositories, store, storageBinding, engine, presets } = foundation;
   const { jobs, media, times } = timeWaiting(repositories);
   const worker = createWorker({
     id,
@@ -42,13 +44,18 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     logger,
   });
   const abandoned = createWorkerScratch({ root: dirname(dataDir.scratchDir), jobs, logger });
-  worker.start();
+  // Of another storage than the database's, every original would be missing.
+  storageBinding.known.then(
+    () => worker.start(),
+    () => undefined,
+  );
   abandoned.start();
   engine.warmUp('render');
   // Where several machines write, nobody else wakes it. Every event may be the one that puts a job into the queue.
   const deafen = repositories.shared ? repositories.events.onAppended(() => worker.wake()) : () => undefined;
   return {
     url: null,
+    storageKnown: storageBinding.known,
     wake: () => worker.wake(),
     async stop() {
       deafen();

@@ -46,6 +46,8 @@ const KEPT_ASSETS = 10_000;
 export interface Service {
   /** The address that it listens on. */
   url: string;
+  /** Rejects where the storage, which did not answer at the start, turns out to be another deployment's: it must not go on. */
+  storageKnown: Promise<void>;
   /**
    * Finishes what is in flight, gives back what is not, and lets the next service in.
    * @param options.graceMs how long it says on `/readyz` that it is leaving, and still takes connections
@@ -62,7 +64,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
   if (!config.roles.has('api')) return composeEdge(config, logger);
   const region = resolveRegion(config.region);
   const foundation = await layFoundation(config, logger);
-  const { dataDir, repositories, store, originalsLock: lock, engine, presets } = foundation;
+  const { dataDir, repositories, store, storageBinding, originalsLock: lock, engine, presets } = foundation;
   const { media, jobs, shared } = repositories;
   /** Run in reverse order on stop, or when the start fails half-way. */
   const undo: (() => Promise<unknown>)[] = [foundation.close, () => engine.stop()];
@@ -159,6 +161,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
       folder: dataDir.uploadsDir,
       shared,
       segments: shared && foundation.isStoreRemote ? { store, stagingDir: dataDir.stagingDir } : null,
+      mayRemove: () => storageBinding.holds,
       space,
       writing,
       maxBytes: config.maxUploadBytes,
@@ -359,12 +362,16 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();
-    removalSweep.start();
+    storageBinding.known.then(
+      () => removalSweep.start(),
+      () => undefined,
+    );
     engine.warmUp('identify');
     delivery.warmUp();
     logger.info({ url, region: region.code, roles: [...config.roles] }, 'listening');
     return {
       url,
+      storageKnown: storageBinding.known,
       async stop(options = {}) {
         const { graceMs = 0 } = options;
         stopping = true;

@@ -2,11 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
 import { type Config, ConfigError } from './config.ts';
 import { type DataDir, type DataDirUse, openDataDir } from './data-dir.ts';
+import type { Deployment } from './db/deployment.ts';
 import type { Repositories } from './db/repositories.ts';
 import type { ObjectOrigin } from './delivery/object-origin.ts';
+import { AppError } from './http/app-error.ts';
 import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
 import type { Logger } from './logger.ts';
 import type { ObjectStore } from './storage/object-store.ts';
+import { ALWAYS_BOUND, bindStorage, type StorageBinding } from './storage/storage-binding.ts';
 
 /** What the service and its workers stand on: nothing above it knows which database, store and queue it is. */
 export interface Foundation {
@@ -15,6 +18,8 @@ export interface Foundation {
   store: ObjectStore;
   /** Whether the store is on other machines, so that what is read often is worth keeping here. */
   isStoreRemote: boolean;
+  /** Whether the store is that of the database. */
+  storageBinding: StorageBinding;
   /** Where delivery reads objects. */
   origin: ObjectOrigin;
   /** Has what is done about one original done one after another, by whichever node; keys are SHA-256 hashes. */
@@ -28,7 +33,8 @@ export interface Foundation {
 /**
  * Opens the data folder, the database and the store that are configured, and makes the engine.
  * @param use.scratch as {@link DataDirUse} has it
- * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; the data folder is let go of again
+ * @throws ConfigError, DataDirError, DatabaseRefusedError, ObjectStorageError: what the operator must see to; the data folder is let go
+ * of again
  */
 export async function layFoundation(
   config: Config,
@@ -54,6 +60,8 @@ export async function layFoundation(
     undo.push(async () => storage.close());
     const repositories = await openRepositories(config, dataDir, logger);
     undo.push(() => repositories.close());
+    const storageBinding = await storage.bindTo(repositories.deployment);
+    undo.push(async () => storageBinding.close());
     const originalsLock = await openOriginalsLock(config, logger);
     undo.push(() => originalsLock.close());
     const engine = createEngine({
@@ -68,9 +76,13 @@ export async function layFoundation(
         }
       },
     });
-    const { store, origin } = storage;
+    const { origin } = storage;
+    const store = onceBound(storage.store, storageBinding);
     const isStoreRemote = config.storageUrl !== null;
-    return { dataDir, repositories, store, isStoreRemote, origin, originalsLock, engine, presets, close };
+    return {
+      ...{ dataDir, repositories, store, isStoreRemote, storageBinding, origin, originalsLock, engine, presets },
+      close,
+    };
   } catch (error) {
     await close().catch((cause: unknown) => logger.error({ err: cause }, 'a part did not close after a failed start'));
     throw error;
@@ -117,7 +129,12 @@ async function openStorage(
   config: Config,
   dataDir: DataDir,
   logger: Logger,
-): Promise<{ store: ObjectStore; origin: ObjectOrigin; close(): void }> {
+): Promise<{
+  store: ObjectStore;
+  origin: ObjectOrigin;
+  bindTo(deployment: Deployment): Promise<StorageBinding>;
+  close(): void;
+}> {
   if (config.storageUrl === null) {
     const { createLocalObjectStore } = await import('./storage/local-object-store.ts');
     const { createLocalObjectOrigin } = await import('./storage/local-object-origin.ts');
@@ -125,6 +142,7 @@ async function openStorage(
     return {
       store: createLocalObjectStore({ root }),
       origin: createLocalObjectOrigin({ root }),
+      bindTo: async () => ALWAYS_BOUND,
       close: () => undefined,
     };
   }
@@ -136,7 +154,26 @@ async function openStorage(
     scratchDir: dataDir.scratchDir,
     logger,
   });
-  return { store, origin: createStoredObjectOrigin({ store }), close: () => store.close() };
+  return {
+    store,
+    origin: createStoredObjectOrigin({ store }),
+    bindTo: (deployment) => bindStorage({ deployment, store, shown: config.storageUrl ?? '', logger }),
+    close: () => store.close(),
+  };
+}
+
+/** A store into which nothing is put before it is known to be the right one. */
+function onceBound(store: ObjectStore, binding: StorageBinding): ObjectStore {
+  return {
+    ...store,
+    async put(...args) {
+      if (!binding.holds) {
+        const detail = 'The object storage does not answer. Nothing was kept; try again in a few seconds.';
+        throw new AppError('unavailable', detail, { headers: { 'Retry-After': '5' } });
+      }
+      return store.put(...args);
+    },
+  };
 }
 
 async function readPresets(file: string): Promise<readonly Preset[]> {

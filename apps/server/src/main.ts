@@ -2,7 +2,7 @@ import { composeService } from './compose.ts';
 import { composeWorker } from './compose-worker.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
-import { DatabaseRefusedError } from './db/database-refused-error.ts';
+import { DatabaseRefusedError, DatabaseUnreachableError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
 import { createLogger } from './logger.ts';
 import { ObjectStorageError } from './storage/s3-failure.ts';
@@ -35,7 +35,7 @@ With the argument migrate it brings the database up to date, as each start does,
 ends; with migrate --check it only says which it would take. 'mds migrate' shows the same to people.
 `;
 
-/** Exit codes: 0 done, 1 failed, 2 the configuration or the data folder needs the operator. */
+/** Exit codes: 0 done, 1 failed, 2 the configuration, the data folder, the database or the storage needs the operator. */
 async function main(argv: readonly string[]): Promise<void> {
   const wish = argv.join(' ');
   const isMigration = wish === 'migrate' || wish === 'migrate --check';
@@ -81,6 +81,10 @@ async function main(argv: readonly string[]): Promise<void> {
       },
     );
   };
+  service.storageKnown.catch((error: Error) => {
+    logger.fatal({ err: error }, error.message);
+    stop('the storage is not the one of the database', 2);
+  });
   process.on('SIGTERM', () => stop('SIGTERM', 0, { graceMs: LEAVING_GRACE_MS }));
   process.on('SIGHUP', () => stop('SIGHUP', 0));
   // Ctrl-C reaches the whole process group; a worker is told by its service, once that has stopped taking work.
@@ -112,7 +116,7 @@ main(process.argv.slice(2)).catch((error: unknown) => {
   );
   if (foreseen) {
     process.stderr.write(`${(error as Error).message}\n`);
-    process.exit(2);
+    process.exit(error instanceof DatabaseUnreachableError ? 1 : 2);
   }
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
   process.exit(1);

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { Client } from 'pg';
 import { openPostgresRepositories } from '../src/db/postgres/open-repositories.ts';
 import { createLogger } from '../src/logger.ts';
 import { proveFormatsInto } from './known-formats.ts';
@@ -40,5 +41,9 @@ async function makeTemplate(url: string): Promise<string> {
   } finally {
     await repositories.close();
   }
+  // Each copy is of a deployment of its own.
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query('DELETE FROM deployments').finally(() => client.end());
   return new URL(url).pathname.slice(1);
 }

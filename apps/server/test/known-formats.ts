@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, copyFile, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { DATABASE_FILE } from '../src/data-dir.ts';
 import type { Repositories } from '../src/db/repositories.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
@@ -55,6 +56,10 @@ async function makeTemplate(folder: string, template: string): Promise<void> {
   } finally {
     await repositories.close();
   }
+  // Each copy is of a deployment of its own.
+  const database = new Database(file);
+  database.exec('DELETE FROM deployments');
+  database.close();
   await rename(file, template);
 }
 

@@ -5,3 +5,11 @@ export class DatabaseRefusedError extends Error {
     this.name = 'DatabaseRefusedError';
   }
 }
+
+/** A database that does not answer. It may by itself, later: to start again helps. */
+export class DatabaseUnreachableError extends DatabaseRefusedError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'DatabaseUnreachableError';
+  }
+}

@@ -1,6 +1,7 @@
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ContentRemovalRepository } from './content-removal-repository.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
+import type { Deployment } from './deployment.ts';
 import type { EventRepository } from './event-repository.ts';
 import type { FetchRepository } from './fetch-repository.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
@@ -32,6 +33,7 @@ export interface Repositories {
    * (take back every lease, unlock every upload) must not be done where they may.
    */
   readonly shared: boolean;
+  readonly deployment: Deployment;
   media: MediaRepository;
   projects: ProjectRepository;
   assets: AssetRepository;

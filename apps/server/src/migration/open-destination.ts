@@ -1,29 +1,36 @@
+import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
+import { S3Failure } from '../storage/s3-failure.ts';
 import { openS3ObjectStore } from '../storage/s3-object-store.ts';
+import { markDestination } from '../storage/storage-binding.ts';
 import { openDestinationDatabase } from './destination.ts';
+import { redactedUrl } from './redacted-url.ts';
 import type { Destination } from './standing.ts';
 
 /**
  * Opens the database and the storage that a deployment is to be moved to, and sees that both can be written. Credentials of the storage
- * are those of this process.
+ * are those of this process. The storage is marked as the deployment's.
  * @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with them
  */
 export async function openDestination(where: {
   databaseUrl: string;
   storageUrl: string;
   s3Endpoint: string | null;
+  /** Of what is moved. */
+  deploymentId: string;
   scratchDir: string;
   logger: Logger;
 }): Promise<Destination> {
-  const { storageUrl: url, s3Endpoint: endpoint, scratchDir, logger } = where;
+  const { storageUrl: url, s3Endpoint: endpoint, deploymentId, scratchDir, logger } = where;
   const database = await openDestinationDatabase(where.databaseUrl);
   try {
     const store = await openS3ObjectStore({ url, endpoint, scratchDir, logger });
     try {
       await store.probe();
+      await markDestination({ deploymentId, store, shown: url });
     } catch (error) {
       store.close();
-      throw error;
+      throw error instanceof AppError ? notAnswering(error, { url, endpoint }) : error;
     }
     return {
       ...{ database, store, storageShown: url },
@@ -36,4 +43,12 @@ export async function openDestination(where: {
     await database.close();
     throw error;
   }
+}
+
+/** Those who use a service are told no more than that its storage does not answer; who names another one has to know what does not. */
+function notAnswering(error: AppError, { url, endpoint }: { url: string; endpoint: string | null }): AppError {
+  const reason = error.cause instanceof S3Failure ? ` (${error.cause.code})` : '';
+  const where = endpoint === null ? url : `${url} at ${redactedUrl(endpoint)}`;
+  const detail = `The destination ${where} does not answer as it should${reason}. See that it runs and that its address is right, then begin again.`;
+  return new AppError(error.code, detail, { cause: error, headers: error.headers });
 }

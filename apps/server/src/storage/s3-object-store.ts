@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { createByteGate } from '../delivery/cache/byte-gate.ts';
@@ -20,6 +20,12 @@ import { storageError } from './storage-error.ts';
 
 /** An {@link ObjectStore} in S3. */
 export interface S3ObjectStore extends ObjectStore {
+  /** The mark of whose storage it is, beside its objects. */
+  owner: {
+    /** @returns the id of a deployment; null where there is no mark */
+    read(): Promise<string | null>;
+    write(deploymentId: string): Promise<void>;
+  };
   /** Ends its connections. */
   close(): void;
 }
@@ -32,6 +38,7 @@ const PUT_BYTES = 64 * 1024 * 1024;
 const TRIES = 2;
 /** No key of an object begins with a dot, so a list never shows what is below it. */
 const PROBES = '.probe/';
+const OWNER = '.deployment';
 /** Uploads in parts that are this old belong to nobody any more. */
 const STALE_UPLOAD_MS = 24 * 60 * 60 * 1000;
 const SWEEP_EVERY_MS = 6 * 60 * 60 * 1000;
@@ -67,7 +74,10 @@ export async function openS3ObjectStore(options: {
       bucket.close();
       throw error;
     }
-    logger.warn({ err: error }, 'the object storage does not answer yet');
+    logger.warn(
+      { err: error, storage: options.url, endpoint: options.endpoint },
+      'the object storage does not answer yet',
+    );
   }
   const gate = createByteGate(PUT_BYTES);
   let closed = false;
@@ -214,6 +224,17 @@ export async function openS3ObjectStore(options: {
       } finally {
         await bucket.delete(key);
       }
+    },
+
+    owner: {
+      async read() {
+        const found = await open(OWNER);
+        return found && (await text(found.stream)).trim();
+      },
+      async write(deploymentId) {
+        const content = Buffer.from(`${deploymentId}\n`);
+        await bucket.put(OWNER, content, createHash('sha256').update(content).digest('hex'));
+      },
     },
 
     close() {

@@ -21,6 +21,8 @@ export interface UploadJanitorParts {
   locker: Pick<UploadLocker, 'run' | 'isHeld'>;
   /** Whether other processes take uploads over the same database. */
   shared: boolean;
+  /** Whether what nobody knows may be removed: not as long as it may be somebody else's. Default: it may. */
+  mayRemove?: () => boolean;
   expiryMs: number;
   logger: Logger;
 }
@@ -37,8 +39,9 @@ export interface UploadJanitor {
 
 export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
   const { uploads, files, progress, completion, locker, shared, expiryMs, logger } = parts;
+  const { mayRemove = () => true } = parts;
   let stopping = false;
-  let sweptAtMs = 0;
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
 
@@ -48,6 +51,7 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
 
   /** Removes the bytes of uploads that are over or unknown. @returns the open ones that are whole */
   const sweep = async (): Promise<UploadRecord[]> => {
+    if (!mayRemove()) return [];
     sweptAtMs = performance.now();
     const whole: UploadRecord[] = [];
     for await (const { id, bytes } of files.all()) {
@@ -56,6 +60,14 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       else if (bytes === upload.length) whole.push(upload);
     }
     return whole;
+  };
+
+  /** A store of several nodes may be away for a while, which is no reason not to start. */
+  const sweepLater = (error: unknown): UploadRecord[] => {
+    if (!shared || !(error instanceof AppError)) throw error;
+    logger.warn({ err: error }, 'what uploads have left could not be looked for; later');
+    sweptAtMs = Number.NEGATIVE_INFINITY;
+    return [];
   };
 
   /** Takes room for every upload that is on its way, of which there may be no byte yet. */
@@ -118,7 +130,7 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     async start() {
       if (!shared) await uploads.unlockAll();
       await files.clean();
-      const whole = await sweep();
+      const whole = await sweep().catch(sweepLater);
       if (!shared) await takeRoom();
       for (const upload of whole) {
         if (shared && !isAbandoned(upload)) continue;

@@ -44,6 +44,8 @@ export interface UploadsParts {
   shared?: boolean;
   /** Where they keep the bytes, so that any of them can go on with any upload; null: each in its folder. */
   segments?: { store: ObjectStore; stagingDir: string; segmentBytes?: number } | null;
+  /** Whether bytes of uploads that nobody knows may be removed there. Default: they may. */
+  mayRemove?: () => boolean;
   space: StagingSpace;
   writing: PieceWriting;
   maxBytes: number;
@@ -137,7 +139,10 @@ export function createUploads(parts: UploadsParts): Uploads {
     },
     logger,
   });
-  const janitor = createUploadJanitor({ uploads, files, progress, completion, locker, shared, expiryMs, logger });
+  const janitor = createUploadJanitor({
+    ...{ uploads, files, progress, completion, locker, shared, expiryMs, logger },
+    ...(parts.mayRemove && { mayRemove: parts.mayRemove }),
+  });
   const onBytes = (count: number) => {
     figures.receivedBytes += count;
   };

@@ -91,6 +91,9 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     get pieceDigests() {
       return opened.pieceDigests;
     },
+    get deployment() {
+      return opened.deployment;
+    },
     get contentRemovals() {
       return opened.contentRemovals;
     },

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { ClientBase } from 'pg';
+import { systemCode } from '../../storage/storage-error.ts';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 import { type Migration, readMigrations, type SchemaState, schemaState } from '../migrations.ts';
 import { ADVISORY_CLASS, MIGRATION_LOCK } from './advisory-locks.ts';
@@ -25,7 +26,9 @@ export async function migrate(client: ClientBase, { schema, shown }: DatabaseSet
     const mine = readMigrations(MIGRATIONS);
     const applied = await appliedMigrations(client, { mine, schema, shown });
     if (applied === null) {
-      await client.query(`CREATE SCHEMA IF NOT EXISTS "${schema}"`);
+      // Even where it is there, making it takes the right to make schemas, which a user of one need not have.
+      const { rowCount } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
+      if (rowCount === 0) await client.query(`CREATE SCHEMA "${schema}"`);
       await client.query('CREATE TABLE __drizzle_migrations (hash text PRIMARY KEY, created_at bigint NOT NULL)');
     }
     for (const { hash, folderMillis, sql } of mine) {
@@ -37,8 +40,20 @@ export async function migrate(client: ClientBase, { schema, shown }: DatabaseSet
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK');
-    throw error;
+    throw lacksRight(error) ? withoutRight(error as Error, { schema, shown }) : error;
   }
+}
+
+/** 42501: insufficient_privilege. */
+const lacksRight = (error: unknown): boolean => systemCode(error) === '42501';
+
+function withoutRight(error: Error, { schema, shown }: Pick<DatabaseSettings, 'schema' | 'shown'>): Error {
+  return new DatabaseRefusedError(
+    `The user of MDS_DATABASE_URL lacks a right in the database ${shown} (schema ${schema}): ${error.message}. Nothing was changed. ` +
+      'Bring it up to date as a user who may make tables there (mds migrate), and give this one the rights that ' +
+      'docs/several-machines.md lists.',
+    { cause: error },
+  );
 }
 
 /**

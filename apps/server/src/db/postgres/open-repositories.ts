@@ -4,7 +4,7 @@ import { Client, type ClientBase, Pool } from 'pg';
 import { AppError } from '../../http/app-error.ts';
 import type { Logger } from '../../logger.ts';
 import { systemCode } from '../../storage/storage-error.ts';
-import { DatabaseRefusedError } from '../database-refused-error.ts';
+import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
 import type { SchemaState } from '../migrations.ts';
 import type { Repositories } from '../repositories.ts';
 import { startChangeListener } from './change-listener.ts';
@@ -13,6 +13,7 @@ import { watchConnectionWaits } from './connection-waits.ts';
 import { createContentRemovalRepository } from './content-removal-repository.ts';
 import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
+import { deploymentOf } from './deployment.ts';
 import { isUnavailable, resilient } from './errors.ts';
 import { createEventRepository } from './event-repository.ts';
 import { createFetchRepository } from './fetch-repository.ts';
@@ -47,9 +48,10 @@ export async function openPostgresRepositories(
   { logger, startPatienceMs = START_PATIENCE_MS }: { logger: Logger; startPatienceMs?: number },
 ): Promise<Repositories> {
   const settings = databaseSettings(databaseUrl);
-  await onOneConnection(settings, startPatienceMs, async (client) => {
+  const deployment = await onOneConnection(settings, startPatienceMs, async (client) => {
     await migrate(client, settings);
     await ensureDefaultProject(client);
+    return deploymentOf(client);
   });
   const changes = createChanges();
   const pool = new Pool({ ...settings.connection, max: CONNECTIONS });
@@ -71,6 +73,7 @@ export async function openPostgresRepositories(
     });
     return {
       shared: true,
+      deployment,
       media: resilient(createMediaRepository(db, { transactions, listening: listener.queries })),
       projects: resilient(createProjectRepository(db, { transactions })),
       assets: resilient(createAssetRepository(db, { transactions })),
@@ -134,9 +137,18 @@ function mayComeUp(error: unknown): boolean {
 }
 
 function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
-  if (error instanceof DatabaseRefusedError || !isUnavailable(error)) return error;
+  if (error instanceof DatabaseRefusedError) return error;
+  // Of `pg`, which gives it no code.
+  if (error instanceof Error && error.message === 'The server does not support SSL connections') {
+    return new DatabaseRefusedError(
+      `The database ${shown} offers no TLS, which MDS_DATABASE_URL asks for (sslmode). Turn it on there, or name the right server.`,
+      { cause: error },
+    );
+  }
+  if (!isUnavailable(error)) return error;
   const reason = error instanceof Error && error.message !== '' ? error.message : (systemCode(error) ?? 'no answer');
-  return new DatabaseRefusedError(
+  const Refusal = mayComeUp(error) ? DatabaseUnreachableError : DatabaseRefusedError;
+  return new Refusal(
     `The database ${shown} cannot be opened: ${reason}. See that it runs and that MDS_DATABASE_URL is right, then start again.`,
     { cause: error },
   );

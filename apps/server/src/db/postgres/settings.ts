@@ -8,6 +8,12 @@ const STATEMENT_MS = 30_000;
 /** A process that stands still in the middle of a transaction keeps its locks from everybody else no longer than this. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
+/** What a URL may say after its question mark; one that says it wrongly would connect without TLS, for instance, and nobody would know. */
+const PARAMETERS: ReadonlySet<string> = new Set([
+  ...['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
+  ...['schema', 'options', 'host', 'port', 'client_encoding'],
+]);
+
 /** What the server calls connections of a service whose tables are in that schema; names there have 63 bytes at most. */
 export const serviceName = (schema: string): string => (schema === 'public' ? 'mds' : `mds ${schema}`.slice(0, 63));
 
@@ -36,6 +42,12 @@ export function databaseSettings(databaseUrl: string): DatabaseSettings {
   }
   if (!['postgres:', 'postgresql:'].includes(url.protocol)) {
     throw new DatabaseRefusedError('MDS_DATABASE_URL is of no kind that is known. It begins with postgres://');
+  }
+  const unknown = [...url.searchParams.keys()].filter((name) => !PARAMETERS.has(name));
+  if (unknown.length > 0) {
+    throw new DatabaseRefusedError(
+      `MDS_DATABASE_URL has parameters that nothing heeds: ${unknown.join(', ')}. Known are ${[...PARAMETERS].join(', ')}.`,
+    );
   }
   const schema = url.searchParams.get('schema') ?? 'public';
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {

@@ -2,6 +2,7 @@ import type { Repositories } from '../repositories.ts';
 import { createContentRemovalRepository } from './content-removal-repository.ts';
 import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
 import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
+import { deploymentOf } from './deployment.ts';
 import { createEventRepository, createEventWriter } from './event-repository.ts';
 import { createFetchRepository } from './fetch-repository.ts';
 import { createGroupCommit } from './group-commit.ts';
@@ -38,6 +39,7 @@ export function openSqliteRepositories(file: string): Repositories {
   );
   const repositories: Repositories = {
     shared: false,
+    deployment: deploymentOf(db),
     media: patient(createMediaRepository(db, { events: eventWriter, commits: createGroupCommit(db) })),
     projects: patient(createProjectRepository(db)),
     assets: patient(createAssetRepository(db)),

@@ -123,6 +123,12 @@ export const renditionFiles = sqliteTable(
   ],
 );
 
+/** What this database is the truth of; one row. A storage elsewhere is marked with its id, so that neither is taken for another's. */
+export const deployments = sqliteTable('deployments', {
+  id: text('id').primaryKey(),
+  createdAtMs: integer('created_at_ms').notNull(),
+});
+
 /** SHA-256 of each piece of objects that are larger than one, 32 bytes after 32 bytes. */
 export const pieceDigests = sqliteTable('piece_digests', {
   sha256: text('sha256').primaryKey(),

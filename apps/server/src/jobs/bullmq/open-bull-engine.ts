@@ -1,6 +1,8 @@
 import { ConfigError } from '../../config.ts';
+import { DatabaseRefusedError } from '../../db/database-refused-error.ts';
 import { databaseSettings } from '../../db/postgres/settings.ts';
 import type { Logger } from '../../logger.ts';
+import { systemCode } from '../../storage/storage-error.ts';
 import { BULLMQ_SCHEMA, createBullEngine } from './bull-engine.ts';
 import type { QueueEngine } from './queue-engine.ts';
 
@@ -31,7 +33,7 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
     throw new ConfigError([`${problem} Install it (npm install bullmq), or leave MDS_QUEUE away.`], { cause });
   });
   const { Pool } = await import('pg');
-  const { connection, schema } = databaseSettings(url);
+  const { connection, schema, shown } = databaseSettings(url);
   // Of settings that are named twice, the last one holds. What a server's death undoes here is made good from the rows, as these are
   // copies of them: nobody waits for the disk.
   const settings = `${connection.options} -c search_path=${BULLMQ_SCHEMA} -c synchronous_commit=off`;
@@ -47,7 +49,13 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
     await bull.runMigrations(client, BULLMQ_SCHEMA).finally(() => client.release());
   } catch (error) {
     await pool.end();
-    throw error;
+    // 42501: insufficient_privilege.
+    if (systemCode(error) !== '42501') throw error;
+    throw new DatabaseRefusedError(
+      `The user of MDS_DATABASE_URL lacks a right that BullMQ needs in the database ${shown}: ${(error as Error).message}. ` +
+        'docs/jobs.md says which, and how to do without it.',
+      { cause: error },
+    );
   }
   // Several services may share a database, each in a schema of its own; they share BullMQ's tables, and have a queue each.
   const name = schema === 'public' ? QUEUE : `${QUEUE}-${schema}`;

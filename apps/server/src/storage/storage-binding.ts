@@ -1,0 +1,131 @@
+import type { Deployment } from '../db/deployment.ts';
+import { AppError } from '../http/app-error.ts';
+import type { Logger } from '../logger.ts';
+import { ObjectStorageError } from './s3-failure.ts';
+import type { S3ObjectStore } from './s3-object-store.ts';
+
+/** What a storage is known to belong to. A storage of this machine alone is its database's from the start. */
+export interface StorageBinding {
+  /** Whether the storage is known to be that of the database: before, nothing is put there, and nothing removed. */
+  readonly holds: boolean;
+  /** Resolves when it is known. @throws ObjectStorageError where it is known to be another's; nothing was changed there */
+  readonly known: Promise<void>;
+  close(): void;
+}
+
+const RETRY_MS = 5_000;
+
+/** The binding of a storage that nobody else can have. */
+export const ALWAYS_BOUND: StorageBinding = { holds: true, known: Promise.resolve(), close: () => undefined };
+
+/**
+ * Ties a storage to the deployment whose database refers to its objects, by a mark in it: a service that was told of another bucket or
+ * prefix than its database's, or of another database, would take every object for lost, or for nobody's.
+ * @param shown what the storage is called in messages
+ * @throws ObjectStorageError where it is another deployment's, or has none of this one's objects. Where it does not answer, that is no
+ * error: it is asked again until it does.
+ */
+export async function bindStorage(parts: {
+  deployment: Deployment;
+  store: Pick<S3ObjectStore, 'owner' | 'list'>;
+  shown: string;
+  logger: Pick<Logger, 'warn' | 'info'>;
+  retryMs?: number;
+}): Promise<StorageBinding> {
+  const { deployment, store, shown, logger, retryMs = RETRY_MS } = parts;
+  let holds = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  /** @returns false where the storage does not answer */
+  const bind = async (): Promise<boolean> => {
+    try {
+      await markAsOurs({ deployment, store, shown });
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      logger.warn(
+        { err: error, storage: shown },
+        'the object storage does not answer: nothing is taken in until it does',
+      );
+      return false;
+    }
+    holds = true;
+    return true;
+  };
+
+  const bindLater = (done: () => void, refused: (error: unknown) => void) => {
+    timer = setTimeout(() => {
+      bind().then((bound) => {
+        if (bound) {
+          logger.info({ storage: shown }, 'the object storage answers');
+          done();
+        } else bindLater(done, refused);
+      }, refused);
+    }, retryMs);
+  };
+
+  const known = (await bind()) ? Promise.resolve() : new Promise<void>(bindLater);
+  // Whoever waits hears of it.
+  known.catch(() => undefined);
+  return {
+    get holds() {
+      return holds;
+    },
+    known,
+    close: () => clearTimeout(timer),
+  };
+}
+
+/** @throws ObjectStorageError where the storage is another deployment's, or has none of this one's objects */
+async function markAsOurs(parts: {
+  deployment: Deployment;
+  store: Pick<S3ObjectStore, 'owner' | 'list'>;
+  shown: string;
+}): Promise<void> {
+  const { deployment, store, shown } = parts;
+  const owner = await store.owner.read();
+  if (owner === deployment.id) return;
+  if (owner !== null) throw refusal(shown, 'belongs to another deployment, whose database is another one');
+  const isEmpty = await hasNothing(store);
+  if (isEmpty && deployment.hasMedia) {
+    throw refusal(shown, 'has no objects, and the database has media, whose objects are elsewhere');
+  }
+  if (!isEmpty && !deployment.hasMedia) {
+    throw refusal(shown, 'has objects already, and the database has no media that they could belong to');
+  }
+  await store.owner.write(deployment.id);
+  // Another one may have begun with it in the same moment.
+  if ((await store.owner.read()) !== deployment.id) throw refusal(shown, 'was just taken by another deployment');
+}
+
+/**
+ * Marks the storage that a deployment is about to be moved to. Objects that are there already are taken for its own, as a move that was
+ * broken off has left them.
+ * @throws ObjectStorageError where they are another deployment's
+ */
+export async function markDestination(parts: {
+  deploymentId: string;
+  store: Pick<S3ObjectStore, 'owner' | 'list'>;
+  shown: string;
+}): Promise<void> {
+  const { deploymentId, store, shown } = parts;
+  const owner = await store.owner.read();
+  if (owner === deploymentId) return;
+  if (owner !== null && !(await hasNothing(store))) {
+    throw new ObjectStorageError(
+      `The storage ${shown} has the objects of another deployment. Nothing was changed. Take an empty bucket or prefix.`,
+    );
+  }
+  await store.owner.write(deploymentId);
+}
+
+async function hasNothing({ list }: Pick<S3ObjectStore, 'list'>): Promise<boolean> {
+  for await (const _ of list('')) return false;
+  return true;
+}
+
+function refusal(shown: string, why: string): ObjectStorageError {
+  return new ObjectStorageError(
+    `The storage ${shown} ${why}. Nothing was changed. Set MDS_DATABASE_URL and MDS_STORAGE_URL both as the other nodes have them; ` +
+      'a new deployment begins with an empty bucket or prefix, one whose objects are lost with their backup.',
+  );
+}
