@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { freePort } from '../../../test/free-port.ts';
 import { POSTGRES_PASSWORD } from '../../../test/postgres-server.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
-import { DatabaseRefusedError } from '../database-refused-error.ts';
+import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
 import { describeOverPostgres, newMedium, silent } from './postgres.fixture.ts';
 
@@ -75,6 +75,16 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
         /cannot be opened.*authentication/,
       ],
       ['that is not there', (url: URL) => Object.assign(url, { pathname: '/nowhere' }), /cannot be opened.*nowhere/],
+      [
+        'whose URL says something that nothing heeds',
+        (url: URL) => Object.assign(url, { search: '?sslmod=verify-full' }),
+        /heeds: sslmod\. Known are .*sslmode/,
+      ],
+      [
+        'that offers no TLS',
+        (url: URL) => Object.assign(url, { search: '?sslmode=require' }),
+        /offers no TLS.*sslmode/,
+      ],
       ['whose URL names no schema', (url: URL) => Object.assign(url, { search: '?schema=a"b' }), /schema/],
       [
         'of a kind that is not known',
@@ -93,6 +103,19 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       const port = await freePort();
       const url = Object.assign(new URL(fixture.url), { port: String(port) });
       expect(await refusalOf(url.href)).toMatch(new RegExp(`127.0.0.1:${port}/.*cannot be opened: .*ECONNREFUSED`));
+      // It may be there when the service is started again, and whoever starts it is to know.
+      await expect(openPostgresRepositories(url.href, { logger: silent, startPatienceMs: 0 })).rejects.toThrow(
+        DatabaseUnreachableError,
+      );
+    });
+
+    it('with a user who may not make tables: refused, saying what to do; the right in its schema is enough', async () => {
+      await rows(`CREATE ROLE guest LOGIN PASSWORD '${POSTGRES_PASSWORD}'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
+      const url = Object.assign(new URL(fixture.url), { username: 'guest' });
+      expect(await refusalOf(url.href)).toMatch(/lacks a right.*permission denied for schema public.*mds migrate/);
+      expect(await tables()).toEqual([]);
+      await rows('GRANT USAGE, CREATE ON SCHEMA public TO guest');
+      expect(await refusalOf(url.href)).toBe('It was opened.');
     });
 
     it('waits for a server that is started together with the service', async () => {
