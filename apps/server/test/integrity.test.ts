@@ -83,6 +83,8 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     const states = async () => (await service.client.control.media.get(hurt.id)).renditions.map(({ state }) => state);
     await expect.poll(states, { timeout: 30_000, interval: 100 }).toEqual(Array(6).fill('ready'));
     expect((await doctor()).code).toBe(0);
+    // What was found damaged is not read again for a second.
+    await expect.poll(async () => (await deliver(hurt.id, 'small.webp')).status, { timeout: 10_000 }).toBe(200);
     const after = await deliver(hurt.id, 'small.webp');
     expect(Buffer.from(await after.arrayBuffer()).equals(before)).toBe(true);
     expect((await deliver(hurt.id, 'thumb.webp')).status).toBe(200);

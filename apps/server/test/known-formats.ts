@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, copyFile, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { DATABASE_FILE } from '../src/data-dir.ts';
 import type { Repositories } from '../src/db/repositories.ts';
+import { openDatabase } from '../src/db/sqlite/database.ts';
 import { openSqliteRepositories } from '../src/db/sqlite/open-repositories.ts';
 import { createLogger } from '../src/logger.ts';
 
@@ -57,7 +57,7 @@ async function makeTemplate(folder: string, template: string): Promise<void> {
     await repositories.close();
   }
   // Each copy is of a deployment of its own.
-  const database = new Database(file);
+  const { $client: database } = openDatabase(file);
   database.exec('DELETE FROM deployments');
   database.close();
   await rename(file, template);

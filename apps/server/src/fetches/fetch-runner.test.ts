@@ -283,8 +283,11 @@ describe('a runner', () => {
     });
     const id = await add(source.url('/'));
     const runner = await run();
-    await expect.poll(parts, { timeout: 10_000 }).toEqual([id]);
-    const closed = once(source.responses[0] ?? process, 'close');
+    await expect.poll(async () => (await find(id)).receivedBytes, { timeout: 10_000 }).toBe(400_000);
+    expect(await parts()).toEqual([id]);
+    const [response] = source.responses;
+    if (!response) throw new Error('Nothing was asked for.');
+    const closed = once(response, 'close');
     expect(await ingest.repositories.fetches.cancel(id)).toBe(true);
     runner.canceled(id);
     await closed;
