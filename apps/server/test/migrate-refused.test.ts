@@ -1,5 +1,11 @@
+import { tmpdir } from 'node:os';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLogger } from '../src/logger.ts';
+import { originalKey } from '../src/storage/object-store.ts';
+import { parseS3Url } from '../src/storage/s3-location.ts';
+import { openS3ObjectStore } from '../src/storage/s3-object-store.ts';
 import { freePort } from './free-port.ts';
 import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
 import { POSTGRES_PASSWORD } from './postgres-server.ts';
@@ -22,7 +28,11 @@ describeMoves('a move to where nothing can be kept', (bin) => {
       [{ database: database.replace(POSTGRES_PASSWORD, 'another-word') }, /password authentication failed/],
       [{ database: `${database}_of_nobody` }, /database "mds_1_of_nobody" does not exist/],
       [{ storage: 's3://no-such-bucket/media' }, /bucket/i],
-      [{ endpoint: `http://127.0.0.1:${nobody}` }, /does not answer/],
+      [
+        { endpoint: `http://127.0.0.1:${nobody}` },
+        new RegExp(`The destination s3://.* at http://127.0.0.1:${nobody} does not answer .*ECONNREFUSED`),
+      ],
+      [{ storage: await ofAnother(servers) }, /objects of another deployment/],
     ] as const;
     const said: string[] = [];
     for (const [wrong] of refusals) {
@@ -49,3 +59,18 @@ describeMoves('a move to where nothing can be kept', (bin) => {
     ]);
   });
 });
+
+/** @returns a storage that another deployment has its objects in */
+async function ofAnother({ s3, createDestination }: MoveServers): Promise<string> {
+  const { storage } = await createDestination();
+  const store = await openS3ObjectStore({
+    ...{ url: storage, endpoint: s3.endpoint, access: s3.access, scratchDir: tmpdir(), logger: createLogger('silent') },
+  });
+  await store.owner.write('dep_another');
+  store.close();
+  const { bucket, prefix } = parseS3Url(storage);
+  await s3.client.send(
+    new PutObjectCommand({ Bucket: bucket, Key: prefix + originalKey('ab'.repeat(32)), Body: 'theirs' }),
+  );
+  return storage;
+}

@@ -62,11 +62,12 @@ describe('fault 20: ten times the load that it can take', () => {
   afterEach(() => rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
   it('of pages that must be made: the excess is told when to come back, the rest and what is in memory come in time, and it recovers', async () => {
-    const seeding = await openRepositoriesOf(dataDir);
-    for (let i = 0; i < 200; i += 1) await accept(seeding, i);
-    await seeding.close();
     const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
     try {
+      // Afterwards: a service does not start on a database that has media, and a storage that has nothing of them.
+      const seeding = await openRepositoriesOf(dataDir);
+      for (let i = 0; i < 200; i += 1) await accept(seeding, i);
+      await seeding.close();
       const cold = `${service.url}/api/v1/media?limit=100&n=*`;
       const kept = `${service.url}/api/v1/media?limit=50`;
       const calm = await flood(cold, 8, 1_500);
