@@ -30,7 +30,7 @@ describeMoves('a move to where nothing can be kept', (bin) => {
       [{ storage: 's3://no-such-bucket/media' }, /bucket/i],
       [
         { endpoint: `http://127.0.0.1:${nobody}` },
-        new RegExp(`The destination s3://.* at http://127.0.0.1:${nobody} does not answer .*ECONNREFUSED`),
+        new RegExp(`The destination s3://.* at http://127.0.0.1:${nobody}/ does not answer .*ECONNREFUSED`),
       ],
       [{ storage: await ofAnother(servers) }, /objects of another deployment/],
     ] as const;
