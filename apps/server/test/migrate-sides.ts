@@ -87,7 +87,10 @@ export async function bucketObjects(client: S3Client, bucket: string, prefix: st
   let ContinuationToken: string | undefined;
   do {
     const page = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken }));
-    for (const { Key } of page.Contents ?? []) if (Key !== undefined) keys.push(Key);
+    for (const { Key } of page.Contents ?? []) {
+      // What begins with a dot is the storage's own, as in a folder.
+      if (Key !== undefined && !Key.startsWith('.', prefix.length)) keys.push(Key);
+    }
     ContinuationToken = page.NextContinuationToken;
   } while (ContinuationToken !== undefined);
   const lines: string[] = [];

@@ -47,6 +47,8 @@ export async function judgeLeftovers(all: SeveralNodes, ledger: Ledger): Promise
     if (kept.has(hash)) continue;
     // A few bytes of a node that was killed while it tried whether the store takes any.
     if (part === '.probe') continue;
+    // Whose storage it is.
+    if (part === '.deployment') continue;
     wrong.push(`${key} belongs to nothing that is kept`);
   }
   return wrong;

@@ -41,6 +41,16 @@ export function onAnswer(res: ServerResponse, see: (answer: Answer) => void): vo
   onAnswers.set(res, see);
 }
 
+/** Calls `then` when the head of the answer goes out, or when there will be none. Every head goes through `writeHead`. */
+export function whenAnswered(res: ServerResponse, then: () => void): void {
+  const writeHead = res.writeHead;
+  res.writeHead = ((...args: Parameters<typeof writeHead>) => {
+    then();
+    return writeHead.apply(res, args);
+  }) as typeof writeHead;
+  res.once('close', then);
+}
+
 /** Sends an answer, or 304 where the caller has it already, or its headers alone to HEAD (RFC 9110, 13.1.2 and 9.3.2). */
 export function sendAnswer(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
   onAnswers.get(res)?.(answer);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_API_PREFIX } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
 import type { ToldOf, Versions } from '../db/repositories.ts';
-import { matchesEtag, onAnswer } from './answer.ts';
+import { matchesEtag, onAnswer, whenAnswered } from './answer.ts';
 import { type AnswerSink, type PreparedFields, prepareFields } from './answer-sink.ts';
 import type { HotRequest } from './hot-connection.ts';
 import type { RouteFigures } from './request-figures.ts';
@@ -73,7 +73,7 @@ export interface HotAnswers {
   answer(req: HotRequest, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
   /**
    * For a request that nothing valid is kept for. Resolves when the answer that is being made for another is there, or will not be;
-   * null: nobody makes it, and this request is the one to do so from now until its response is closed.
+   * null: nobody makes it, and this request is the one to do so from now until its answer goes out.
    */
   join(req: IncomingMessage, res: ServerResponse): Promise<void> | null;
   /**
@@ -212,7 +212,8 @@ export function createHotAnswers(parts: {
         return made.done;
       }
       // What was never kept may be nothing to keep: nobody is to wait for that.
-      if (kept.has(key)) res.once('close', beginMaking(req, key).end);
+      // How long the reader of this one takes is nobody else's business: it is made when it begins to go out, and kept by then.
+      if (kept.has(key)) whenAnswered(res, beginMaking(req, key).end);
       return null;
     },
 
@@ -229,8 +230,6 @@ export function createHotAnswers(parts: {
       const underWay = making.get(key);
       const made = underWay?.by === req ? underWay : null;
       onAnswer(res, (answer) => {
-        // Those who wait look for it when this is done.
-        made?.end();
         if (answer.status !== 200 || answer.etag === null || !answer.cacheControl.startsWith('public')) return;
         const route = routeOf(req);
         if (route === null) return;

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../logger.ts';
 import { type Admission, createAdmission, kindOfWork, RETRY_AFTER_S, type TakeOptions } from './admission.ts';
+import { whenAnswered } from './answer.ts';
 import { AppError } from './app-error.ts';
 import { openToAll } from './cors.ts';
 import { sendProblem } from './problem.ts';
@@ -45,13 +46,3 @@ const OVERLOADED = new AppError(
   'The service has more to do than it can. Ask again in a second; do not ask faster.',
   { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
 );
-
-/** Calls `then` when the head of the answer goes out, or when there will be none. Every head goes through `writeHead`. */
-function whenAnswered(res: ServerResponse, then: () => void): void {
-  const writeHead = res.writeHead;
-  res.writeHead = ((...args: Parameters<typeof writeHead>) => {
-    then();
-    return writeHead.apply(res, args);
-  }) as typeof writeHead;
-  res.once('close', then);
-}

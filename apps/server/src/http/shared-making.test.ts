@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp } from '../../test/app-fixture.ts';
@@ -13,7 +14,7 @@ const ELSEWHERE = '/api/v1/nowhere';
 
 /** An answer that is being made: what it tells is known, and it goes out when it is let out. */
 interface Making {
-  letOut(status?: number): void;
+  letOut(status?: number, body?: string): void;
 }
 
 let app: AppFixture;
@@ -26,8 +27,8 @@ beforeAll(async () => {
     // Another app than the service's own, over its front: what it tells can be stopped in the middle.
     aroundApp: () => (req, res) => {
       Object.assign(req, { route: { path: '/api/v1/media' } });
-      const body = String(told);
-      const letOut = (status = 200) =>
+      const page = String(told);
+      const letOut = (status = 200, body = page) =>
         sendAnswer(req, res, makeAnswer({ body, status, cacheControl: 'public, max-age=60' }));
       if (!isSlow || req.url === ELSEWHERE) letOut();
       else makings.push({ letOut });
@@ -124,6 +125,19 @@ describe('an answer that many wait for', () => {
     await expect.poll(() => makings).toHaveLength(6);
     for (const making of makings.slice(2)) making.letOut(404);
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(6).fill(404));
+  });
+
+  it('nobody waits for its first reader to take it', async () => {
+    const reader = connect(app.port, '127.0.0.1').pause();
+    reader.write(`GET ${PAGE} HTTP/1.1\r\nHost: 127.0.0.1:${app.port}\r\n\r\n`);
+    await expect.poll(() => makings).toHaveLength(1);
+    const [other] = await askMany(1);
+    // More than all buffers between here and there hold, and nothing to keep.
+    makings[0]?.letOut(404, 'x'.repeat(64 * 1024 * 1024));
+    await expect.poll(() => makings).toHaveLength(2);
+    makings[1]?.letOut();
+    expect((await other)?.status).toBe(200);
+    reader.destroy();
   });
 
   it('nobody waits for one that was never kept, and may be none to keep', async () => {
