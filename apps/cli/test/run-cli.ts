@@ -106,7 +106,7 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { path: strin
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** A text as a terminal shows it, colours removed. */
+/** A text without its colours. Other sequences stay, as tests tell frames of a terminal by them; `stripVTControlCharacters` takes all. */
 export function plain(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
   return text.replace(/\x1b\[[0-9;]*m/g, '');

@@ -44,9 +44,10 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     logger,
   });
   const abandoned = createWorkerScratch({ root: dirname(dataDir.scratchDir), jobs, logger });
-  // Of another storage than the database's, every original would be missing.
+  let stopped = false;
+  // In another storage than the database's every original would be missing. Where it is another's, `storageKnown` ends the process.
   storageBinding.known.then(
-    () => worker.start(),
+    () => stopped || worker.start(),
     () => undefined,
   );
   abandoned.start();
@@ -58,6 +59,7 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     storageKnown: storageBinding.known,
     wake: () => worker.wake(),
     async stop() {
+      stopped = true;
       deafen();
       await abandoned.stop();
       await worker.stop();

@@ -362,6 +362,7 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     await dataDir.announce({ url });
     // Only now: a second process that starts at the same time makes both slower, and nothing can be queued before.
     supervisor?.start();
+    // Where it is another's, `storageKnown` ends the process.
     storageBinding.known.then(
       () => removalSweep.start(),
       () => undefined,

@@ -83,7 +83,7 @@ async function main(argv: readonly string[]): Promise<void> {
   };
   service.storageKnown.catch((error: Error) => {
     logger.fatal({ err: error }, error.message);
-    stop('the storage is not the one of the database', 2);
+    stop('the storage cannot be used', 2);
   });
   process.on('SIGTERM', () => stop('SIGTERM', 0, { graceMs: LEAVING_GRACE_MS }));
   process.on('SIGHUP', () => stop('SIGHUP', 0));

@@ -23,17 +23,12 @@ import { createLedger } from './nodes-kill-ledger.ts';
 import { feelPulse } from './nodes-kill-pulse.ts';
 import { createReaders } from './nodes-kill-readers.ts';
 import { createWriters } from './nodes-kill-writers.ts';
-import { findPostgres } from './postgres-server.ts';
-import { findS3Server, S3_SERVER } from './s3-server.ts';
 import { seededRandom } from './seeded-random.ts';
-import { type SeveralNodes, startSeveralNodes } from './several-nodes.ts';
-import { describeWith } from './system-program.ts';
+import { describeNodes, type SeveralNodes, startSeveralNodes } from './several-nodes.ts';
 
 /** `MDS_TEST_NODE_KILLS=50 npm test -- apps/server/test/nodes-kill.test.ts` for the long version. */
 const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 2);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
-/** Whether the nodes are what `npm run build` made. */
-const BUILT = process.env['MDS_TEST_BUILT'] === '1';
 /** A dead worker's job is worked on again within this time. */
 const TAKEN_UP_MS = 60_000;
 /** Defects after which no more nodes are killed. */
@@ -41,10 +36,7 @@ const MAX_DEFECTS = 10;
 /** So many renditions are decoded in the end. */
 const DECODED = 30;
 
-const postgres = findPostgres();
-const found = postgres !== null && findS3Server() !== null ? postgres : null;
-
-describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two edge processes', () => {
+describeNodes('two api, two worker and two edge processes', (bin) => {
   let all: SeveralNodes;
   let balancer: Balancer;
   let fleet: Fleet;
@@ -53,10 +45,9 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('two api, two worker and two 
   const random = seededRandom(SEED);
   beforeEach(async () => {
     files = await createTestFiles(random);
-    all = await startSeveralNodes(found ?? '', {
+    all = await startSeveralNodes(bin, {
       postgres: { fsync: true },
       presets: KILL_PRESETS,
-      built: BUILT,
       env: { MDS_QUEUE: 'bullmq', MDS_FETCH_ALLOW: '127.0.0.1', MDS_WORKER_CONCURRENCY: '1' },
     });
     balancer = await startBalancer(() => fleet.of('api').flatMap(({ isUp, url }) => (isUp ? [url] : [])));

@@ -17,11 +17,8 @@ import {
   programsIn,
 } from './nodes-video.ts';
 import { readTillStopped } from './nodes-video-reader.ts';
-import { findPostgres } from './postgres-server.ts';
-import { findS3Server, S3_SERVER } from './s3-server.ts';
 import type { ServiceProcess } from './service-process.ts';
-import { type SeveralNodes, startSeveralNodes, type WorkerProcess } from './several-nodes.ts';
-import { describeWith } from './system-program.ts';
+import { describeNodes, type SeveralNodes, startSeveralNodes, type WorkerProcess } from './several-nodes.ts';
 
 /** `MDS_TEST_VIDEO_SECONDS=600 npm test -- apps/server/test/nodes-video.test.ts` for a film of ten minutes. */
 const SECONDS = Number(process.env['MDS_TEST_VIDEO_SECONDS'] ?? 24);
@@ -32,10 +29,7 @@ const KILL_AT = SECONDS >= 120 ? 0.5 : 0;
 /** For one attempt at the film, on a machine that is busy with other things. */
 const FILM_MS = 300_000 + SECONDS * 3_000;
 
-const postgres = findPostgres();
-const found = postgres !== null && findS3Server() !== null ? postgres : null;
-
-describeWith(found, `PostgreSQL and ${S3_SERVER}`)('a film on several nodes', () => {
+describeNodes('a film on several nodes', (bin) => {
   describe.each(QUEUES)('with the queue "%s"', (queue) => {
     let all: SeveralNodes;
     let api: ServiceProcess;
@@ -43,7 +37,7 @@ describeWith(found, `PostgreSQL and ${S3_SERVER}`)('a film on several nodes', ()
     let client: Client;
     let workers: Record<'first' | 'second', WorkerProcess>;
     beforeAll(async () => {
-      all = await startSeveralNodes(found ?? '');
+      all = await startSeveralNodes(bin);
       const MDS_PRESETS = join(all.folder, 'film-presets.json');
       await writeFile(MDS_PRESETS, JSON.stringify(FILM_PRESETS));
       env = { MDS_QUEUE: queue, MDS_PRESETS, MDS_WORKER_CONCURRENCY: '1' };

@@ -10,7 +10,8 @@ import { join } from 'node:path';
  * @returns removes the folder
  */
 export async function setup(): Promise<() => Promise<void>> {
-  // Each project of the run calls it; the folder of the first is everybody's.
+  // By the environment, as that is what the processes of the tests inherit. Each project of the run calls this; the folder of the first
+  // is everybody's.
   if (process.env['MDS_TEST_RUN_FOLDER'] !== undefined) return async () => undefined;
   const folder = await mkdtemp(join(tmpdir(), 'mds-run-'));
   process.env['MDS_TEST_RUN_FOLDER'] = folder;

@@ -4,22 +4,16 @@ import { UPLOADS_PATH } from '@mds/contract';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { noisePng, png } from './pictures.ts';
 import { get, sha256 } from './points-of-presence.ts';
-import { findPostgres } from './postgres-server.ts';
-import { findS3Server, S3_SERVER } from './s3-server.ts';
 import type { ServiceProcess } from './service-process.ts';
-import { type SeveralNodes, startSeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
-import { describeWith } from './system-program.ts';
+import { describeNodes, type SeveralNodes, startSeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
 
-const postgres = findPostgres();
-const found = postgres !== null && findS3Server() !== null ? postgres : null;
-
-describeWith(found, `PostgreSQL and ${S3_SERVER}`)('several nodes on PostgreSQL and S3', () => {
+describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   let all: SeveralNodes;
   let a: ServiceProcess;
   let b: ServiceProcess;
   let worker: WorkerProcess;
   beforeAll(async () => {
-    all = await startSeveralNodes(found ?? '');
+    all = await startSeveralNodes(bin);
     // Side by side over an empty database: both would like to make the tables.
     [a, b, worker] = await Promise.all([all.startApi('a'), all.startApi('b'), all.startWorker('worker')]);
   }, 120_000);

@@ -5,10 +5,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@mds/client';
 import { endWithUs } from './end-with-us.ts';
-import { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.ts';
+import {
+  findPostgres,
+  type PostgresServer,
+  type PostgresServerOptions,
+  startPostgresServer,
+} from './postgres-server.ts';
 import { nodeArguments } from './programs-under-test.ts';
-import { type S3Server, startS3Server } from './s3-server.ts';
+import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
+import { describeWith } from './system-program.ts';
+
+/** `describe` over the servers that nodes share, or a skipped one that says so where this machine has none. */
+export function describeNodes(title: string, tests: (bin: string) => void): void {
+  const bin = findPostgres();
+  const found = findS3Server() === null ? null : bin;
+  describeWith(found, `PostgreSQL and ${S3_SERVER}`)(title, () => tests(bin ?? ''));
+}
 
 /** The operator's token, the same for all nodes. */
 export const TOKEN = 'a-token-for-several-nodes';

@@ -139,3 +139,14 @@ export const input = (body: Buffer | Readable, overrides: Partial<IngestInput> =
 });
 
 export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+/** The store, deleting more slowly than others do what they do: each order of events gets its chance. */
+export function deletingSlowly(store: ObjectStore, ms: number): ObjectStore {
+  return {
+    ...store,
+    async delete(key) {
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      await store.delete(key);
+    },
+  };
+}

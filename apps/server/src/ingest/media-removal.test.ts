@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
-import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
+import { originalKey } from '../storage/object-store.ts';
+import { deletingSlowly, ingestFixture, input, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
 const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
@@ -89,18 +89,10 @@ describe('removal', () => {
   it('at the very moment of an upload of the same bytes never takes them from under the new medium', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
-    // Slower than the other, in turn: each order of events gets its chance.
-    const slow = (ms: number): ObjectStore => ({
-      ...fixture.store,
-      delete: async (which) => {
-        await new Promise((resolve) => setTimeout(resolve, ms));
-        await fixture.store.delete(which);
-      },
-    });
     const ingest = makeIngest();
     for (const ms of [0, 5, 30, 60]) {
       const { media } = await ingest.ingest(input(picture));
-      const remover = makeRemoval({ store: slow(ms) });
+      const remover = makeRemoval({ store: deletingSlowly(fixture.store, ms) });
       const [again] = await Promise.all([ingest.ingest(input(picture)), remover.remove(media.id)]);
       const survivor = await fixture.repositories.media.find(again.media.id);
       expect(await fixture.store.stat(key), `delay ${ms}`).toEqual(survivor ? { bytes: picture.length } : null);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { type ObjectStore, originalKey, renditionFileKey, renditionKey } from '../storage/object-store.ts';
-import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
+import { deletingSlowly, ingestFixture, input, sha256 } from './ingest.fixture.ts';
 import type { KeyedLock } from './keyed-lock.ts';
 
 const fixture = ingestFixture();
@@ -95,17 +95,10 @@ describe('the sweep of removals', () => {
   it('at the very moment of an upload of the same bytes never takes them from under the new medium', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
-    const slow = (ms: number): ObjectStore => ({
-      ...fixture.store,
-      delete: async (which) => {
-        await new Promise((resolve) => setTimeout(resolve, ms));
-        await fixture.store.delete(which);
-      },
-    });
     const ingest = makeIngest();
     for (const ms of [0, 5, 30, 60]) {
       await deleteRowAlone(picture);
-      const sweep = makeSweep({ settledMs: 0, store: slow(ms) });
+      const sweep = makeSweep({ settledMs: 0, store: deletingSlowly(fixture.store, ms) });
       const [again] = await Promise.all([ingest.ingest(input(picture)), sweep.sweep('settled'), sweep.sweep('all')]);
       expect(again.created).toBe(true);
       expect(await fixture.store.stat(key), `delay ${ms}`).toEqual({ bytes: picture.length });

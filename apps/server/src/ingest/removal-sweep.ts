@@ -107,7 +107,7 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
     sweep,
 
     start() {
-      if (timer) return;
+      if (timer || stopping) return;
       timer = setInterval(() => sweepAndLog('settled'), intervalMs).unref();
       sweepAndLog('all');
     },

@@ -1,7 +1,7 @@
 import type { Deployment } from '../db/deployment.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
-import { ObjectStorageError } from './s3-failure.ts';
+import { ObjectStorageError, S3Failure } from './s3-failure.ts';
 import type { S3ObjectStore } from './s3-object-store.ts';
 
 /** What a storage is known to belong to. A storage of this machine alone is its database's from the start. */
@@ -15,25 +15,27 @@ export interface StorageBinding {
 
 const RETRY_MS = 5_000;
 
+/** A storage that can be marked, and what it is called in messages. */
+interface Markable {
+  store: Pick<S3ObjectStore, 'owner' | 'list'>;
+  shown: string;
+}
+
 /** The binding of a storage that nobody else can have. */
 export const ALWAYS_BOUND: StorageBinding = { holds: true, known: Promise.resolve(), close: () => undefined };
 
 /**
  * Ties a storage to the deployment whose database refers to its objects, by a mark in it: a service that was told of another bucket or
  * prefix than its database's, or of another database, would take every object for lost, or for nobody's.
- * @param shown what the storage is called in messages
  * @throws ObjectStorageError where it is another deployment's, or has none of this one's objects. Where it does not answer, that is no
  * error: it is asked again until it does.
  */
-export async function bindStorage(parts: {
-  deployment: Deployment;
-  store: Pick<S3ObjectStore, 'owner' | 'list'>;
-  shown: string;
-  logger: Pick<Logger, 'warn' | 'info'>;
-  retryMs?: number;
-}): Promise<StorageBinding> {
+export async function bindStorage(
+  parts: Markable & { deployment: Deployment; logger: Pick<Logger, 'warn' | 'info'>; retryMs?: number },
+): Promise<StorageBinding> {
   const { deployment, store, shown, logger, retryMs = RETRY_MS } = parts;
   let holds = false;
+  let closed = false;
   let timer: NodeJS.Timeout | undefined;
 
   /** @returns false where the storage does not answer */
@@ -41,7 +43,8 @@ export async function bindStorage(parts: {
     try {
       await markAsOurs({ deployment, store, shown });
     } catch (error) {
-      if (!(error instanceof AppError)) throw error;
+      // One that answers something else than it should may do better later, too.
+      if (!(error instanceof AppError || error instanceof S3Failure)) throw error;
       logger.warn(
         { err: error, storage: shown },
         'the object storage does not answer: nothing is taken in until it does',
@@ -55,6 +58,8 @@ export async function bindStorage(parts: {
   const bindLater = (done: () => void, refused: (error: unknown) => void) => {
     timer = setTimeout(() => {
       bind().then((bound) => {
+        // Nobody is there any more who would begin with it.
+        if (closed) return;
         if (bound) {
           logger.info({ storage: shown }, 'the object storage answers');
           done();
@@ -71,17 +76,15 @@ export async function bindStorage(parts: {
       return holds;
     },
     known,
-    close: () => clearTimeout(timer),
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
   };
 }
 
 /** @throws ObjectStorageError where the storage is another deployment's, or has none of this one's objects */
-async function markAsOurs(parts: {
-  deployment: Deployment;
-  store: Pick<S3ObjectStore, 'owner' | 'list'>;
-  shown: string;
-}): Promise<void> {
-  const { deployment, store, shown } = parts;
+async function markAsOurs({ deployment, store, shown }: Markable & { deployment: Deployment }): Promise<void> {
   const owner = await store.owner.read();
   if (owner === deployment.id) return;
   if (owner !== null) throw refusal(shown, 'belongs to another deployment, whose database is another one');
@@ -102,12 +105,11 @@ async function markAsOurs(parts: {
  * broken off has left them.
  * @throws ObjectStorageError where they are another deployment's
  */
-export async function markDestination(parts: {
-  deploymentId: string;
-  store: Pick<S3ObjectStore, 'owner' | 'list'>;
-  shown: string;
-}): Promise<void> {
-  const { deploymentId, store, shown } = parts;
+export async function markDestination({
+  deploymentId,
+  store,
+  shown,
+}: Markable & { deploymentId: string }): Promise<void> {
   const owner = await store.owner.read();
   if (owner === deploymentId) return;
   if (owner !== null && !(await hasNothing(store))) {

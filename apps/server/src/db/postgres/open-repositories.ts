@@ -21,7 +21,7 @@ import { createJobQueue } from './job-queue.ts';
 import { createMediaRepository } from './media-repository.ts';
 import { inspectSchema, migrate } from './migrate.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
-import { sharePool } from './pool-share.ts';
+import { type PoolShare, sharePool } from './pool-share.ts';
 import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
 import { type DatabaseSettings, databaseSettings, PATIENCE_MS } from './settings.ts';
 import { createTransactions } from './transaction.ts';
@@ -154,7 +154,7 @@ function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
   );
 }
 
-async function writeProbe(pool: Pick<Pool, 'query'>): Promise<void> {
+async function writeProbe(pool: Pick<PoolShare, 'query'>): Promise<void> {
   await pool.query({
     name: 'probe',
     text: 'INSERT INTO versions (name, value) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET value = versions.value + 1',

@@ -1,7 +1,10 @@
-import type { Pool, PoolClient, QueryConfig } from 'pg';
+import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 
-/** What a share of a pool gives: connections one may have to wait for. */
-export type PoolShare = Pick<Pool, 'connect' | 'query'>;
+/** What a share of a pool gives: connections one may have to wait for. Of the ten forms that pg has of each method, the one in use. */
+export interface PoolShare {
+  connect(): Promise<PoolClient>;
+  query<Row extends QueryResultRow>(config: QueryConfig, values?: unknown[]): Promise<QueryResult<Row>>;
+}
 
 /**
  * A share of a pool: at most `most` of its connections at a time. Whoever writes may wait for somebody else's lock, with a connection that
@@ -53,10 +56,10 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
     }
   };
 
-  const query = async (config: QueryConfig, values?: unknown[]) => {
+  const query = async <Row extends QueryResultRow>(config: QueryConfig, values?: unknown[]) => {
     const client = await connect();
     try {
-      const result = await client.query(config, values);
+      const result = await client.query<Row>(config, values);
       client.release();
       return result;
     } catch (error) {
@@ -65,6 +68,5 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
       throw error;
     }
   };
-  // pg declares each method in some ten forms, with callbacks and cursors. Drizzle and our transactions use these two, which return promises.
-  return { connect, query } as unknown as PoolShare;
+  return { connect, query };
 }

@@ -1,11 +1,12 @@
 import { sql } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Pool, PoolClient } from 'pg';
+import type { PoolClient } from 'pg';
 import { type OwnedEvent, purgesEverything } from '../event-data.ts';
 import { KEPT_EVENTS } from '../event-repository.ts';
 import { ADVISORY_CLASS, EVENTS_LOCK } from './advisory-locks.ts';
 import { CHANNEL, type Change, type Changes } from './changes.ts';
 import { isUnavailable } from './errors.ts';
+import type { PoolShare } from './pool-share.ts';
 import { events, versions } from './schema.ts';
 
 /** Row of the counters that outlives the event of a purge of everything: it holds the event's `seq`. */
@@ -45,7 +46,7 @@ const BEGIN_SOON = 'BEGIN; SET LOCAL synchronous_commit TO off';
  * so they are held for the shortest time, and no two transactions wait for each other because of them.
  */
 export function createTransactions(
-  pool: Pick<Pool, 'connect'>,
+  pool: Pick<PoolShare, 'connect'>,
   { changes, now = Date.now, keep = KEPT_EVENTS }: { changes: Changes; now?: () => number; keep?: number },
 ): Transactions {
   /** @returns the `seq` of each */
