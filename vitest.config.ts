@@ -100,5 +100,6 @@ export default defineConfig({
     // Far more than any test needs: a machine that is busy with other things must not fail one.
     testTimeout: 90_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 15_000 } },
   },
 });

@@ -241,10 +241,9 @@ export async function composeService(config: Config, logger: Logger): Promise<Se
     // What it throws is thrown where it is waited for, below.
     probed.catch(() => undefined);
     undo.push(() => status.stop());
-    // Looking for ffmpeg takes longer than the start is to take. What came of it shows at once: two rounds that agree.
+    // Looking for ffmpeg takes longer than the start is to take. What came of it shows at once.
     formatsKnown
-      .then(() => status.tick())
-      .then(() => status.tick())
+      .then(() => status.settle())
       .catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
     regionMonitor.onChanged(() => void status.refreshRegions());
 

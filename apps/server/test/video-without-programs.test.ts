@@ -33,8 +33,8 @@ describe('without a usable ffmpeg', () => {
     expect(new Set(data.map(({ kind }) => kind))).toEqual(new Set(['image']));
     const known = performance.now();
     await expect.poll(processing, { timeout: 30_000, interval: 20 }).toBe('degraded_performance');
-    // 0.02 s; 8 s where it waits for two of the usual rounds of probes.
-    expect(performance.now() - known).toBeLessThan(4_000);
+    // 0.02 s, more on a busy machine; 8 s where it waits for two of the usual rounds of probes.
+    expect(performance.now() - known).toBeLessThan(6_000);
   }, 60_000);
 
   it('a video is refused with a sentence, and pictures are made as ever', async () => {

@@ -73,6 +73,28 @@ describe('the status document', () => {
     });
   });
 
+  it('shows what became known in the middle of a round without waiting for the usual rounds', async () => {
+    let known: ServiceStatus = 'operational';
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const check = async () => {
+      const seen = known;
+      await held;
+      return seen;
+    };
+    const board = boardOf([{ name: 'Part', check }]);
+    const first = board.tick();
+    known = 'degraded_performance';
+    const settled = board.settle();
+    release();
+    await first;
+    expect(board.document().status).toBe('operational');
+    await settled;
+    expect(board.document().status).toBe('degraded_performance');
+  });
+
   it('believes a change only when two rounds agree, and the first round at once', async () => {
     const sequence: ServiceStatus[] = [
       'operational',

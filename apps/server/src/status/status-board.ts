@@ -34,8 +34,10 @@ export interface StatusBoard {
   stop(): Promise<void>;
   /** The document as of the latest round. */
   document(): Status;
-  /** One round of all probes. */
+  /** One round of all probes; the one under way, if there is one. */
   tick(): Promise<void>;
+  /** Two rounds that begin after this call: what is known now shows once it is done, without waiting for the usual rounds. */
+  settle(): Promise<void>;
   /** Takes over the states of the regions now, probing nothing. */
   refreshRegions(): Promise<void>;
 }
@@ -127,6 +129,14 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     },
 
     tick,
+
+    async settle() {
+      // What is under way may have looked before.
+      await running;
+      await tick();
+      await tick();
+    },
+
     refreshRegions,
   };
 }
