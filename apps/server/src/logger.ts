@@ -19,6 +19,16 @@ export function createLogger(level: string): Logger {
   return pino(options, pretty({ destination, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }));
 }
 
+/**
+ * Has warnings of Node and of packages, which come as text otherwise, told as lines of the log.
+ * @see https://nodejs.org/api/process.html#event-warning
+ */
+export function logProcessWarnings(logger: Pick<Logger, 'warn'>): void {
+  // Node's own listener is the one that writes them as text.
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => logger.warn({ err: warning }, warning.message));
+}
+
 /** What waits to be written, at most: beyond it lines are lost, and the service goes on. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /**

@@ -4,7 +4,7 @@ import { ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
-import { createLogger } from './logger.ts';
+import { createLogger, logProcessWarnings } from './logger.ts';
 import { ObjectStorageError } from './storage/s3-failure.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
@@ -54,6 +54,7 @@ async function main(argv: readonly string[]): Promise<void> {
     return;
   }
   const logger = createLogger(config.logLevel);
+  logProcessWarnings(logger);
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
 
   const onlyWorker = config.roles.size === 1 && config.roles.has('worker');

@@ -8,13 +8,18 @@ import { spawnService } from './service-process.ts';
 
 it('the service runs from source, too, as `npm run dev` does: its worker and its engine render a picture', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-source-'));
-  const service = await spawnService({ dataDir: join(folder, 'data'), built: false });
+  // A warning of Node's, which is to be a line of the log.
+  const warn = "--import=data:text/javascript,setTimeout(()=>process.emitWarning('soon%20gone'),2000).unref()";
+  const service = await spawnService({ dataDir: join(folder, 'data'), built: false, env: { NODE_OPTIONS: warn } });
   try {
     const client = createClient({ baseUrl: service.url, token: service.token });
     const { media } = await client.control.media.ingest(png(1, 800, 600));
     await client.control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
     const thumb = await fetch(`${service.url}/media/${media.id}/thumb.webp`);
     expect([thumb.status, thumb.headers.get('content-type')]).toEqual([200, 'image/webp']);
+    const told = `"pid":${service.child.pid},"err":{"type":"Error","message":"soon gone"`;
+    await expect.poll(service.stderr, { timeout: 10_000 }).toContain(told);
+    expect(service.stderr()).not.toContain(`(node:${service.child.pid})`);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   } finally {
     await service.end('SIGKILL');
