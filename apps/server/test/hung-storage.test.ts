@@ -85,7 +85,7 @@ describeNodes('an object storage that hangs', (bin) => {
 
     const at = performance.now();
     expect((await upload(stays, png(4))).status).toBe(503);
-    expect(performance.now() - at).toBeLessThan(2_000);
+    expect(performance.now() - at).toBeLessThan(5_000);
     const { attempts } = await client.control.media.explain(rendered);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['released']);
 
