@@ -16,6 +16,7 @@ const waiting = [
   'apps/server/test/edges-outage.test.ts',
   'apps/server/test/edges-wrong-settings.test.ts',
   'apps/server/test/edges.test.ts',
+  'apps/server/test/hung-storage.test.ts',
   'apps/server/test/locked-database.test.ts',
   'apps/server/test/nodes-kill.test.ts',
   'apps/server/test/nodes-video.test.ts',

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { endWithUs } from './end-with-us.ts';
 
 /** An access key of an S3 server. */
 export interface S3Credentials {
@@ -31,6 +32,9 @@ export interface S3Server {
   createBucket(): Promise<string>;
   /** A client with the credentials, for what a test wants to see or do behind a store's back. The server's end ends it. */
   client: S3Client;
+  /** Stops it with SIGSTOP: the system takes connections for it, and nothing is answered until `goOn`. */
+  hang(): void;
+  goOn(): void;
   /** Kills it as the kernel would for want of memory; what it holds stays for `restart`. */
   kill9(): Promise<void>;
   /** Starts it again on the same port with what it held. */
@@ -111,6 +115,13 @@ export async function startS3Server(): Promise<S3Server> {
       await client.send(new CreateBucketCommand({ Bucket: bucket }));
       return bucket;
     },
+    hang() {
+      if (running === null) return;
+      // Stopped, it would not see that we are gone.
+      endWithUs(running.child, { folder });
+      running.child.kill('SIGSTOP');
+    },
+    goOn: () => void running?.child.kill('SIGCONT'),
     kill9: end,
     async restart() {
       await end();

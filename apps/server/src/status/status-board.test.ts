@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServiceStatus, Status } from '@mds/contract';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
+import { collectGarbage } from '../../test/collect-garbage.ts';
 import { resolveRegion } from '../regions/region-identity.ts';
 import type { RegionState } from '../regions/region-monitor.ts';
 import {
@@ -148,6 +150,31 @@ describe('the status document', () => {
     expect(states).toEqual({ Fails: 'major_outage', Hangs: 'major_outage', Works: 'operational' });
     // A part that hangs is not asked again and again until nothing else has room.
     expect(asked).toBe(1);
+  });
+
+  it('gives a part that hangs less time than passes between two rounds, so that two in a row soon agree on it', async () => {
+    let givenMs = 0;
+    const check: Probe['check'] = async (signal) => {
+      const began = performance.now();
+      const given = once(signal, 'abort');
+      // Node's own clocks of signals may go with it.
+      setTimeout(collectGarbage, 100);
+      await given;
+      givenMs = performance.now() - began;
+      return 'operational';
+    };
+    const probes = [{ name: 'Part', check }];
+    const board = createStatusBoard({
+      probes,
+      regionMonitor: { states: async () => [] },
+      region,
+      logger,
+      intervalMs: 1_000,
+    });
+    boards.push(board);
+    await board.tick();
+    expect(givenMs).toBeGreaterThan(500);
+    expect(givenMs).toBeLessThan(1_000);
   });
 
   it('keeps itself current in the background, and stops when told', async () => {

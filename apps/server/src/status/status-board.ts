@@ -20,8 +20,9 @@ export interface StatusBoardParts {
   /** The region that answers. */
   region: RegionIdentity;
   logger: Logger;
-  /** Time between two rounds of probes, and what one probe may take. */
+  /** Time between two rounds of probes. */
   intervalMs?: number;
+  /** What one probe may take; less than the interval, so that a part that hangs does not cost every other round. */
   timeoutMs?: number;
   /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
@@ -42,10 +43,14 @@ export interface StatusBoard {
   refreshRegions(): Promise<void>;
 }
 
+const INTERVAL_MS = 5_000;
+/** Share of the interval that a probe may take. */
+const TIMEOUT_SHARE = 0.8;
+
 /** {@link StatusBoard}. A component changes its state when two rounds in a row agree; the first round counts at once. */
 export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
-  const { probes, regionMonitor, region, logger } = parts;
-  const timeoutMs = parts.timeoutMs ?? 5_000;
+  const { probes, regionMonitor, region, logger, intervalMs = INTERVAL_MS } = parts;
+  const timeoutMs = parts.timeoutMs ?? Math.round(intervalMs * TIMEOUT_SHARE);
   const now = parts.now ?? Date.now;
   const settled = new Map<string, Settled<ServiceStatus>>();
   const stopping = new AbortController();
@@ -53,16 +58,21 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   let regionComponents: StatusComponent[] = [];
   let ownName = region.name;
   let updatedAtMs = now();
-  let timer: NodeJS.Timeout | undefined;
+  let rounds: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
 
   const checkOne = async (probe: Probe): Promise<ServiceStatus> => {
-    const deadline = AbortSignal.any([AbortSignal.timeout(timeoutMs), stopping.signal]);
+    // Not `AbortSignal.timeout`: Node 20 may lose what `AbortSignal.any` makes of it before its time is over.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error('The probe took too long.')), timeoutMs);
+    const deadline = AbortSignal.any([late.signal, stopping.signal]);
     try {
       return await Promise.race([probe.check(deadline), rejection(deadline)]);
     } catch (error) {
       if (!stopping.signal.aborted) logger.warn({ err: error, component: probe.name }, 'a probe failed');
       return 'major_outage';
+    } finally {
+      clearTimeout(timer);
     }
   };
 
@@ -106,13 +116,13 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   return {
     async start() {
       await tick();
-      timer = setInterval(() => {
+      rounds = setInterval(() => {
         tick().catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
-      }, parts.intervalMs ?? 5_000).unref();
+      }, intervalMs).unref();
     },
 
     async stop() {
-      clearInterval(timer);
+      clearInterval(rounds);
       stopping.abort();
       await running;
     },

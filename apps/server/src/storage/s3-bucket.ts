@@ -3,6 +3,7 @@ import type * as S3 from '@aws-sdk/client-s3';
 import type { Logger } from 'pino';
 import { failureOf, ObjectStorageError, remedyOf, S3Failure, storageRefusal } from './s3-failure.ts';
 import type { S3Location } from './s3-location.ts';
+import { createSilenceWatch } from './s3-silence.ts';
 
 /** What S3 says of an object. */
 export interface S3Head {
@@ -26,6 +27,8 @@ export interface S3Limits {
   uploadMs: number;
   /** Without a byte in either direction. */
   silenceMs: number;
+  /** Without an answer to anybody, the storage being asked all the time: it is taken to hang then, and nobody waits any longer. */
+  hangMs: number;
   /** How often a request is tried, the first time included. */
   attempts: number;
 }
@@ -69,7 +72,11 @@ export interface S3Answer {
 const BUCKET_SEEN_MS = 10_000;
 /** How often the log is told of the same refusal. */
 const TELL_EVERY_MS = 60_000;
-const DEFAULT_LIMITS: S3Limits = { requestMs: 30_000, uploadMs: 300_000, silenceMs: 30_000, attempts: 5 };
+const DEFAULT_LIMITS: S3Limits = {
+  ...{ requestMs: 30_000, uploadMs: 300_000, silenceMs: 30_000, attempts: 5 },
+  // Less than a stop lets requests that are being answered take.
+  hangMs: 15_000,
+};
 /** Reads keep theirs as long as their reader takes. */
 const MAX_SOCKETS = 256;
 
@@ -84,7 +91,7 @@ export async function openS3Bucket(options: {
   endpoint: string | null;
   access?: { region: string; credentials: { accessKeyId: string; secretAccessKey: string } };
   limits?: Partial<S3Limits>;
-  logger: Pick<Logger, 'warn' | 'error'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 }): Promise<S3Bucket> {
   const { logger } = options;
   const { bucket: Bucket, prefix } = options.location;
@@ -94,6 +101,7 @@ export async function openS3Bucket(options: {
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const sdk = await import('@aws-sdk/client-s3');
   const client = await openClient(sdk, { ...options, limits });
+  const fresh = await openClient(sdk, { ...options, limits: { ...limits, attempts: 1 }, keepAlive: false });
   const told = new Map<string, number>();
   let bucketSeenAt = Number.NEGATIVE_INFINITY;
 
@@ -106,15 +114,28 @@ export async function openS3Bucket(options: {
     logger.error({ event: 'storage_refused', bucket: Bucket, err: failure }, remedy);
   };
 
+  const silence = createSilenceWatch({
+    silentMs: limits.hangMs,
+    ask: (abortSignal) =>
+      fresh.send(new sdk.HeadBucketCommand({ Bucket }), { abortSignal }).then(
+        () => true,
+        (error: unknown) => failureOf(error, 'HeadBucket').status > 0,
+      ),
+    onChange(silent) {
+      if (silent) logger.error({ event: 'storage_silent', bucket: Bucket }, 'the object storage answers nobody');
+      else logger.info({ bucket: Bucket }, 'the object storage answers again');
+    },
+  });
+
   /** Waits for an answer. `expected` may make a result of a failure; undefined: it is one. */
   const ask = async <T>(
     access: 'read' | 'write',
     name: string,
-    send: Promise<T>,
+    send: (options: { abortSignal: AbortSignal }) => Promise<T>,
     expected?: (failure: S3Failure) => Promise<T | undefined> | T | undefined,
   ): Promise<T> => {
     try {
-      return await send;
+      return await silence.during(name, (abortSignal) => send({ abortSignal }));
     } catch (error) {
       const failure = failureOf(error, name);
       const result = await expected?.(failure);
@@ -124,7 +145,8 @@ export async function openS3Bucket(options: {
     }
   };
 
-  const listOne = () => client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix: prefix, MaxKeys: 1 }));
+  const listOne = (options: { abortSignal: AbortSignal }) =>
+    client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix: prefix, MaxKeys: 1 }), options);
 
   /**
    * What "not found" means: a bucket that is gone must not look like objects that are gone, for which there are consequences.
@@ -133,7 +155,7 @@ export async function openS3Bucket(options: {
   const missing = async ({ status, code }: S3Failure): Promise<boolean> => {
     if (status !== 404 || code === 'NoSuchBucket') return false;
     if (code !== 'NoSuchKey' && performance.now() - bucketSeenAt > BUCKET_SEEN_MS) {
-      await ask('read', 'ListObjectsV2', listOne());
+      await ask('read', 'ListObjectsV2', listOne);
       bucketSeenAt = performance.now();
     }
     return true;
@@ -144,7 +166,7 @@ export async function openS3Bucket(options: {
       const found = await ask<S3.HeadObjectCommandOutput | null>(
         'read',
         'HeadObject',
-        client.send(new sdk.HeadObjectCommand({ Bucket, Key: prefix + key })),
+        (options) => client.send(new sdk.HeadObjectCommand({ Bucket, Key: prefix + key }), options),
         async (failure) => ((await missing(failure)) ? null : undefined),
       );
       if (found === null) return null;
@@ -164,7 +186,7 @@ export async function openS3Bucket(options: {
       const answer = await ask<S3.GetObjectCommandOutput | 'none' | 'beyond'>(
         'read',
         'GetObject',
-        client.send(command),
+        (options) => client.send(command, options),
         async (failure) => {
           if (failure.status === 416) return 'beyond';
           return (await missing(failure)) ? 'none' : undefined;
@@ -187,6 +209,10 @@ export async function openS3Bucket(options: {
       } else if (isRange && (start > 0 || end === null || bytes > end + 1)) throw refuse('RangeIgnored');
       // Not every server heeds If-Match.
       if (etag !== null && answer.ETag !== etag) throw refuse('ChangedMeanwhile');
+      body.once(
+        'close',
+        silence.onSilence(() => body.destroy(new S3Failure('GetObject', 'Silent', 0, null))),
+      );
       return { body, bytes, etag: answer.ETag ?? '', sha256: answer.Metadata?.sha256 ?? null };
     },
 
@@ -195,12 +221,14 @@ export async function openS3Bucket(options: {
         ...{ Bucket, Key: prefix + key, Body: body, ContentLength: body.length },
         Metadata: { sha256 },
       });
-      await ask('write', 'PutObject', client.send(command, { requestTimeout: limits.uploadMs }));
+      await ask('write', 'PutObject', (options) =>
+        client.send(command, { ...options, requestTimeout: limits.uploadMs }),
+      );
     },
 
     async beginUpload(key, sha256) {
       const command = new sdk.CreateMultipartUploadCommand({ Bucket, Key: prefix + key, Metadata: { sha256 } });
-      const { UploadId } = await ask('write', 'CreateMultipartUpload', client.send(command));
+      const { UploadId } = await ask('write', 'CreateMultipartUpload', (options) => client.send(command, options));
       if (UploadId === undefined) throw new S3Failure('CreateMultipartUpload', 'NoUploadId', 200, null);
       return { key, uploadId: UploadId };
     },
@@ -210,7 +238,9 @@ export async function openS3Bucket(options: {
         ...{ Bucket, Key: prefix + key, UploadId: uploadId, PartNumber: number },
         ...{ Body: body, ContentLength: body.length },
       });
-      const { ETag } = await ask('write', 'UploadPart', client.send(command, { requestTimeout: limits.uploadMs }));
+      const { ETag } = await ask('write', 'UploadPart', (options) =>
+        client.send(command, { ...options, requestTimeout: limits.uploadMs }),
+      );
       if (ETag === undefined) throw new S3Failure('UploadPart', 'NoETag', 200, null);
       return ETag;
     },
@@ -221,13 +251,18 @@ export async function openS3Bucket(options: {
         ...{ Bucket, Key: prefix + key, UploadId: uploadId },
         MultipartUpload: { Parts },
       });
-      await ask('write', 'CompleteMultipartUpload', client.send(command, { requestTimeout: limits.uploadMs }));
+      await ask('write', 'CompleteMultipartUpload', (options) =>
+        client.send(command, { ...options, requestTimeout: limits.uploadMs }),
+      );
     },
 
     async abortUpload({ key, uploadId }) {
       const command = new sdk.AbortMultipartUploadCommand({ Bucket, Key: prefix + key, UploadId: uploadId });
-      await ask<unknown>('write', 'AbortMultipartUpload', client.send(command), ({ code }) =>
-        code === 'NoSuchUpload' ? null : undefined,
+      await ask<unknown>(
+        'write',
+        'AbortMultipartUpload',
+        (options) => client.send(command, options),
+        ({ code }) => (code === 'NoSuchUpload' ? null : undefined),
       );
     },
 
@@ -235,7 +270,7 @@ export async function openS3Bucket(options: {
       let after: { KeyMarker?: string; UploadIdMarker?: string } = {};
       for (;;) {
         const command = new sdk.ListMultipartUploadsCommand({ Bucket, Prefix: prefix, ...after });
-        const page = await ask('read', 'ListMultipartUploads', client.send(command));
+        const page = await ask('read', 'ListMultipartUploads', (options) => client.send(command, options));
         for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
           if (Key === undefined || UploadId === undefined || !Key.startsWith(prefix)) continue;
           yield { key: Key.slice(prefix.length), uploadId: UploadId, begunAt: Initiated ?? null };
@@ -249,8 +284,11 @@ export async function openS3Bucket(options: {
 
     async delete(key) {
       const command = new sdk.DeleteObjectCommand({ Bucket, Key: prefix + key });
-      await ask<unknown>('write', 'DeleteObject', client.send(command), ({ code }) =>
-        code === 'NoSuchKey' ? null : undefined,
+      await ask<unknown>(
+        'write',
+        'DeleteObject',
+        (options) => client.send(command, options),
+        ({ code }) => (code === 'NoSuchKey' ? null : undefined),
       );
     },
 
@@ -258,7 +296,9 @@ export async function openS3Bucket(options: {
       let token: string | undefined;
       do {
         const command = new sdk.ListObjectsV2Command({ Bucket, Prefix: prefix + below, ContinuationToken: token });
-        const page: S3.ListObjectsV2CommandOutput = await ask('read', 'ListObjectsV2', client.send(command));
+        const page: S3.ListObjectsV2CommandOutput = await ask('read', 'ListObjectsV2', (options) =>
+          client.send(command, options),
+        );
         for (const { Key, Size } of page.Contents ?? []) {
           if (Key?.startsWith(prefix)) yield { key: Key.slice(prefix.length), bytes: Size ?? 0 };
         }
@@ -273,7 +313,7 @@ export async function openS3Bucket(options: {
 
     async check() {
       try {
-        await listOne();
+        await silence.during('ListObjectsV2', (abortSignal) => listOne({ abortSignal }));
         bucketSeenAt = performance.now();
       } catch (error) {
         const failure = failureOf(error, 'ListObjectsV2');
@@ -284,16 +324,18 @@ export async function openS3Bucket(options: {
     },
 
     close() {
+      silence.close();
       client.destroy();
+      fresh.destroy();
     },
   };
 }
 
 async function openClient(
   sdk: typeof S3,
-  options: Omit<Parameters<typeof openS3Bucket>[0], 'limits'> & { limits: S3Limits },
+  options: Omit<Parameters<typeof openS3Bucket>[0], 'limits'> & { limits: S3Limits; keepAlive?: boolean },
 ): Promise<S3.S3Client> {
-  const { endpoint, access, limits, logger } = options;
+  const { endpoint, access, limits, keepAlive = true, logger } = options;
   const open = (region: string | undefined) =>
     new sdk.S3Client({
       ...access,
@@ -315,8 +357,8 @@ async function openClient(
         requestTimeout: limits.requestMs,
         throwOnRequestTimeout: true,
         socketTimeout: limits.silenceMs,
-        httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
-        httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
+        httpAgent: { keepAlive, maxSockets: MAX_SOCKETS },
+        httpsAgent: { keepAlive, maxSockets: MAX_SOCKETS },
         logger: { ...console, warn: (message: string) => logger.warn({ message }, 'the AWS SDK warns') },
       },
     });

@@ -1,7 +1,9 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { collectGarbage } from '../../test/collect-garbage.ts';
 import { flipped, framed, type ProxiedRequest, type S3Fault } from '../../test/faulty-s3-proxy.ts';
 import { readOf, type S3Bench, sha256Of, someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
 
@@ -253,6 +255,52 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       };
       expect(await outcomeOf(readOf(bench.store, 'a/object'))).toBe('unavailable');
       expect(reads).toBeGreaterThan(1);
+    });
+  });
+
+  describe('fault 19: one that hangs', () => {
+    const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
+
+    it('has nobody wait: who asked it is told in bounded time, who comes then at once, and it is used as soon as it answers', async () => {
+      const bench = await s3.bench();
+      const limits = { hangMs: 1_500 };
+      const store = await bench.open({ limits, endpoint: s3.server.endpoint });
+      await store.put('a/object', await bench.staged(someBytes(32 * MIB)));
+      const [small, large] = [await bench.staged(someBytes(1000)), await bench.staged(someBytes(11 * MIB))];
+      const begun = await store.read('a/object');
+      onTestFinished(() => s3.server.goOn());
+      s3.server.hang();
+      // While the storage is asked whether it is there: Node's own clocks of signals may go with it.
+      setTimeout(collectGarbage, 900);
+      const asked = performance.now();
+      await Promise.all([
+        expect(begun && buffer(begun.stream)).rejects.toMatchObject(told),
+        expect(store.put('a/small', small)).rejects.toMatchObject(told),
+        expect(store.put('a/large', large)).rejects.toMatchObject(told),
+        expect(store.stat('a/object')).rejects.toMatchObject(told),
+        expect(store.delete('a/object')).rejects.toMatchObject(told),
+        // A node that starts meanwhile.
+        bench.open({ limits, endpoint: s3.server.endpoint }),
+      ]);
+      expect(performance.now() - asked).toBeLessThan(10_000);
+      await Promise.all([access(small.path), access(large.path)]);
+      const then = performance.now();
+      await expect(store.put('a/small', small)).rejects.toMatchObject(told);
+      expect(performance.now() - then).toBeLessThan(500);
+      s3.server.goOn();
+      await expect.poll(() => store.put('a/small', small).catch(() => 'refused')).toBeUndefined();
+      // Once by each of the two stores.
+      expect(bench.log.filter((line) => line.includes('storage_silent'))).toHaveLength(2);
+    });
+
+    it('is told from one that takes long: a request that is not answered is waited for while others are', async () => {
+      const bench = await s3.bench({ limits: { hangMs: 1_000 } });
+      bench.proxy.spoil = async (request) => {
+        if (isPut(request)) await delay(3_000);
+        return undefined;
+      };
+      await bench.store.put('a/object', await bench.staged(someBytes(1000)));
+      expect(bench.proxy.requests.filter(isPut)).toHaveLength(1);
     });
   });
 

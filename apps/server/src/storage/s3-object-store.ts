@@ -59,7 +59,7 @@ export async function openS3ObjectStore(options: {
   url: string;
   endpoint: string | null;
   scratchDir: string;
-  logger: Pick<Logger, 'warn' | 'error'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
   access?: { region: string; credentials: { accessKeyId: string; secretAccessKey: string } };
   limits?: Partial<S3Limits>;
   staleUploadMs?: number;
