@@ -7,6 +7,8 @@ export type {
   FetchStatus,
   Format,
   FormatList,
+  Job,
+  JobState,
   Manifest,
   ManifestRendition,
   Media,

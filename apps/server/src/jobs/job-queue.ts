@@ -62,16 +62,25 @@ export interface AttemptRecord {
 
 /** Where the job of a medium stands. */
 export interface JobStanding {
+  jobId: number;
   mediaId: string;
+  /** The lower, the sooner. */
+  priority: number;
   /** Who works on it; null: it waits. */
   worker: string | null;
   /** The attempt that runs or comes next, of those that count. */
   attempt: number;
+  /** Runs of the medium's jobs that were begun, those included that do not count: the number of the latest {@link AttemptRecord}. */
+  runs: number;
+  /** When the run that is under way was begun, milliseconds since the epoch; null while nobody works on it. */
+  startedAtMs: number | null;
   /** Share of the work that is done, 0 to 1; null while nobody works on it, or nothing is known of it yet. */
   progress: number | null;
   /** Milliseconds until it may be claimed; 0 where it may. */
   dueInMs: number;
-  /** Why the attempt before it did not do. */
+  /** From when on it may be claimed, milliseconds since the epoch. */
+  dueAtMs: number;
+  /** A sentence: why the run before it came to nothing; null where this job had none. */
   lastReason: string | null;
 }
 
@@ -125,12 +134,15 @@ export interface JobQueue {
   /** Notes how far the work is, 0 to 1. False: the lease was taken away; stop working on it. */
   progress(lease: Lease, fraction: number): Promise<boolean>;
   /**
-   * Gives a job back: at once and uncounted (`released`, on shutdown) or counted, after `delayMs` (`retry`).
+   * Gives a job back: at once and uncounted (`released`), or counted, after `delayMs` (`retry`). A job is released on shutdown, or for a
+   * `failure` that no medium is to blame for.
    * @param report what the attempt did
    */
   giveBack(
     lease: Lease,
-    as: { kind: 'released' } | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
+    as:
+      | { kind: 'released'; failure?: NonNullable<AttemptRecord['failure']> }
+      | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
     report?: AttemptReport | null,
   ): Promise<void>;
   /** Leases as they stand. */

@@ -122,20 +122,25 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       const { jobs, media } = repositories;
       const first = await accept('a');
       const second = await accept('b');
-      expect(await standing(first.id)).toMatchObject({ worker: null, attempt: 1, progress: null, dueInMs: 0 });
+      const waits = { worker: null, attempt: 1, runs: 0, startedAtMs: null, progress: null, dueInMs: 0, priority: 100 };
+      expect(await standing(first.id)).toMatchObject(waits);
       expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([0, 1]);
 
       const lease = await claim();
       expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([null, 0]);
       expect(await jobs.underWay()).toEqual([]);
       expect(await jobs.progress(lease, 0.25)).toBe(true);
-      expect(await standing(first.id)).toMatchObject({ worker: 'worker-1', progress: 0.25 });
+      const [run] = await jobs.attempts(first.id);
+      const works = { jobId: lease.jobId, worker: 'worker-1', runs: 1, startedAtMs: run?.startedAtMs, progress: 0.25 };
+      expect(await standing(first.id)).toMatchObject(works);
       expect(await jobs.underWay()).toEqual([{ mediaId: first.id, projectId: 'default', progress: 0.25 }]);
 
       await jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
       const waiting = await standing(first.id);
       expect(waiting).toMatchObject({ worker: null, attempt: 2, progress: null, lastReason: 'It crashed.' });
+      expect(waiting).toMatchObject({ runs: 1, startedAtMs: null });
       expect(waiting?.dueInMs).toBeGreaterThan(50_000);
+      expect(waiting?.dueAtMs).toBeGreaterThan(Date.now() + 50_000);
       expect(await jobs.ahead(second.id)).toBe(0);
       await media.fail(await claim(), failure);
       expect(await standing(second.id)).toBeNull();
