@@ -47,6 +47,7 @@ export function composeMigration(
       supervisor?.start();
       writes.open();
     },
+    moved: () => writes.closeForGood(),
   });
   return {
     migration: repositories.shared ? null : migration,

@@ -20,6 +20,7 @@ async function startWith(openError: Error | null) {
     scratchDir: '',
     freeze: () => writes.close(),
     unfreeze: async () => writes.open(),
+    moved: () => writes.closeForGood(),
     logger: null as never,
   });
   const openDestination = () => Promise.reject(openError);
@@ -77,6 +78,11 @@ it('refuses what writes while the gate is closed, before its body, and answers w
   }
   expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
   expect((await send(app, 'GET', '/migrations/current')).status).toBe(404);
+  writes.closeForGood();
+  const answer = await send(app, 'POST', '/media', {});
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([421, null]);
+  expect((await problemOf(answer)).code).toBe('deployment_moved');
+  expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
   writes.open();
   expect((await send(app, 'DELETE', `/media/${id}`)).status).toBe(204);
 });
