@@ -1,5 +1,11 @@
+import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { MediaId, Timestamp } from './scalars.ts';
+import { CONTROL_API_PREFIX } from './control-prefix.ts';
+import { Cursor } from './media.ts';
+import { controlProblems } from './problem.ts';
+import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
+
+const c = initContract();
 
 /** `queued`: it waits to be claimed. `running`: a worker has it under a lease. What is done, or failed for good, has no job any more. */
 export const JobState = z.enum(['queued', 'running'], { error: 'must be queued or running' });
@@ -32,3 +38,24 @@ export const Job = z
   })
   .meta({ id: 'Job' });
 export type Job = z.infer<typeof Job>;
+
+/** A page of {@link Job}, oldest first. */
+export const JobList = listOf(Job).extend({ next_cursor: z.string().nullable() }).meta({ id: 'JobList' });
+export type JobList = z.infer<typeof JobList>;
+
+/** The routes for the queue of jobs. What is done about one of them is done about its medium: `retry`, `delete`. */
+export const jobsApi = c.router(
+  {
+    list: {
+      method: 'GET',
+      path: '/jobs',
+      summary: 'List jobs',
+      description:
+        'What is worked on and what waits, oldest first: of equal priority, the order in which jobs are handed out. A job that is done, or failed for good, is in the list no more.',
+      query: z.object({ limit: Limit, cursor: Cursor.optional(), state: JobState.optional() }),
+      responses: { ...controlProblems, 200: JobList },
+      metadata: { scope: 'ingest' },
+    },
+  },
+  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
+);

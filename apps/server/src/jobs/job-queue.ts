@@ -1,4 +1,4 @@
-import type { ProcessingAttempt } from '@mds/contract';
+import type { JobState, ProcessingAttempt } from '@mds/contract';
 import type { ProgramRun } from '@mds/transcode';
 
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
@@ -156,6 +156,17 @@ export interface JobQueue {
   counts(): Promise<QueueCounts>;
   /** The jobs of these media, in no promised order; nothing for those that have none. */
   standings(mediaIds: string[]): Promise<JobStanding[]>;
+  /**
+   * Jobs of a project in the order of their ids, which is that of acceptance.
+   * @param selection.afterId of the job that the page starts after; null: with the oldest
+   * @param selection.state only those in it
+   */
+  page(selection: {
+    projectId: string;
+    limit: number;
+    afterId: number | null;
+    state?: JobState;
+  }): Promise<JobStanding[]>;
   /** How many jobs are handed out before the medium's; null where it has none that waits. */
   ahead(mediaId: string): Promise<number | null>;
   /** The jobs that somebody works on and has told of how far it is. */

@@ -147,6 +147,32 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       expect(await jobs.ahead(second.id)).toBeNull();
     });
 
+    it('in a list by project and state, oldest first, a page after the other', async () => {
+      const { jobs } = repositories;
+      const ids: string[] = [];
+      for (const name of ['a', 'b', 'c', 'd']) ids.push((await accept(name)).id);
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      const theirs = { ...newMedium('e'), projectId: 'other' };
+      await repositories.media.accept(theirs, EXISTING);
+      const lease = await claim();
+      await jobs.progress(lease, 0.5);
+      const page = (more: object = {}) => jobs.page({ projectId: 'default', limit: 10, afterId: null, ...more });
+      const idsOf = (found: { mediaId: string }[]) => found.map(({ mediaId }) => mediaId);
+
+      const all = await page();
+      expect(idsOf(all)).toEqual(ids);
+      expect(all).toEqual([...(await jobs.standings(ids))].sort((a, b) => a.jobId - b.jobId));
+      expect(all[0]).toMatchObject({ jobId: lease.jobId, worker: 'worker-1', runs: 1, progress: 0.5 });
+      expect(idsOf(await page({ limit: 2 }))).toEqual(ids.slice(0, 2));
+      expect(idsOf(await page({ limit: 2, afterId: all[1]?.jobId }))).toEqual(ids.slice(2));
+      expect(idsOf(await page({ state: 'running' }))).toEqual(ids.slice(0, 1));
+      expect(idsOf(await page({ state: 'queued', limit: 2 }))).toEqual(ids.slice(1, 3));
+      expect(idsOf(await page({ projectId: 'other' }))).toEqual([theirs.id]);
+      expect(await page({ projectId: 'nobody' })).toEqual([]);
+      await repositories.media.delete(ids[1] ?? '');
+      expect(idsOf(await page({ limit: 2 }))).toEqual([ids[0], ids[2]]);
+    });
+
     it('a lease tells whether it stands, and notes no progress once it does not', async () => {
       const { id } = await accept('a');
       const lease = await claim();

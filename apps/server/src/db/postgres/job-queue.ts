@@ -1,3 +1,4 @@
+import type { JobState } from '@mds/contract';
 import { and, asc, count, eq, gt, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
 import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
@@ -194,6 +195,16 @@ export function createJobQueue(
       return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
+    async page({ projectId, limit, afterId, state }) {
+      const after = afterId === null ? undefined : gt(jobs.id, afterId);
+      const rows = await standings()
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .where(and(eq(media.projectId, projectId), after, inState(state)))
+        .orderBy(asc(jobs.id))
+        .limit(limit);
+      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
+    },
+
     async ahead(mediaId) {
       const [own] = await db
         .select()
@@ -254,6 +265,11 @@ export function createJobQueue(
 
 /** Id of the latest run of a job's medium; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
+
+function inState(state: JobState | undefined) {
+  if (state === undefined) return undefined;
+  return state === 'queued' ? isNull(jobs.leaseToken) : isNotNull(jobs.leaseToken);
+}
 
 function selected(selection: JobSelection) {
   if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);

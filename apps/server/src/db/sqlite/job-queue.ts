@@ -1,3 +1,4 @@
+import type { JobState } from '@mds/contract';
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
 import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
@@ -184,6 +185,18 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
         .map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
+    async page({ projectId, limit, afterId, state }) {
+      // Not a join: it might begin with all media of the project, and there may be millions of those.
+      const project = db.select({ id: media.projectId }).from(media).where(eq(media.id, jobs.mediaId));
+      const asked = and(
+        sql`(${project}) = ${projectId}`,
+        afterId === null ? undefined : gt(jobs.id, afterId),
+        inState(state),
+      );
+      const rows = standings().where(asked).orderBy(asc(jobs.id)).limit(limit).all();
+      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
+    },
+
     async ahead(mediaId) {
       const own = db
         .select()
@@ -257,6 +270,12 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
 
 /** Id of the latest run of a job's medium; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
+
+function inState(state: JobState | undefined) {
+  if (state === undefined) return undefined;
+  // By `+` no index of it is used: nearly all jobs are queued, and all would be sorted by id for every page of a long queue.
+  return state === 'queued' ? sql`+${jobs.leaseToken} IS NULL` : isNotNull(jobs.leaseToken);
+}
 
 function selected(selection: JobSelection) {
   if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
