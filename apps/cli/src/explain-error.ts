@@ -61,7 +61,7 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
       .filter((issue) => !said.includes(issue.message))
       .map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
     const pause = error.retryAfterMs === null ? '' : humanDuration(error.retryAfterMs);
-    const hints = pause ? [...issues, `Try again in ${pause}.`] : issues;
+    const hints = [...issues, ...(pause ? [`Try again in ${pause}.`] : []), ...advice];
     return explained(said, EXIT.failed, hints, error.problem);
   }
   if (error instanceof client.ConfigurationError) {
@@ -107,6 +107,10 @@ const REGIONS = ['Regions that are known: mds regions list --all. Another one is
 const ADVICE: Readonly<Record<string, readonly string[]>> = {
   region_not_found: REGIONS,
   unknown_region: REGIONS,
+  deployment_moved: [
+    'Give the address of the new service with --url or MDS_URL.',
+    'What it was moved to, and how to take that back: mds migrate-to --status, mds migrate-to --cancel',
+  ],
   node_not_found: ['Nodes that are known: mds regions list --all'],
 };
 

@@ -8,6 +8,7 @@ import { registerEvents } from './commands/events.ts';
 import { registerFetches } from './commands/fetches.ts';
 import { registerFormats } from './commands/formats.ts';
 import { registerIngest } from './commands/ingest.ts';
+import { registerJobs } from './commands/jobs.ts';
 import { registerMedia } from './commands/media.ts';
 import { registerMigrate } from './commands/migrate.ts';
 import { registerMigrateTo } from './commands/migrate-to.ts';
@@ -38,6 +39,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerWatch,
     registerMedia,
     registerFetches,
+    registerJobs,
     registerEvents,
     registerAssets,
     registerRegions,

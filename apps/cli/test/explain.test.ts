@@ -1,7 +1,7 @@
 import type { MediaExplanation } from '@mds/client';
 import { expect, it } from 'vitest';
 import { displayWidth } from '../src/output/display-width.ts';
-import { failedVideo, queuedPicture } from './explanations.ts';
+import { failedVideo, queuedPicture, waitingJob } from './explanations.ts';
 import { mdsHere, plain } from './run-cli.ts';
 import { medium, startService, TOKEN } from './scripted-service.ts';
 
@@ -152,6 +152,27 @@ it('says what a medium waits for', async () => {
   expect(stdout).toContain('waiting    It is the 3rd in the queue.\n');
   expect(stdout).toContain('picture    40x30, srgb\n');
   expect(stdout).toContain('thumb.webp  make       40x30\n');
+});
+
+it('says that a storage which was away gave an attempt back, and not that its worker was stopped', async () => {
+  const queued = queuedPicture(id);
+  const ended = { worker: 'w1', started_at: '2026-01-31T08:15:00Z', ended_at: '2026-01-31T08:15:01Z' };
+  const released = { ...ended, outcome: 'released' as const, notes: [], timings: {}, runs: [] };
+  const message = 'The storage or the database did not answer.';
+  const attempts = [
+    { ...released, attempt: 1, error: null },
+    { ...released, attempt: 2, error: { code: 'unavailable', message, retryable: true } },
+  ];
+  await using it = await setUp({ ...queued, attempts });
+  const { stdout } = await it.explain([], { terminal: 100 });
+  expect(stdout).toContain('ATTEMPT 1  given back: its worker was stopped  in 1s');
+  expect(stdout).toContain(
+    `ATTEMPT 2  given back, not counted  in 1s  2026-01-31T08:15:00Z by w1\n  ${message} (unavailable)\n`,
+  );
+  expect((await it.explain()).stdout.split('\n')).toContain(
+    `job\tjob-7\tqueued\t2\t2026-01-31T08:17:00Z\t\t${waitingJob(id).last_reason}`,
+  );
+  expect(JSON.parse((await it.explain(['--json'])).stdout)).toMatchObject({ job: waitingJob(id) });
 });
 
 it.each([80, 120, 60, 40])(

@@ -1,4 +1,4 @@
-import type { MediaExplanation, PlannedPreset, ProcessingAttempt } from '@mds/client';
+import type { Job, MediaExplanation, PlannedPreset, ProcessingAttempt } from '@mds/client';
 
 const revision = '0a1b2c3d';
 
@@ -61,6 +61,7 @@ export function failedVideo(id: string): MediaExplanation {
     kind: 'video',
     status: 'failed',
     waiting_for: null,
+    job: null,
     error: failed.error,
     warnings: ['The file ends early.'],
     probe: {
@@ -143,10 +144,20 @@ export function failedVideo(id: string): MediaExplanation {
   };
 }
 
+/** A job that was begun twice and waits. */
+export function waitingJob(id: string): Job {
+  return {
+    ...{ object: 'job', id: 'job-7', media_id: id, state: 'queued', priority: 100, attempts: 2, worker: null },
+    ...{ due_at: '2026-01-31T08:17:00Z', started_at: null, progress: null },
+    last_reason: 'The storage or the database did not answer. Processing goes on when they do.',
+  };
+}
+
 /** A picture that waits for its turn. */
 export function queuedPicture(id: string): MediaExplanation {
   return {
     ...{ id, kind: 'image', status: 'queued', waiting_for: 'It is the 3rd in the queue.', error: null, warnings: [] },
+    job: waitingJob(id),
     probe: {
       format: 'jpeg',
       content_type: 'image/jpeg',

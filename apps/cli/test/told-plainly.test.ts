@@ -55,6 +55,24 @@ it('a URL of a kind that is not fetched from is told as what it is, and the othe
   expect(stdout).toContain('\tcreated\tqueued\tin/a.jpg');
 });
 
+it('a service that was moved is told at once and once, with where to go on, and no other file is tried', async () => {
+  await using it = await setUp();
+  for (const name of ['b.jpg', 'c.jpg']) await writeFile(it.at(`in/${name}`), name);
+  let asked = 0;
+  it.service.on('POST', (request, response) => {
+    request.resume();
+    asked += 1;
+    sendProblem(response, 421, 'deployment_moved', 'The deployment was moved. Go on with the service there.');
+  });
+  const { code, stderr } = await it.run(['ingest', '--parallel', '1', 'in']);
+  expect([code, asked]).toEqual([1, 1]);
+  expect(stderr).toContain('error: The deployment was moved. Go on with the service there. (deployment_moved');
+  expect(stderr).toContain('  Give the address of the new service with --url or MDS_URL.\n');
+  expect(stderr).toContain('mds migrate-to --status');
+  const told = (await it.run(['ingest', '--json', 'in'])).stderr;
+  expect(JSON.parse(told)).toMatchObject({ error: { exit_code: 1, problem: { code: 'deployment_moved' } } });
+});
+
 it('an empty file is called empty', async () => {
   await using it = await setUp();
   it.service.on('POST', (request, response) => {

@@ -52,6 +52,7 @@ it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => 
     'ingest',
     'media',
     'fetches',
+    'jobs',
     'events',
     'assets',
     'regions',

@@ -2,7 +2,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mdsHere, type Running, start, temporaryFolder } from './run-cli.ts';
-import { sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { medium, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 const SOON = { timeout: 40_000 };
 /** Well before everything is looked at again. */
@@ -95,4 +95,21 @@ it('with --json what a watch waits for is told as JSON', async () => {
       ...{ hints: [], exit_code: null, problem: null },
     },
   });
+});
+
+it('a service that was moved is told of once, and the file is sent when its address leads to the new one', async () => {
+  await using it = await setUp();
+  let refused = 0;
+  it.service.on('POST', (request, response) => {
+    request.resume();
+    if (refused === 3) return sendJson(response, 201, medium(1));
+    refused += 1;
+    sendProblem(response, 421, 'deployment_moved', 'The deployment was moved.');
+  });
+  await writeFile(it.at('in/a.jpg'), 'a');
+  const watch = it.watch();
+  await expect.poll(() => watch.stdout(), SOON).toContain(medium(1).id);
+  expect(refused).toBe(3);
+  expect(watch.stderr()).toMatch(/^The service cannot take files now: The deployment was moved\. Waiting for it\.\n/);
+  expect(watch.stderr().match(/was moved/g)).toHaveLength(1);
 });

@@ -47,14 +47,15 @@ export function composeMigration(
       supervisor?.start();
       writes.open();
     },
+    moved: () => writes.closeForGood(),
   });
   return {
     migration: repositories.shared ? null : migration,
-    async openDestination({ database_url: databaseUrl, storage_url: storageUrl, s3_endpoint: s3Endpoint }) {
+    s3Endpoint: config.s3Endpoint,
+    async openDestination({ database_url: databaseUrl, storage_url: storageUrl, s3_endpoint: s3Endpoint = null }) {
       const { openDestination } = await import('./migration/open-destination.ts');
-      const endpoint = s3Endpoint ?? config.s3Endpoint;
       const { id: deploymentId } = repositories.deployment;
-      return openDestination({ databaseUrl, storageUrl, s3Endpoint: endpoint, deploymentId, scratchDir, logger });
+      return openDestination({ databaseUrl, storageUrl, s3Endpoint, deploymentId, scratchDir, logger });
     },
   };
 }

@@ -176,7 +176,11 @@ export async function startApp(
         ...{ media, events, regionMonitor, resolver: resolverFor('') },
         delivery: { purge: (scope) => void fixture.purged.push(scope) },
       },
-      migrations: { migration: null, openDestination: async () => Promise.reject(new Error('nothing moves here')) },
+      migrations: {
+        migration: null,
+        s3Endpoint: null,
+        openDestination: async () => Promise.reject(new Error('nothing moves here')),
+      },
       writes: { enter: () => () => undefined },
       edges: {
         ...{ regions, assets, regionMonitor },

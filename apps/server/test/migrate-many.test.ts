@@ -127,7 +127,7 @@ function s(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Sends pictures, and each that is refused with 503 again, as its sender is asked to. */
+/** Sends pictures, and each that is refused while the deployment moves, or was moved, again: here, and then where it went. */
 function startWriter(service: ServiceProcess) {
   let at = service.url;
   let stopping = false;
@@ -144,7 +144,7 @@ function startWriter(service: ServiceProcess) {
         if (refusedAt !== null) refusedMs = performance.now() - refusedAt;
         return;
       } catch (error) {
-        const asked = error instanceof ApiError && error.status === 503 && error.code === 'unavailable';
+        const asked = error instanceof ApiError && ['unavailable', 'deployment_moved'].includes(error.code ?? '');
         if (!asked) {
           wrong.push(String(error));
           return;

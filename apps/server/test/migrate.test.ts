@@ -1,10 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type Client, createClient, type Migration } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { endWithUs } from './end-with-us.ts';
 import { png } from './pictures.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
+import { nodeArguments } from './programs-under-test.ts';
 import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
@@ -82,8 +87,21 @@ describeWith(
       headers: { authorization: `Bearer ${old.token}` },
       body: png(100),
     });
-    expect(refused.status).toBe(503);
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([421, null]);
+    expect(await refused.json()).toMatchObject({ code: 'deployment_moved' });
+    // Not after minutes: waiting does not help.
+    for (const [name, content] of [
+      ['small.png', png(100)],
+      ['resumable.png', Buffer.concat([png(101), Buffer.alloc(17 * 1024 * 1024)])],
+    ] as const) {
+      const file = join(folder, name);
+      await writeFile(file, content);
+      const began = performance.now();
+      const told = await mdsIngest(old, file);
+      expect(told).toMatchObject({ code: 1, stderr: expect.stringMatching(/was moved .*\(deployment_moved/) });
+      expect(told.stderr).toContain('--url');
+      expect(performance.now() - began).toBeLessThan(20_000);
+    }
     // As many again while it is frozen.
     await reading.more(50);
     const { answers, wrong } = await reading.stop();
@@ -106,6 +124,17 @@ describeWith(
     await client.control.media.waitUntilReady(again.media.id);
   });
 });
+
+/** The operator's command, as who does not know yet that the service was moved gives it. */
+async function mdsIngest(service: ServiceProcess, file: string): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [...nodeArguments('mds'), 'ingest', file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token },
+  });
+  endWithUs(child);
+  const [[code], stderr] = await Promise.all([once(child, 'exit'), text(child.stderr)]);
+  return { code, stderr };
+}
 
 async function bytesAt(url: string): Promise<Buffer> {
   const answer = await fetch(url);

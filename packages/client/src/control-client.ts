@@ -1,6 +1,7 @@
 import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
 import { type ControlCache, createControlCache } from './control-cache.ts';
 import { type ControlFetches, createControlFetches, type IngestUrlOptions, ingestUrl } from './control-fetches.ts';
+import { type ControlJobs, createControlJobs } from './control-jobs.ts';
 import { type ControlMigrations, createControlMigrations } from './control-migrations.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
 import { isNotFoundError } from './error-guards.ts';
@@ -113,6 +114,8 @@ export interface ControlClient {
   };
   /** What is fetched from URLs, and what became of it. */
   fetches: ControlFetches;
+  /** The queue: what is worked on, and what waits. */
+  jobs: ControlJobs;
   /** Points of presence: which there are, which node serves which, and what their operator says of them. */
   regions: ControlRegions;
   /** What the nodes hold of the media. */
@@ -191,6 +194,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
       waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
     },
     fetches,
+    jobs: createControlJobs(transport),
     regions: createControlRegions(transport),
     cache: createControlCache(transport, timeoutMs),
     migrations: createControlMigrations(transport, timeoutMs),

@@ -7,6 +7,8 @@ export type {
   FetchStatus,
   Format,
   FormatList,
+  Job,
+  JobState,
   Manifest,
   ManifestRendition,
   Media,
@@ -50,6 +52,7 @@ export { type Client, createClient, type DownloadOptions, type GetOptions } from
 export type { ControlCache, PurgeOptions } from './control-cache.ts';
 export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
 export type { ControlFetches, FetchListOptions, FetchProgress, IngestUrlOptions } from './control-fetches.ts';
+export type { ControlJobs, JobListOptions } from './control-jobs.ts';
 export type { ControlMigrations } from './control-migrations.ts';
 export type { ControlRegions, WrittenRegion } from './control-regions.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';

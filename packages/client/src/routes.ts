@@ -4,6 +4,7 @@ import type {
   controlRegionsApi,
   eventsApi,
   fetchesApi,
+  jobsApi,
   migrationsApi,
   readApi,
 } from '@mds/contract';
@@ -63,6 +64,11 @@ export const fetchesRoutes: RoutesOf<typeof fetchesApi> = {
   list: { method: 'GET', path: '/control/v1/fetches' },
   get: { method: 'GET', path: '/control/v1/fetches/:fetch' },
   cancel: { method: 'DELETE', path: '/control/v1/fetches/:fetch' },
+};
+
+/** The part of the control API that is about the queue of jobs. */
+export const jobsRoutes: RoutesOf<typeof jobsApi> = {
+  list: { method: 'GET', path: '/control/v1/jobs' },
 };
 
 /** The part of the control API that is about regions. */

@@ -4,6 +4,8 @@ import {
   controlCacheApi,
   controlRegionsApi,
   eventsApi,
+  fetchesApi,
+  jobsApi,
   migrationsApi,
   readApi,
 } from '@mds/contract';
@@ -13,6 +15,8 @@ import {
   controlRegionsRoutes,
   controlRoutes,
   eventsRoutes,
+  fetchesRoutes,
+  jobsRoutes,
   migrationsRoutes,
   readRoutes,
 } from '../src/routes.ts';
@@ -31,6 +35,8 @@ function outline(router: object): Record<string, string> {
 it('calls the routes of the contract, all of them and no other; the compiler says so, and here it is seen', () => {
   expect(outline(readRoutes)).toEqual(outline(readApi));
   expect(outline(controlRoutes)).toEqual(outline(controlApi));
+  expect(outline(fetchesRoutes)).toEqual(outline(fetchesApi));
+  expect(outline(jobsRoutes)).toEqual(outline(jobsApi));
   expect(outline(controlRegionsRoutes)).toEqual(outline(controlRegionsApi));
   expect(outline(controlCacheRoutes)).toEqual(outline(controlCacheApi));
   expect(outline(migrationsRoutes)).toEqual(outline(migrationsApi));

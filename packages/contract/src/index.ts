@@ -47,6 +47,7 @@ export {
   MAX_SOURCE_URL_LENGTH,
 } from './fetches.ts';
 export { Format, FormatList } from './formats.ts';
+export { Job, JobList, JobState, jobsApi } from './jobs.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
 export { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from './media-explanation.ts';

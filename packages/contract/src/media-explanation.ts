@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Job } from './jobs.ts';
 import { MediaStatus } from './media.ts';
 import { MediaFailure } from './media-failure.ts';
 import { MediaId, MediaKind, Revision, Timestamp } from './scalars.ts';
@@ -42,9 +43,9 @@ export const ProcessingAttempt = z.strictObject({
   ended_at: Timestamp.nullable().meta({ description: 'Null while it runs, and where its worker died' }),
   outcome: z.enum(['running', 'ready', 'failed', 'retried', 'released', 'lost']).meta({
     description:
-      '`retried`: failed, and tried again. `released`: given back on the way out of the worker. `lost`: its worker died',
+      '`retried`: failed, and tried again. `released`: given back, and not counted: its worker was stopped, or what `error` says would have kept it from any medium. `lost`: its worker died',
   }),
-  error: MediaFailure.nullable(),
+  error: MediaFailure.nullable().meta({ description: 'Why it came to nothing, where the attempt itself found out' }),
   notes: z.array(z.string()).meta({ description: 'What was decided on the way, such as that a stream was copied' }),
   timings: z.record(z.string(), z.number()).meta({ description: 'Milliseconds by step' }),
   runs: z.array(ProgramRun),
@@ -59,7 +60,11 @@ export const MediaExplanation = z
     status: MediaStatus,
     waiting_for: z.string().nullable().meta({
       description:
-        'A sentence: its place in the queue, the worker that has it, or when it is tried again; null when it is done',
+        'Sentences: its place in the queue, the worker that has it, or when it is tried again; how many attempts there were, and why the last one came to nothing. Null when it is done',
+    }),
+    // Spelled out: in OpenAPI 3.0 a reference cannot be null.
+    job: z.strictObject(Job.shape).nullable().meta({
+      description: 'The same for programs; null where nothing is to be done about it',
     }),
     error: MediaFailure.nullable(),
     warnings: z.array(z.string()),

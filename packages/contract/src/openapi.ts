@@ -7,6 +7,7 @@ import { controlRegionsApi } from './control-regions.ts';
 import { edgeStreamsApi, edgesApi } from './edges.ts';
 import { eventsApi } from './events.ts';
 import { fetchesApi } from './fetches.ts';
+import { jobsApi } from './jobs.ts';
 import { migrationsApi } from './migrations.ts';
 import { readApi } from './read-api.ts';
 
@@ -51,6 +52,7 @@ export function openApiDocument(serverUrl: string) {
       read: readApi,
       control: controlApi,
       fetches: fetchesApi,
+      jobs: jobsApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
       migrations: migrationsApi,

@@ -35,6 +35,7 @@ export const PROBLEMS = {
   payload_too_large: { status: 413, title: 'The body is too large' },
   unsupported_content_type: { status: 415, title: 'The Content-Type is not understood here' },
   range_not_satisfiable: { status: 416, title: 'The range lies outside the representation' },
+  deployment_moved: { status: 421, title: 'The deployment was moved' },
   misdirected_request: { status: 421, title: 'Another service answers this' },
   empty_file: { status: 422, title: 'The file is empty' },
   unsupported_format: { status: 422, title: 'The file is not of an accepted format' },

@@ -9,7 +9,7 @@ export function registerMigrateTo(program: Command, context: () => Context): voi
     .description('move everything to PostgreSQL and S3 while the service runs (needs a token)')
     .option('--database <url>', 'an empty database, postgres://user:password@host/name (MDS_TARGET_DATABASE_URL)')
     .option('--storage <url>', 's3://bucket/prefix')
-    .option('--s3-endpoint <url>', 'of a server that is not AWS')
+    .option('--s3-endpoint <url>', "of a server that is not AWS (the service's own MDS_S3_ENDPOINT)")
     .option('--status', 'say how far the move is, and begin none')
     .option('--cancel', 'end the move, and have the service take writes again')
     .addHelpText('after', HELP)
@@ -31,7 +31,9 @@ move: the same command shows how far it is.
 
 The password of the database is best given by MDS_TARGET_DATABASE_URL, as others
 on the machine can see arguments. Credentials of S3 are those of the service:
-start it with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION.
+start it with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION. Without
+--s3-endpoint the storage is looked for where the service's own is: at its
+MDS_S3_ENDPOINT, else at AWS. MDS_S3_ENDPOINT where mds runs is not looked at.
 
 Exit code 1 unless it is done.
 

@@ -31,7 +31,7 @@ const LAST_WORDS = 6;
 export function attemptLines(attempt: ProcessingAttempt, { width, colours, full, commands }: AttemptView): string[] {
   const { outcome, error, notes, timings, runs } = attempt;
   const lines = [
-    `${colours.bold(`ATTEMPT ${attempt.attempt}`)}  ${outcomeOf(colours, outcome)}${elapsed(attempt)}  ${colours.dim(printable(`${attempt.started_at} by ${attempt.worker}`))}`,
+    `${colours.bold(`ATTEMPT ${attempt.attempt}`)}  ${outcomeOf(colours, attempt)}${elapsed(attempt)}  ${colours.dim(printable(`${attempt.started_at} by ${attempt.worker}`))}`,
   ];
   const sentence = (text: string) => wrap(printable(text), Math.max(20, width - 2));
   if (error) lines.push(...sentence(`${error.message} (${error.code})`).map((line) => `  ${colours.red(line)}`));
@@ -56,8 +56,9 @@ function elapsed({ started_at: from, ended_at: to }: ProcessingAttempt): string 
   return `  in ${ms < 60_000 ? humanDuration(ms) || 'less than a second' : humanTiming(ms)}`;
 }
 
-function outcomeOf(colours: Colours, outcome: string): string {
-  const said = OUTCOMES[outcome] ?? outcome;
+function outcomeOf(colours: Colours, { outcome, error }: Pick<ProcessingAttempt, 'outcome' | 'error'>): string {
+  // What kept it from any medium is said below it, and was not its worker's end.
+  const said = outcome === 'released' && error ? 'given back, not counted' : (OUTCOMES[outcome] ?? outcome);
   return colourState(colours, outcome === 'running' ? 'processing' : outcome, printable(said));
 }
 

@@ -9,12 +9,13 @@ type Line = readonly (string | number | null)[];
  * @param whole command lines as they were; otherwise long lists in them are shortened
  */
 export function plainLines(explanation: MediaExplanation, whole: boolean): string[] {
-  const { error, plan, attempts } = explanation;
+  const { job, error, plan, attempts } = explanation;
   const lines: Line[] = [
     ['id', explanation.id],
     ['kind', explanation.kind],
     ['status', explanation.status],
     ['waiting_for', explanation.waiting_for],
+    ...(job ? [['job', job.id, job.state, job.attempts, job.due_at, job.worker, job.last_reason]] : []),
     ...(error ? [['error', error.code, String(error.retryable), error.message]] : []),
     ...explanation.warnings.map((warning) => ['warning', warning]),
     ...flattened('probe', explanation.probe),

@@ -174,6 +174,7 @@ export function outcomeOf(
 async function fileFailure(error: unknown): Promise<IngestOutcome['error']> {
   const failure = await failureOf(error);
   if (failure === null || failure.kind === 'token') return null;
+  if (failure.kind === 'service' && failure.code === 'deployment_moved') return null;
   if (failure.kind === 'service' && 'code' in failure.error && UNREACHABLE.has(String(failure.error.code))) return null;
   return { code: failure.code, message: failure.message };
 }

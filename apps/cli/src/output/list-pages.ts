@@ -18,8 +18,9 @@ export interface PageRequest {
 const LARGEST_PAGE = 100;
 
 /**
- * Prints a list that comes in pages, newest first; as many of them as the limit takes.
+ * Prints a list that comes in pages; as many of them as the limit takes.
  * @param empty what people are told where there is nothing
+ * @param first which of them come first
  */
 export async function listPages<T>(
   context: Context,
@@ -27,6 +28,7 @@ export async function listPages<T>(
   fetchPage: (page: PageRequest) => PromiseLike<Page<T>>,
   columns: readonly Column<T>[],
   empty: string,
+  first: 'newest' | 'oldest' = 'newest',
 ): Promise<void> {
   const streams = !context.interactive && !context.json;
   const rows: T[] = [];
@@ -45,6 +47,6 @@ export async function listPages<T>(
   if (streams) return;
   context.list({ columns, rows, json: { ...page, data: rows }, empty });
   if (context.interactive && cursor !== null) {
-    context.note(context.errorColours.dim(`The newest ${rows.length}; there are more: --limit, --all.`));
+    context.note(context.errorColours.dim(`The ${first} ${rows.length}; there are more: --limit, --all.`));
   }
 }

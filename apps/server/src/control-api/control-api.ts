@@ -8,6 +8,7 @@ import {
   edgesApi,
   eventsApi,
   fetchesApi,
+  jobsApi,
   migrationsApi,
   TokenScope,
 } from '@mds/contract';
@@ -28,6 +29,7 @@ import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
 import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
 import { mountEvents } from './events.ts';
 import { type ControlFetchesParts, createControlFetchesHandlers, onlyJsonBodies } from './fetches.ts';
+import { type ControlJobsParts, createControlJobsHandlers } from './jobs.ts';
 import { jsonBodies } from './json-body.ts';
 import { type ControlMediaParts, createControlMediaHandlers } from './media.ts';
 import { type ControlMigrationsParts, createControlMigrationsHandlers } from './migrations.ts';
@@ -37,6 +39,7 @@ import { type ControlRegionsParts, createControlRegionsHandlers } from './region
 
 /** What the control API acts on. */
 export interface ControlApiParts extends ControlMediaParts {
+  jobs: ControlMediaParts['jobs'] & ControlJobsParts['jobs'];
   media: ControlMediaParts['media'] & Pick<MediaRepository, 'findByIdempotencyKey'>;
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
@@ -88,6 +91,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
     ],
   });
   createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, options);
+  createExpressEndpoints(jobsApi, createControlJobsHandlers(parts), app, options);
   for (const prefix of ['regions', 'cache', 'edges', 'migrations'])
     app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
   createExpressEndpoints(controlRegionsApi, createControlRegionsHandlers(parts.regions), app, options);
@@ -101,6 +105,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
     {
       control: controlApi,
       fetches: fetchesApi,
+      jobs: jobsApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
       migrations: migrationsApi,

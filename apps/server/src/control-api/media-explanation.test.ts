@@ -43,15 +43,19 @@ describe('what a medium is waiting for', () => {
     await jobs.progress(claimed, 0.42);
     expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1, 42 % done.');
     await jobs.giveBack(claimed, { kind: 'released' });
-    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+    expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which came to nothing: Its worker was stopped\.$/);
 
     await jobs.reclaim((await claim()).token, { counted: true });
-    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+    expect(await waiting(id)).toMatch(
+      /queue.* 2 attempts so far; the last one came to nothing: Its worker disappeared\.$/,
+    );
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
     // Numbered as they came, as the attempts are that stand beside it.
     expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
-    expect(await waiting(id)).toMatch(/^Attempt 4 begins in [45] s\. The attempt before said: It crashed\.$/);
+    expect(await waiting(id)).toMatch(
+      /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one came to nothing: It crashed\.$/,
+    );
 
     await media.retry(first);
     await media.publish(await claim(), { renditions: [thumb], thumbhash: null, warnings: [] });
@@ -60,6 +64,36 @@ describe('what a medium is waiting for', () => {
     expect(await waiting(first)).toMatch(/^It is the next in the queue.* It stays ready meanwhile\.$/);
     await claim();
     expect(await waiting(first)).toBe('Worker w1 works on it: attempt 3. It stays ready meanwhile.');
+  });
+});
+
+describe('the job in an explanation', () => {
+  it('tells programs how often it was begun, why it waits again and until when, and is gone when nothing is to be done', async () => {
+    const { jobs, media } = app.repositories;
+    const id = await app.addMedia();
+    const job = async () => (await explain(id)).job;
+    const fresh = { object: 'job', media_id: id, state: 'queued', priority: 100, attempts: 0, last_reason: null };
+    expect(await job()).toMatchObject({ ...fresh, worker: null, started_at: null, progress: null });
+
+    const claimed = await claim();
+    await jobs.progress(claimed, 0.5);
+    expect(await job()).toMatchObject({ state: 'running', attempts: 1, worker: 'w1', progress: 0.5 });
+    expect(Date.parse((await job())?.started_at ?? '')).toBeGreaterThan(Date.now() - 60_000);
+    const outage = { code: 'unavailable', message: 'The storage did not answer.', retryable: true };
+    await jobs.giveBack(claimed, { kind: 'released', failure: outage });
+    expect(await job()).toMatchObject({ state: 'queued', attempts: 1, worker: null, last_reason: outage.message });
+    expect((await explain(id)).attempts).toMatchObject([{ outcome: 'released', error: outage }]);
+    expect(await waiting(id)).toMatch(/1 attempt so far, which came to nothing: The storage did not answer\.$/);
+
+    await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 60_000, failure: crash });
+    const retried = await job();
+    expect(retried).toMatchObject({ state: 'queued', attempts: 2, last_reason: 'It crashed.' });
+    expect(Date.parse(retried?.due_at ?? '')).toBeGreaterThan(Date.now() + 50_000);
+
+    await media.delete(id);
+    const done = await app.addMedia();
+    await media.fail(await claim(), crash);
+    expect((await explain(done)).job).toBeNull();
   });
 });
 
@@ -104,7 +138,10 @@ describe('an explanation', () => {
     if (!media) throw new Error('The medium is gone.');
     const body = presentExplanation({
       media,
-      job: null,
+      job: {
+        ...{ jobId: 1, mediaId: id, priority: 100, worker: null, attempt: 2, runs: 1, startedAtMs: null },
+        ...{ progress: null, dueInMs: 0, dueAtMs: 0, lastReason: leak },
+      },
       ahead: null,
       attempts: [
         {

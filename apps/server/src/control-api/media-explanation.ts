@@ -9,6 +9,8 @@ import {
 import type { MediaRecord } from '../db/media-repository.ts';
 import type { AttemptRecord, JobStanding } from '../jobs/job-queue.ts';
 import { type Presented, timestamp } from '../read-api/presented.ts';
+import { hiderOf } from './hidden-texts.ts';
+import { presentJob } from './job.ts';
 import { presentFailure } from './media-detail.ts';
 
 /** What an explanation is made of. */
@@ -28,12 +30,13 @@ export interface ExplanationParts {
 /** Everything that is known of why a medium is as it is, without a path of this machine or a secret. */
 export function presentExplanation(parts: ExplanationParts): Presented<MediaExplanation> {
   const { media, presets } = parts;
-  const hide = hider(parts.hidden);
+  const hide = hiderOf(parts.hidden);
   return {
     id: media.id,
     kind: media.kind,
     status: media.status,
-    waiting_for: waitingFor(parts),
+    waiting_for: waitingFor(parts, hide),
+    job: parts.job === null ? null : presentJob(parts.job, hide),
     error: media.failure === null ? null : presentFailure(media.failure),
     warnings: media.warnings,
     probe: isRecord(media.identified) ? media.identified : {},
@@ -43,30 +46,27 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
 }
 
 /**
- * What a medium is waiting for, as a sentence: its place in the queue, whoever works on it, or when it is tried again. Null where
- * nothing more is going to happen to it by itself.
+ * What a medium is waiting for, in sentences: its place in the queue, whoever works on it, or when it is tried again; how many attempts
+ * there were, and why the last one came to nothing. Null where nothing more is going to happen to it by itself.
  */
-export function waitingFor({
-  media,
-  job,
-  ahead,
-  attempts,
-}: Pick<ExplanationParts, 'media' | 'job' | 'ahead' | 'attempts'>): string | null {
+function waitingFor(
+  { media, job, ahead }: Pick<ExplanationParts, 'media' | 'job' | 'ahead'>,
+  hide: (text: string) => string,
+): string | null {
   if (job === null) {
     if (media.status === 'ready' || media.status === 'failed') return null;
     // Start of the service puts such media back into the queue; this is what is true until then.
     return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
   }
-  // The numbers of the runs that are told, and not the job's own count, which leaves some out.
-  const latest = attempts.at(-1)?.attempt ?? 0;
   const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (job.worker !== null) {
     const far = job.progress === null ? '' : `, ${Math.round(job.progress * 100)} % done`;
-    return `Worker ${job.worker} works on it: attempt ${latest}${far}.${again}`;
+    return `Worker ${job.worker} works on it: attempt ${job.runs}${far}.${again}`;
   }
-  const because = job.lastReason === null ? '' : ` The attempt before said: ${job.lastReason}`;
+  const before = job.runs === 1 ? '1 attempt so far, which' : `${job.runs} attempts so far; the last one`;
+  const because = job.lastReason === null ? '' : ` ${before} came to nothing: ${hide(job.lastReason)}`;
   if (job.dueInMs > 0) {
-    return `Attempt ${latest + 1} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
+    return `Attempt ${job.runs + 1} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
   }
   const place = ahead === null || ahead === 0 ? 'It is the next in the queue' : `${ahead} before it in the queue`;
   return `${place}; it waits for a worker with room for it.${because}${again}`;
@@ -129,14 +129,6 @@ function presentRun(run: EngineRun, hide: (text: string) => string): Presented<P
     outcome: hide(run.outcome),
     stderr_tail: run.stderrTail.map(hide),
   };
-}
-
-/** Longest first, so that no part of a path is left of a longer one. */
-function hider(hidden: Readonly<Record<string, string>>): (text: string) => string {
-  const pairs = Object.entries(hidden)
-    .filter(([text]) => text !== '')
-    .sort(([a], [b]) => b.length - a.length);
-  return (text) => pairs.reduce((shown, [secret, name]) => shown.replaceAll(secret, name), text);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,8 +1,9 @@
-import { Problem } from '@mds/contract';
+import { type MigrationRequest, Problem } from '@mds/contract';
 import { afterEach, expect, it } from 'vitest';
 import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
-import { createMigration } from '../migration/migration.ts';
+import { createMigration, type Migration } from '../migration/migration.ts';
+import type { MigrationStanding } from '../migration/standing.ts';
 import { createWriteGate } from '../migration/write-gate.ts';
 import { send } from './requests.fixture.ts';
 
@@ -20,11 +21,12 @@ async function startWith(openError: Error | null) {
     scratchDir: '',
     freeze: () => writes.close(),
     unfreeze: async () => writes.open(),
+    moved: () => writes.closeForGood(),
     logger: null as never,
   });
   const openDestination = () => Promise.reject(openError);
   app = await startApp({
-    control: { writes, migrations: { migration: openError && migration, openDestination } },
+    control: { writes, migrations: { migration: openError && migration, s3Endpoint: null, openDestination } },
   });
   return { app, writes };
 }
@@ -61,6 +63,38 @@ it('says what is wrong with a destination, and never the password', async () => 
   expect([bad.status, text.includes('database_url'), text.includes('s3cret')]).toEqual([400, true, false]);
 });
 
+it.each([
+  ['of the service, where none is named', {}, 'http://s3.internal:9000'],
+  ['that is named', { s3_endpoint: 'http://elsewhere:9000' }, 'http://elsewhere:9000'],
+])('moves to the S3 server %s, and says so in the settings to start with', async (_, named, endpoint) => {
+  const asked: MigrationRequest[] = [];
+  const done: MigrationStanding = {
+    ...{ state: 'done', phase: 'done', startedAtMs: 0, endedAtMs: 1, frozen: true, frozenAtMs: 1, openUploads: 0 },
+    ...{ extent: null, copiedRows: 0, tables: [], errorCount: 0, errors: [] },
+    objects: { passes: 1, verified: 0, verifiedBytes: 0, copied: 0, copiedBytes: 0 },
+    destination: { database: 'db/mds', storage: where.storage_url },
+  };
+  const unused = () => Promise.reject(new Error('nobody asks for this'));
+  const migration: Migration = {
+    // What is opened is of no interest here, but what it is asked for.
+    begin: async (open) => open().then(unused, () => done),
+    current: () => done,
+    ...{ cancel: unused, settled: unused, stop: unused },
+  };
+  const openDestination = (to: MigrationRequest) => {
+    asked.push(to);
+    return unused();
+  };
+  app = await startApp({
+    control: { migrations: { migration, s3Endpoint: 'http://s3.internal:9000', openDestination } },
+  });
+  expect((await send(app, 'POST', '/migrations', { ...where, ...named })).status).toBe(202);
+  expect(asked).toEqual([{ ...where, s3_endpoint: endpoint }]);
+  expect(await (await send(app, 'GET', '/migrations/current')).json()).toMatchObject({
+    settings: { MDS_STORAGE_URL: where.storage_url, MDS_S3_ENDPOINT: new URL(endpoint).href },
+  });
+});
+
 it('refuses what writes while the gate is closed, before its body, and answers what reads', async () => {
   const { app, writes } = await startWith(null);
   const id = await app.addMedia();
@@ -77,6 +111,11 @@ it('refuses what writes while the gate is closed, before its body, and answers w
   }
   expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
   expect((await send(app, 'GET', '/migrations/current')).status).toBe(404);
+  writes.closeForGood();
+  const answer = await send(app, 'POST', '/media', {});
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([421, null]);
+  expect((await problemOf(answer)).code).toBe('deployment_moved');
+  expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
   writes.open();
   expect((await send(app, 'DELETE', `/media/${id}`)).status).toBe(204);
 });

@@ -13,12 +13,14 @@ import { requireDeploymentOperator } from './authenticate.ts';
 export interface ControlMigrationsParts {
   /** Null: the service's database is no embedded one. */
   migration: Migration | null;
+  /** Where the service's own S3 server is, and that of a destination which names none; null: Amazon. */
+  s3Endpoint: string | null;
   /** @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with the destination */
   openDestination(where: MigrationRequest): Promise<Destination>;
 }
 
 /** `/control/v1/migrations`. Of what is sent only what is no secret is told again. */
-export function createControlMigrationsHandlers({ migration, openDestination }: ControlMigrationsParts) {
+export function createControlMigrationsHandlers({ migration, s3Endpoint, openDestination }: ControlMigrationsParts) {
   /** Of the one that is under way or done: without the password. */
   let settings: Record<string, string> | null = null;
 
@@ -53,8 +55,9 @@ export function createControlMigrationsHandlers({ migration, openDestination }: 
       if (migration === null) {
         throw new AppError('state_conflict', 'This service is on PostgreSQL already: there is nothing to move.');
       }
-      const standing = await migration.begin(() => openDestination(body).catch((error) => refuse(error)));
-      settings = settingsOf(body);
+      const where = body.s3_endpoint === undefined && s3Endpoint !== null ? { ...body, s3_endpoint: s3Endpoint } : body;
+      const standing = await migration.begin(() => openDestination(where).catch((error) => refuse(error)));
+      settings = settingsOf(where);
       return { status: 202, body: present(standing) };
     },
 

@@ -14,9 +14,15 @@ export const LOST_LEASES_FAILURE: MediaFailureRecord = {
   retryable: true,
 };
 
+/** Why a run came to nothing that was given back for no failure, and one whose worker did not live to say. */
+export const STOPPED_REASON = 'Its worker was stopped.';
+export const LOST_REASON = 'Its worker disappeared.';
+
 /** A job as it is stored. */
 export interface JobRow {
+  id: number;
   mediaId: string;
+  priority: number;
   dueAtMs: number;
   attempts: number;
   leaseToken: string | null;
@@ -25,14 +31,27 @@ export interface JobRow {
   progress: number | null;
 }
 
-/** Where a stored job stands, by the wall clock. */
-export function standingOf(job: JobRow, nowMs: number): JobStanding {
+/**
+ * Where a stored job stands, by the wall clock.
+ * @param latest the latest run of the medium's jobs; null: there was none. One of a job under a lease is the run that is under way.
+ */
+export function standingOf(
+  job: JobRow,
+  latest: { attempt: number; startedAtMs: number } | null,
+  nowMs: number,
+): JobStanding {
+  const isRunning = job.leaseToken !== null;
   return {
+    jobId: job.id,
     mediaId: job.mediaId,
-    worker: job.leaseToken === null ? null : job.leaseWorker,
+    priority: job.priority,
+    worker: isRunning ? job.leaseWorker : null,
     attempt: job.attempts + 1,
+    runs: latest?.attempt ?? 0,
+    startedAtMs: isRunning ? (latest?.startedAtMs ?? null) : null,
     progress: job.progress,
     dueInMs: dueInMsOf(job, nowMs),
+    dueAtMs: job.dueAtMs > nowMs + LONGEST_JOB_DELAY_MS ? nowMs : job.dueAtMs,
     lastReason: job.lastReason,
   };
 }

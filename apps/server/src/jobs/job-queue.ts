@@ -1,4 +1,4 @@
-import type { ProcessingAttempt } from '@mds/contract';
+import type { JobState, ProcessingAttempt } from '@mds/contract';
 import type { ProgramRun } from '@mds/transcode';
 
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
@@ -62,16 +62,25 @@ export interface AttemptRecord {
 
 /** Where the job of a medium stands. */
 export interface JobStanding {
+  jobId: number;
   mediaId: string;
+  /** The lower, the sooner. */
+  priority: number;
   /** Who works on it; null: it waits. */
   worker: string | null;
   /** The attempt that runs or comes next, of those that count. */
   attempt: number;
+  /** Runs of the medium's jobs that were begun, those included that do not count: the number of the latest {@link AttemptRecord}. */
+  runs: number;
+  /** When the run that is under way was begun, milliseconds since the epoch; null while nobody works on it. */
+  startedAtMs: number | null;
   /** Share of the work that is done, 0 to 1; null while nobody works on it, or nothing is known of it yet. */
   progress: number | null;
   /** Milliseconds until it may be claimed; 0 where it may. */
   dueInMs: number;
-  /** Why the attempt before it did not do. */
+  /** From when on it may be claimed, milliseconds since the epoch. */
+  dueAtMs: number;
+  /** A sentence: why the run before it came to nothing; null where this job had none. */
   lastReason: string | null;
 }
 
@@ -125,12 +134,15 @@ export interface JobQueue {
   /** Notes how far the work is, 0 to 1. False: the lease was taken away; stop working on it. */
   progress(lease: Lease, fraction: number): Promise<boolean>;
   /**
-   * Gives a job back: at once and uncounted (`released`, on shutdown) or counted, after `delayMs` (`retry`).
+   * Gives a job back: at once and uncounted (`released`), or counted, after `delayMs` (`retry`). A job is released on shutdown, or for a
+   * `failure` that no medium is to blame for.
    * @param report what the attempt did
    */
   giveBack(
     lease: Lease,
-    as: { kind: 'released' } | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
+    as:
+      | { kind: 'released'; failure?: NonNullable<AttemptRecord['failure']> }
+      | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
     report?: AttemptReport | null,
   ): Promise<void>;
   /** Leases as they stand. */
@@ -144,6 +156,17 @@ export interface JobQueue {
   counts(): Promise<QueueCounts>;
   /** The jobs of these media, in no promised order; nothing for those that have none. */
   standings(mediaIds: string[]): Promise<JobStanding[]>;
+  /**
+   * Jobs of a project in the order of their ids, which is that of acceptance.
+   * @param selection.afterId of the job that the page starts after; null: with the oldest
+   * @param selection.state only those in it
+   */
+  page(selection: {
+    projectId: string;
+    limit: number;
+    afterId: number | null;
+    state?: JobState;
+  }): Promise<JobStanding[]>;
   /** How many jobs are handed out before the medium's; null where it has none that waits. */
   ahead(mediaId: string): Promise<number | null>;
   /** The jobs that somebody works on and has told of how far it is. */

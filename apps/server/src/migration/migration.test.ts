@@ -28,6 +28,7 @@ function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; o
     async unfreeze() {
       froze.push('unfreeze');
     },
+    moved: () => void froze.push('moved'),
   });
   onTestFinished(() => migration.stop());
   return { migration, froze };
@@ -89,7 +90,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const standing = await moved(migration, fixture.url, to);
     expect(standing).toMatchObject({ state: 'done', phase: 'done', frozen: true, errors: [] });
     expect(standing.tables.find(({ name }) => name === 'media_renditions')?.rows).toBe(240);
-    expect(froze).toEqual(['freeze']);
+    expect(froze).toEqual(['freeze', 'moved']);
     expect(await keysOf(to)).toEqual(await keysOf(deployment.store));
 
     const there = await fixture.open();
@@ -341,7 +342,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const { migration, froze } = migrationOf(deployment);
     expect(await moved(migration, fixture.url, to)).toMatchObject({ state: 'done' });
     expect(await migration.cancel()).toMatchObject({ state: 'canceled', frozen: false });
-    expect(froze).toEqual(['freeze', 'unfreeze']);
+    expect(froze).toEqual(['freeze', 'moved', 'unfreeze']);
     await expect(moved(migration, fixture.url, to)).rejects.toThrow('has media already');
     expect(await moved(migration, await fixture.server.createDatabase(), to)).toMatchObject({
       state: 'done',

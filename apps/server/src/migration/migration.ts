@@ -12,6 +12,8 @@ export interface MigrationParts {
   /** Ends everything that writes media, or resolves once it has ended; reading goes on. */
   freeze(): Promise<void>;
   unfreeze(): Promise<void>;
+  /** All of it is at the destination: who still wants to write here need not wait for anything. Taken back by {@link unfreeze}. */
+  moved(): void;
   logger: Logger;
   now?: () => number;
 }
@@ -79,6 +81,7 @@ export function createMigration(parts: MigrationParts): Migration {
       await destination.close().catch((error: unknown) => logger.warn({ err: error }, 'the destination did not close'));
       of.endedAtMs = now();
       of.state = outcome;
+      if (outcome === 'done') parts.moved();
     }
   };
 

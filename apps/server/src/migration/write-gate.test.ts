@@ -28,6 +28,18 @@ it('says when to ask again', () => {
   );
 });
 
+it('says that there is nothing to wait for once it is closed for good, until it is opened after all', async () => {
+  const gate = createWriteGate();
+  await gate.close();
+  gate.closeForGood();
+  const moved = { status: 421, code: 'deployment_moved', headers: {} };
+  expect(() => gate.enter(() => undefined)).toThrow(expect.objectContaining(moved));
+  gate.open();
+  gate.enter(() => undefined)();
+  void gate.close();
+  expect(() => gate.enter(() => undefined)).toThrow(expect.objectContaining({ code: 'unavailable' }));
+});
+
 it('cuts who takes too long, and then need not wait', async () => {
   const gate = createWriteGate();
   const leave = gate.enter(() => leave());

@@ -1,6 +1,6 @@
 import { AppError } from '../http/app-error.ts';
 
-/** Seconds after which to ask again: most moves are over by then, or have been given up. */
+/** Seconds after which to ask again: writes are taken again by then, here or elsewhere. */
 const RETRY_AFTER_S = 30;
 
 /** Lets those in who write, and keeps them out while the deployment is being moved. */
@@ -8,11 +8,13 @@ export interface WriteGate {
   readonly isClosed: boolean;
   /**
    * Counts in one who writes; the function counts it out again. @param cut ends what it does, where that takes too long
-   * @throws AppError `unavailable` while the gate is closed
+   * @throws AppError `unavailable` while the gate is closed; `deployment_moved`, which nobody need wait for, once it is for good
    */
   enter(cut: () => void): () => void;
   /** Lets nobody in any more. Resolves when those who are in have left; who takes longer than `patienceMs` is cut. */
   close(patienceMs?: number): Promise<void>;
+  /** The gate stays closed: what is written is written elsewhere from now on, unless {@link open} takes it back. */
+  closeForGood(): void;
   open(): void;
 }
 
@@ -21,6 +23,7 @@ const PATIENCE_MS = 20_000;
 
 export function createWriteGate(): WriteGate {
   let isClosed = false;
+  let isForGood = false;
   const inside = new Set<() => void>();
   let waiting: (() => void)[] = [];
   return {
@@ -29,13 +32,7 @@ export function createWriteGate(): WriteGate {
     },
 
     enter(cut) {
-      if (isClosed) {
-        throw new AppError(
-          'unavailable',
-          'The deployment is being moved to another database and storage. Until that is over it can only be read; ask again then.',
-          { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
-        );
-      }
+      if (isClosed) throw isForGood ? moved() : beingMoved();
       // Its own, as two may be cut in the same way.
       const own = () => cut();
       inside.add(own);
@@ -58,8 +55,29 @@ export function createWriteGate(): WriteGate {
       clearTimeout(overdue);
     },
 
+    closeForGood() {
+      isClosed = true;
+      isForGood = true;
+    },
+
     open() {
       isClosed = false;
+      isForGood = false;
     },
   };
+}
+
+function beingMoved(): AppError {
+  return new AppError(
+    'unavailable',
+    'The deployment is being moved to another database and storage. Until that is over it can only be read; ask again then.',
+    { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
+  );
+}
+
+function moved(): AppError {
+  return new AppError(
+    'deployment_moved',
+    'The deployment was moved to another database and storage, and this service takes no writes any more. Go on with the service that was started there; its operator knows the address.',
+  );
 }

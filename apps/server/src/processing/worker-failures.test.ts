@@ -8,8 +8,9 @@ import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { smallVolume } from '../../test/small-volume.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
+import { AppError } from '../http/app-error.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { type Rendering, workerFixture } from './worker.fixture.ts';
 
 const fixture = workerFixture();
@@ -104,6 +105,26 @@ describe('worker: what fails', () => {
     expect(await keys('renditions/')).toEqual([]);
     await add(picture);
     await ended(id).toBe('ready');
+  });
+
+  it('fault 19: a storage that does not answer is why a medium waits, and is noted with the attempt', async () => {
+    const { id } = await add(noisePng('a'));
+    let isAway = true;
+    const away: ObjectStore = {
+      ...fixture.store,
+      localFile: (key) =>
+        isAway ? Promise.reject(new AppError('unavailable', 'No answer from 10.0.0.7.')) : fixture.store.localFile(key),
+    };
+    startWorker({ store: away });
+    await expect
+      .poll(async () => (await fixture.repositories.jobs.attempts(id))[0], { timeout: 10_000 })
+      .toMatchObject({ outcome: 'released', failure: { code: 'unavailable', retryable: true } });
+    expect((await fixture.repositories.jobs.standings([id]))[0]?.lastReason).toBe(
+      'The storage or the database did not answer. Processing goes on when they do.',
+    );
+    isAway = false;
+    await ended(id).toBe('ready');
+    expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
   });
 
   it('fault 18: a missing original is told as such', async () => {

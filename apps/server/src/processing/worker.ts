@@ -3,7 +3,7 @@ import type { ProblemCode } from '@mds/contract';
 import { RenderError } from '@mds/transcode';
 import { AppError } from '../http/app-error.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
-import { type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
+import { type AttemptRecord, type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
 import type { Logger } from '../logger.ts';
 import { storageError } from '../storage/storage-error.ts';
 import { type AttemptNotes, createAttemptNotes } from './attempt-notes.ts';
@@ -147,17 +147,16 @@ export function createWorker(parts: WorkerParts): Worker {
     { log, notes }: { log: Logger; notes: AttemptNotes },
   ): Promise<void> {
     const error = storageError(thrown);
-    const passing = error instanceof AppError ? PASSING[error.code] : undefined;
+    const passing = passingFailureOf(error);
     if (signal.aborted && signal.reason === LEASE_LOST) {
       log.info('stopped working on a medium whose lease was taken away');
     } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
       await jobs.giveBack(lease, { kind: 'released' }, notes.report());
       log.info('gave a job back on the way out');
-    } else if (passing !== undefined) {
+    } else if (passing !== null) {
       // No medium is to blame, and no attempt is worth anything before it has passed.
       pausedUntil = performance.now() + timing.storagePauseMs;
-      notes.say(passing);
-      await jobs.giveBack(lease, { kind: 'released' }, notes.report());
+      await jobs.giveBack(lease, { kind: 'released', failure: passing }, notes.report());
       log.error({ err: error }, 'the storage takes no more, or does not answer; pausing');
     } else {
       await settleFailure(lease, error, { log, notes });
@@ -226,4 +225,10 @@ export function createWorker(parts: WorkerParts): Worker {
       await jobs.workerGone(id).catch((error: unknown) => logger.warn({ err: error }, 'the worker could not sign off'));
     },
   };
+}
+
+/** What is noted of a job that ran into something that no medium is to blame for; null where it ran into anything else. */
+function passingFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
+  const message = error instanceof AppError ? PASSING[error.code] : undefined;
+  return error instanceof AppError && message !== undefined ? { code: error.code, message, retryable: true } : null;
 }

@@ -11,13 +11,18 @@ const TOKEN_BYTES = 26;
 const CHECK_BYTES = 6;
 const TEXT_LENGTH = Math.ceil(((1 + TOKEN_BYTES + CHECK_BYTES) * 4) / 3);
 
-/** What a list is of, and what the ids in it begin with. */
-const PREFIXES = { media: 'med_', fetches: 'fch_' } as const;
-export type ListKind = keyof typeof PREFIXES;
+/** What a list is of: what the ids in it begin with, and what the 26 characters after that are. */
+const LISTS = {
+  media: { prefix: 'med_', token: /^[0-9a-z]{26}$/ },
+  fetches: { prefix: 'fch_', token: /^[0-9a-z]{26}$/ },
+  // A number that JavaScript holds exactly.
+  jobs: { prefix: 'job-', token: /^0{11}\d{15}$/ },
+} as const;
+export type ListKind = keyof typeof LISTS;
 
 /** The cursor of the page after the record with this id. */
 export function encodeCursor(projectId: string, lastId: string, kind: ListKind = 'media'): string {
-  const token = lastId.slice(PREFIXES[kind].length);
+  const token = lastId.slice(LISTS[kind].prefix.length);
   const check = checkOf(kind, projectId, token);
   return Buffer.concat([Buffer.from([VERSION]), Buffer.from(token, 'latin1'), check]).toString('base64url');
 }
@@ -35,9 +40,9 @@ export function decodeCursor(projectId: string, cursor: string | undefined, kind
     cursor.length === TEXT_LENGTH &&
     bytes.toString('base64url') === cursor &&
     bytes[0] === VERSION &&
-    /^[0-9a-z]{26}$/.test(token) &&
+    LISTS[kind].token.test(token) &&
     checkOf(kind, projectId, token).equals(bytes.subarray(1 + TOKEN_BYTES));
-  if (valid) return `${PREFIXES[kind]}${token}`;
+  if (valid) return `${LISTS[kind].prefix}${token}`;
   const message = 'must be the next_cursor of a previous answer, unchanged';
   throw new AppError(
     'invalid_cursor',

@@ -49,6 +49,21 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
       }
     });
 
+    it('that no medium is to blame for are remembered with what it was, and the job says it', async () => {
+      const { id } = await accept('a');
+      const { jobs } = repositories;
+      const reason = async () => (await jobs.standings([id]))[0];
+      const outage = { code: 'unavailable', message: 'The storage did not answer.', retryable: true };
+      await jobs.giveBack(await claim(), { kind: 'released', failure: outage });
+      expect(await jobs.attempts(id)).toMatchObject([{ outcome: 'released', failure: outage }]);
+      expect(await reason()).toMatchObject({ runs: 1, attempt: 1, dueInMs: 0, lastReason: outage.message });
+      await jobs.giveBack(await claim(), { kind: 'released' });
+      expect(await jobs.attempts(id)).toMatchObject([{ attempt: 1 }, { attempt: 2, failure: null }]);
+      expect(await reason()).toMatchObject({ runs: 2, attempt: 1, lastReason: 'Its worker was stopped.' });
+      await jobs.reclaim((await claim()).token, { counted: false });
+      expect(await reason()).toMatchObject({ runs: 3, attempt: 1, lastReason: 'Its worker disappeared.' });
+    });
+
     it('are kept up to ten a medium, and go with it', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {

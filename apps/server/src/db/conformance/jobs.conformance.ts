@@ -122,24 +122,55 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       const { jobs, media } = repositories;
       const first = await accept('a');
       const second = await accept('b');
-      expect(await standing(first.id)).toMatchObject({ worker: null, attempt: 1, progress: null, dueInMs: 0 });
+      const waits = { worker: null, attempt: 1, runs: 0, startedAtMs: null, progress: null, dueInMs: 0, priority: 100 };
+      expect(await standing(first.id)).toMatchObject(waits);
       expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([0, 1]);
 
       const lease = await claim();
       expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([null, 0]);
       expect(await jobs.underWay()).toEqual([]);
       expect(await jobs.progress(lease, 0.25)).toBe(true);
-      expect(await standing(first.id)).toMatchObject({ worker: 'worker-1', progress: 0.25 });
+      const [run] = await jobs.attempts(first.id);
+      const works = { jobId: lease.jobId, worker: 'worker-1', runs: 1, startedAtMs: run?.startedAtMs, progress: 0.25 };
+      expect(await standing(first.id)).toMatchObject(works);
       expect(await jobs.underWay()).toEqual([{ mediaId: first.id, projectId: 'default', progress: 0.25 }]);
 
       await jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
       const waiting = await standing(first.id);
       expect(waiting).toMatchObject({ worker: null, attempt: 2, progress: null, lastReason: 'It crashed.' });
+      expect(waiting).toMatchObject({ runs: 1, startedAtMs: null });
       expect(waiting?.dueInMs).toBeGreaterThan(50_000);
+      expect(waiting?.dueAtMs).toBeGreaterThan(Date.now() + 50_000);
       expect(await jobs.ahead(second.id)).toBe(0);
       await media.fail(await claim(), failure);
       expect(await standing(second.id)).toBeNull();
       expect(await jobs.ahead(second.id)).toBeNull();
+    });
+
+    it('in a list by project and state, oldest first, a page after the other', async () => {
+      const { jobs } = repositories;
+      const ids: string[] = [];
+      for (const name of ['a', 'b', 'c', 'd']) ids.push((await accept(name)).id);
+      await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
+      const theirs = { ...newMedium('e'), projectId: 'other' };
+      await repositories.media.accept(theirs, EXISTING);
+      const lease = await claim();
+      await jobs.progress(lease, 0.5);
+      const page = (more: object = {}) => jobs.page({ projectId: 'default', limit: 10, afterId: null, ...more });
+      const idsOf = (found: { mediaId: string }[]) => found.map(({ mediaId }) => mediaId);
+
+      const all = await page();
+      expect(idsOf(all)).toEqual(ids);
+      expect(all).toEqual([...(await jobs.standings(ids))].sort((a, b) => a.jobId - b.jobId));
+      expect(all[0]).toMatchObject({ jobId: lease.jobId, worker: 'worker-1', runs: 1, progress: 0.5 });
+      expect(idsOf(await page({ limit: 2 }))).toEqual(ids.slice(0, 2));
+      expect(idsOf(await page({ limit: 2, afterId: all[1]?.jobId }))).toEqual(ids.slice(2));
+      expect(idsOf(await page({ state: 'running' }))).toEqual(ids.slice(0, 1));
+      expect(idsOf(await page({ state: 'queued', limit: 2 }))).toEqual(ids.slice(1, 3));
+      expect(idsOf(await page({ projectId: 'other' }))).toEqual([theirs.id]);
+      expect(await page({ projectId: 'nobody' })).toEqual([]);
+      await repositories.media.delete(ids[1] ?? '');
+      expect(idsOf(await page({ limit: 2 }))).toEqual([ids[0], ids[2]]);
     });
 
     it('a lease tells whether it stands, and notes no progress once it does not', async () => {

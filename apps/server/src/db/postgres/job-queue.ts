@@ -1,13 +1,21 @@
+import type { JobState } from '@mds/contract';
 import { and, asc, count, eq, gt, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
 import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
-import { jobRecordOf, LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
+import {
+  jobRecordOf,
+  LONGEST_JOB_DELAY_MS,
+  LOST_LEASES_FAILURE,
+  LOST_REASON,
+  STOPPED_REASON,
+  standingOf,
+} from '../job-rules.ts';
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import { failMedium } from './fail-medium.ts';
 import { lockHeldJob } from './held-job.ts';
-import { jobs, media, projects, workers } from './schema.ts';
+import { jobs, media, processingAttempts, projects, workers } from './schema.ts';
 import type { Transaction, Transactions } from './transaction.ts';
 
 /** {@link JobQueue} in the same database as the media. @param parts.now the wall clock, milliseconds since the epoch */
@@ -18,6 +26,15 @@ export function createJobQueue(
   const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_JOB_DELAY_MS})`;
   const release = { leaseToken: null, leaseWorker: null, progress: null };
   const underLease = (lease: Lease) => and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
+  /** Jobs, each with the latest run of its medium's. */
+  const standings = () =>
+    db
+      .select({
+        job: jobs,
+        latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
+      })
+      .from(jobs)
+      .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   const anyDue = db
     .select({ id: jobs.id })
     .from(jobs)
@@ -106,18 +123,18 @@ export function createJobQueue(
       const counted = retried && {
         attempts: lease.attempt,
         dueAtMs: now() + Math.min(retried.delayMs, LONGEST_JOB_DELAY_MS),
-        lastReason: retried.failure.message,
       };
+      const lastReason = as.failure?.message ?? STOPPED_REASON;
       await transactions.write(async (tx) => {
         if ((await lockHeldJob(tx.db, lease)) === null) return;
         await tx.db
           .update(jobs)
-          .set({ ...release, ...counted })
+          .set({ ...release, ...counted, lastReason })
           .where(eq(jobs.id, lease.jobId));
         await endAttempt(tx, lease.token, {
           outcome: retried ? 'retried' : 'released',
           endedAtMs: now(),
-          failure: retried?.failure ?? null,
+          failure: as.failure ?? null,
           report,
         });
         await backToQueued(tx, [lease.mediaId]);
@@ -148,7 +165,7 @@ export function createJobQueue(
         } else {
           await tx.db
             .update(jobs)
-            .set({ ...release, lostLeases })
+            .set({ ...release, lostLeases, lastReason: LOST_REASON })
             .where(eq(jobs.id, id));
           await backToQueued(tx, [mediaId]);
         }
@@ -174,8 +191,18 @@ export function createJobQueue(
     },
 
     async standings(mediaIds) {
-      const rows = await db.select().from(jobs).where(inArray(jobs.mediaId, mediaIds));
-      return rows.map((job) => standingOf(job, now()));
+      const rows = await standings().where(inArray(jobs.mediaId, mediaIds));
+      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
+    },
+
+    async page({ projectId, limit, afterId, state }) {
+      const after = afterId === null ? undefined : gt(jobs.id, afterId);
+      const rows = await standings()
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .where(and(eq(media.projectId, projectId), after, inState(state)))
+        .orderBy(asc(jobs.id))
+        .limit(limit);
+      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
     async ahead(mediaId) {
@@ -234,6 +261,14 @@ export function createJobQueue(
       return db.select().from(workers);
     },
   };
+}
+
+/** Id of the latest run of a job's medium; null where there was none. */
+const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
+
+function inState(state: JobState | undefined) {
+  if (state === undefined) return undefined;
+  return state === 'queued' ? isNull(jobs.leaseToken) : isNotNull(jobs.leaseToken);
 }
 
 function selected(selection: JobSelection) {

@@ -1,13 +1,21 @@
+import type { JobState } from '@mds/contract';
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
 import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
-import { jobRecordOf, LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, standingOf } from '../job-rules.ts';
+import {
+  jobRecordOf,
+  LONGEST_JOB_DELAY_MS,
+  LOST_LEASES_FAILURE,
+  LOST_REASON,
+  STOPPED_REASON,
+  standingOf,
+} from '../job-rules.ts';
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
 import { failMedium } from './fail-medium.ts';
-import { jobs, media, projects, workers } from './schema.ts';
+import { jobs, media, processingAttempts, projects, workers } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
 
 /** {@link JobQueue} in the same SQLite file as the media. @param parts.now the wall clock, milliseconds since the epoch */
@@ -17,6 +25,15 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
   const release = { leaseToken: null, leaseWorker: null, progress: null };
   const underLease = (lease: { jobId: number; token: string }) =>
     and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
+  /** Jobs, each with the latest run of its medium's. */
+  const standings = () =>
+    db
+      .select({
+        job: jobs,
+        latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
+      })
+      .from(jobs)
+      .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   /** Gives a free job to a worker, and notes that a run of it begins. */
   const lend = (
     tx: Transaction,
@@ -85,19 +102,19 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       const counted = retried && {
         attempts: lease.attempt,
         dueAtMs: now() + Math.min(retried.delayMs, LONGEST_JOB_DELAY_MS),
-        lastReason: retried.failure.message,
       };
+      const lastReason = as.failure?.message ?? STOPPED_REASON;
       db.transaction((tx) => {
         const { changes } = tx
           .update(jobs)
-          .set({ ...release, ...counted })
+          .set({ ...release, ...counted, lastReason })
           .where(underLease(lease))
           .run();
         if (changes === 0) return;
         endAttempt(tx, lease.token, {
           outcome: retried ? 'retried' : 'released',
           endedAtMs: now(),
-          failure: retried?.failure ?? null,
+          failure: as.failure ?? null,
           report,
         });
         backToQueued(tx, lease.mediaId);
@@ -135,7 +152,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
           });
         } else {
           tx.update(jobs)
-            .set({ ...release, lostLeases })
+            .set({ ...release, lostLeases, lastReason: LOST_REASON })
             .where(eq(jobs.id, job.id))
             .run();
           backToQueued(tx, job.mediaId);
@@ -162,8 +179,22 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
     },
 
     async standings(mediaIds) {
-      const rows = db.select().from(jobs).where(inArray(jobs.mediaId, mediaIds)).all();
-      return rows.map((job) => standingOf(job, now()));
+      return standings()
+        .where(inArray(jobs.mediaId, mediaIds))
+        .all()
+        .map(({ job, latest }) => standingOf(job, latest, now()));
+    },
+
+    async page({ projectId, limit, afterId, state }) {
+      // Not a join: it might begin with all media of the project, and there may be millions of those.
+      const project = db.select({ id: media.projectId }).from(media).where(eq(media.id, jobs.mediaId));
+      const asked = and(
+        sql`(${project}) = ${projectId}`,
+        afterId === null ? undefined : gt(jobs.id, afterId),
+        inState(state),
+      );
+      const rows = standings().where(asked).orderBy(asc(jobs.id)).limit(limit).all();
+      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
     async ahead(mediaId) {
@@ -235,6 +266,15 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       return db.select().from(workers).all();
     },
   };
+}
+
+/** Id of the latest run of a job's medium; null where there was none. */
+const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
+
+function inState(state: JobState | undefined) {
+  if (state === undefined) return undefined;
+  // By `+` no index of it is used: nearly all jobs are queued, and all would be sorted by id for every page of a long queue.
+  return state === 'queued' ? sql`+${jobs.leaseToken} IS NULL` : isNotNull(jobs.leaseToken);
 }
 
 function selected(selection: JobSelection) {

@@ -1,0 +1,85 @@
+import type { Job, JobState } from '@mds/client';
+import type { Context } from '../context.ts';
+import { colourState } from '../output/colours.ts';
+import { listPages, type PageArguments } from '../output/list-pages.ts';
+import { humanAge, humanDuration, percent } from '../output/quantities.ts';
+import type { Column } from '../output/table.ts';
+
+/** The options of `mds jobs list`, parsed. */
+export interface JobListArguments extends PageArguments {
+  state?: JobState;
+}
+
+/** Lists what is worked on and what waits, oldest first. */
+export async function listJobs(context: Context, options: JobListArguments): Promise<void> {
+  const client = await context.operator();
+  const { state } = options;
+  const { signal } = context.io;
+  await listPages(
+    context,
+    options,
+    (page) => client.control.jobs.list({ ...page, state, signal }),
+    columnsOf(context),
+    state === undefined ? 'No jobs: nothing is being processed, and nothing waits.' : `No jobs are ${state}.`,
+    'oldest',
+  );
+}
+
+function columnsOf({ colours, interactive }: Context): Column<Job>[] {
+  const now = Date.now();
+  const medium: Column<Job> = { title: 'MEDIUM', text: ({ media_id: id }) => id };
+  const state: Column<Job> = {
+    title: 'STATE',
+    text: (job) => job.state,
+    colour: (text, job) => colourState(colours, job.state === 'running' ? 'processing' : job.state, text),
+  };
+  const priority: Column<Job> = {
+    title: 'PRIORITY',
+    text: (job) => String(job.priority),
+    align: 'right',
+    expendable: 3,
+  };
+  const attempts: Column<Job> = {
+    title: 'ATTEMPTS',
+    text: (job) => String(job.attempts),
+    align: 'right',
+    expendable: 2,
+  };
+  const done: Column<Job> = {
+    title: 'DONE',
+    text: ({ progress }) => (progress === null ? '-' : percent(progress)),
+    plain: ({ progress }) => String(progress ?? ''),
+    align: 'right',
+  };
+  const worker: Column<Job> = {
+    title: 'WORKER',
+    text: (job) => job.worker ?? '-',
+    plain: (job) => job.worker ?? '',
+    expendable: 1,
+  };
+  const reason: Column<Job> = {
+    title: 'LAST REASON',
+    text: ({ last_reason: said }) => said ?? (interactive ? '-' : ''),
+    shrinkTo: 16,
+    expendable: 4,
+  };
+  if (interactive) {
+    const since: Column<Job> = { title: 'SINCE', text: (job) => sinceOf(job, now), align: 'right' };
+    return [medium, state, priority, attempts, done, since, worker, reason];
+  }
+  return [
+    ...[medium, state, priority, attempts, done],
+    { title: 'STARTED', text: ({ started_at: at }) => at ?? '' },
+    { title: 'DUE', text: ({ due_at: at }) => at },
+    ...[worker, reason],
+    { title: 'JOB', text: ({ id }) => id },
+  ];
+}
+
+/** How long it runs, or has been waiting for a worker; or in how long it is tried again. */
+function sinceOf({ started_at: startedAt, due_at: dueAt }: Job, nowMs: number): string {
+  if (startedAt !== null) return humanAge(startedAt, nowMs);
+  const inMs = Date.parse(dueAt) - nowMs;
+  // Never before it is due, and a part of a second is one here.
+  return inMs > 0 ? `in ${humanDuration(inMs + 999)}` : humanAge(dueAt, nowMs);
+}

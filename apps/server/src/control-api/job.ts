@@ -1,0 +1,20 @@
+import type { Job } from '@mds/contract';
+import type { JobStanding } from '../jobs/job-queue.ts';
+import { type Presented, timestamp } from '../read-api/presented.ts';
+
+/** A job as its operator sees it. @param hide puts names in the place of paths and secrets in what a failure says */
+export function presentJob(job: JobStanding, hide: (text: string) => string): Presented<Job> {
+  return {
+    object: 'job',
+    id: `job-${job.jobId}`,
+    media_id: job.mediaId,
+    state: job.worker === null ? 'queued' : 'running',
+    priority: job.priority,
+    attempts: job.runs,
+    due_at: timestamp(job.dueAtMs),
+    worker: job.worker,
+    started_at: job.startedAtMs === null ? null : timestamp(job.startedAtMs),
+    progress: job.progress,
+    last_reason: job.lastReason === null ? null : hide(job.lastReason),
+  };
+}

@@ -1,0 +1,42 @@
+import { jobsApi } from '@mds/contract';
+import { initServer } from '@ts-rest/express';
+import type { JobQueue } from '../jobs/job-queue.ts';
+import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
+import { tokenOf } from './authenticate.ts';
+import { hiderOf } from './hidden-texts.ts';
+import { presentJob } from './job.ts';
+
+/** What the routes of jobs need. */
+export interface ControlJobsParts {
+  jobs: Pick<JobQueue, 'page'>;
+  /** Texts that no reason may show (paths of this machine, secrets), and what stands for each. */
+  hidden: Readonly<Record<string, string>>;
+}
+
+/** The routes under `/control/v1/jobs`; each tells of its token's project alone. */
+export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
+  const hide = hiderOf(hidden);
+  return initServer().router(jobsApi, {
+    list: async ({ query: { limit, cursor, state }, req, res }) => {
+      const { projectId } = tokenOf(req);
+      const after = decodeCursor(projectId, cursor, 'jobs');
+      const afterId = after === null ? null : Number(after.slice(PREFIX.length));
+      const standings = await jobs.page({ projectId, limit: limit + 1, afterId, ...(state && { state }) });
+      const rows = standings.map((job) => ({ id: cursorIdOf(job.jobId), job }));
+      const { page, nextCursor } = pageOf(rows, limit, projectId, 'jobs');
+      if (nextCursor !== null) {
+        res.setHeader('Link', nextLink(jobsApi.list.path, { limit, cursor: nextCursor, state }));
+      }
+      const data = page.map(({ job }) => presentJob(job, hide));
+      return { status: 200, body: { object: 'list' as const, data, next_cursor: nextCursor } };
+    },
+  });
+}
+
+const PREFIX = 'job-';
+const CURSOR_DIGITS = 26;
+
+/** The id of a job in as many characters as a cursor takes. */
+function cursorIdOf(jobId: number): string {
+  return PREFIX + String(jobId).padStart(CURSOR_DIGITS, '0');
+}
