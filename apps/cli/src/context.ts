@@ -80,8 +80,10 @@ export function createContext(io: Io, options: GlobalOptions): Context {
   };
   const connect = async (bearer: string | undefined) => {
     // Loaded here and not above: `mds --help` needs no client.
-    const { createClient } = await import('@mds/client');
-    return createClient({ baseUrl: url, token: bearer, userAgent: 'mds-cli' });
+    const { createClient, isApiError } = await import('@mds/client');
+    // Programs wait until their calls lead to the new service; who gave a command is told.
+    const shouldRetry = (error: unknown) => !(isApiError(error) && error.code === 'deployment_moved');
+    return createClient({ baseUrl: url, token: bearer, userAgent: 'mds-cli', shouldRetry });
   };
 
   return {

@@ -62,7 +62,7 @@ it('a service that was moved is told at once and once, with where to go on, and 
   it.service.on('POST', (request, response) => {
     request.resume();
     asked += 1;
-    sendProblem(response, 421, 'deployment_moved', 'The deployment was moved. Go on with the service there.');
+    sendProblem(response, 503, 'deployment_moved', 'The deployment was moved. Go on with the service there.');
   });
   const { code, stderr } = await it.run(['ingest', '--parallel', '1', 'in']);
   expect([code, asked]).toEqual([1, 1]);

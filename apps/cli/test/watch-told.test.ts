@@ -104,7 +104,7 @@ it('a service that was moved is told of once, and the file is sent when its addr
     request.resume();
     if (refused === 3) return sendJson(response, 201, medium(1));
     refused += 1;
-    sendProblem(response, 421, 'deployment_moved', 'The deployment was moved.');
+    sendProblem(response, 503, 'deployment_moved', 'The deployment was moved.');
   });
   await writeFile(it.at('in/a.jpg'), 'a');
   const watch = it.watch();

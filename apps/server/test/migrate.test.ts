@@ -87,7 +87,7 @@ describeWith(
       headers: { authorization: `Bearer ${old.token}` },
       body: png(100),
     });
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([421, null]);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30']);
     expect(await refused.json()).toMatchObject({ code: 'deployment_moved' });
     // Not after minutes: waiting does not help.
     for (const [name, content] of [

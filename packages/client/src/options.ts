@@ -22,6 +22,11 @@ export interface ClientOptions {
   timeoutMs?: number | undefined;
   /** How often a request that may be repeated is, after the first attempt; default 2. */
   maxRetries?: number | undefined;
+  /**
+   * Asked before an attempt that would be made by {@link ClientOptions.maxRetries}; false has the error thrown at once. For errors
+   * that waiting is no answer to in this program, such as `deployment_moved` for a person at a terminal.
+   */
+  shouldRetry?: ((error: unknown) => boolean) | undefined;
   /** User-Agent to send. None by default: in browsers it would make every read ask for permission first (CORS preflight). */
   userAgent?: string | undefined;
 }
@@ -34,6 +39,7 @@ export interface Settings {
   fetch: Fetch;
   timeoutMs: number;
   maxRetries: number;
+  shouldRetry: (error: unknown) => boolean;
   userAgent: string | null;
 }
 
@@ -48,6 +54,7 @@ export function settingsOf(options: ClientOptions): Settings {
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
     timeoutMs: wholeNumber('timeoutMs', options.timeoutMs ?? 30_000),
     maxRetries: wholeNumber('maxRetries', options.maxRetries ?? 2),
+    shouldRetry: options.shouldRetry ?? (() => true),
     userAgent: options.userAgent ?? null,
   };
 }

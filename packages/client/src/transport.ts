@@ -38,6 +38,8 @@ export interface Transport {
   readonly baseUrl: string;
   /** Milliseconds that one attempt may take, 0 for no limit. */
   readonly timeoutMs: number;
+  /** Whether its caller wants another attempt after this error; see `ClientOptions.shouldRetry`. */
+  shouldRetry(error: unknown): boolean;
   /**
    * The fields that every request to the control API carries.
    * @throws MissingTokenError where the client has no token
@@ -65,6 +67,7 @@ interface Outgoing extends RequestLine {
 export function createTransport(settings: Settings): Transport {
   return {
     baseUrl: settings.baseUrl,
+    shouldRetry: settings.shouldRetry,
     timeoutMs: settings.timeoutMs,
     controlHeaders: () => headersOf(settings, { authorize: true }),
     exchange: (line, options) =>
@@ -134,7 +137,7 @@ async function send<T>(settings: Settings, outgoing: Outgoing, read: (response: 
       if (error instanceof ApiError) error.attempts = attempt;
       const hadItsTime = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
       const delayMs = attempt < maxAttempts && !hadItsTime ? retryDelayMs(error, attempt) : null;
-      if (delayMs === null) throw error;
+      if (delayMs === null || !settings.shouldRetry(error)) throw error;
       await sleep(delayMs, signal);
     }
   }

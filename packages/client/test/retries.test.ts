@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ApiError, ConnectionError, createClient, TimeoutError } from '../src/index.ts';
+import { ApiError, ConnectionError, createClient, isApiError, TimeoutError } from '../src/index.ts';
 import { MAX_RETRY_AFTER_MS, parseRetryAfterMs, retryDelayMs } from '../src/retry.ts';
 import { rejection, sendJson, sendProblem, startServer } from './http-server.ts';
 
@@ -36,6 +36,18 @@ it('two more attempts are made unless told otherwise, then the last error is thr
   expect(await rejection(createClient({ baseUrl: server.url }).status())).toMatchObject({ status: 503, attempts: 3 });
   expect(await rejection(createClient({ baseUrl: server.url, maxRetries: 0 }).status())).toMatchObject({ attempts: 1 });
   expect(server.requests).toHaveLength(4);
+});
+
+it('makes no further attempt where its caller wants none after such an error', async () => {
+  await using server = await startServer((_, response, n) =>
+    sendProblem(response, 503, n === 1 ? 'overloaded' : 'deployment_moved'),
+  );
+  const shouldRetry = (error: unknown) => !(isApiError(error) && error.code === 'deployment_moved');
+  const client = createClient({ baseUrl: server.url, token: 't', maxRetries: 5, shouldRetry });
+  expect(await rejection(client.status())).toMatchObject({ code: 'deployment_moved', attempts: 2 });
+  expect(server.requests).toHaveLength(2);
+  expect(await rejection(client.control.media.upload(new Blob(['a'])))).toMatchObject({ code: 'deployment_moved' });
+  expect(server.requests).toHaveLength(3);
 });
 
 it('waits for as long as Retry-After says', async () => {

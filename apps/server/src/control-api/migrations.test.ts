@@ -113,7 +113,7 @@ it('refuses what writes while the gate is closed, before its body, and answers w
   expect((await send(app, 'GET', '/migrations/current')).status).toBe(404);
   writes.closeForGood();
   const answer = await send(app, 'POST', '/media', {});
-  expect([answer.status, answer.headers.get('retry-after')]).toEqual([421, null]);
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '30']);
   expect((await problemOf(answer)).code).toBe('deployment_moved');
   expect((await send(app, 'GET', `/media/${id}`)).status).toBe(200);
   writes.open();

@@ -28,11 +28,11 @@ it('says when to ask again', () => {
   );
 });
 
-it('says that there is nothing to wait for once it is closed for good, until it is opened after all', async () => {
+it('says that it is for good once it is, until it is opened after all', async () => {
   const gate = createWriteGate();
   await gate.close();
   gate.closeForGood();
-  const moved = { status: 421, code: 'deployment_moved', headers: {} };
+  const moved = { status: 503, code: 'deployment_moved', headers: { 'Retry-After': '30' } };
   expect(() => gate.enter(() => undefined)).toThrow(expect.objectContaining(moved));
   gate.open();
   gate.enter(() => undefined)();

@@ -8,7 +8,7 @@ export interface WriteGate {
   readonly isClosed: boolean;
   /**
    * Counts in one who writes; the function counts it out again. @param cut ends what it does, where that takes too long
-   * @throws AppError `unavailable` while the gate is closed; `deployment_moved`, which nobody need wait for, once it is for good
+   * @throws AppError `unavailable` while the gate is closed, `deployment_moved` once it is for good
    */
   enter(cut: () => void): () => void;
   /** Lets nobody in any more. Resolves when those who are in have left; who takes longer than `patienceMs` is cut. */
@@ -79,5 +79,7 @@ function moved(): AppError {
   return new AppError(
     'deployment_moved',
     'The deployment was moved to another database and storage, and this service takes no writes any more. Go on with the service that was started there; its operator knows the address.',
+    // Whose calls are led there in the meantime need not notice.
+    { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
   );
 }

@@ -54,6 +54,7 @@ export async function uploadResumably(
     const tus = await import('tus-js-client');
     const parts = { transport, endpoint };
     const run = createRun({
+      shouldRetry: transport.shouldRetry,
       attempt: () =>
         attemptUpload({
           tus,
@@ -99,10 +100,12 @@ interface RunParts {
   attempt(): Promise<HttpResponse>;
   /** Forgets the upload that there was, so that the next attempt creates another. */
   restart(error: unknown): Promise<void>;
+  /** See `ClientOptions.shouldRetry`. */
+  shouldRetry(error: unknown): boolean;
 }
 
 /** Attempts until it is done, or makes no sense any more. */
-function createRun({ attempt, restart }: RunParts) {
+function createRun({ attempt, restart, shouldRetry }: RunParts) {
   return async (
     source: ContentSource,
     state: UploadState,
@@ -132,7 +135,7 @@ function createRun({ attempt, restart }: RunParts) {
         }
         if (error instanceof ApiError) error.attempts = failures;
         const delayMs = failures <= maxRetries ? uploadDelayMs(error, failures) : null;
-        if (delayMs === null) throw error;
+        if (delayMs === null || !shouldRetry(error)) throw error;
         await sleep(delayMs, signal);
       }
     }
