@@ -44,10 +44,14 @@ const measuring = [
 
 /**
  * Files that leave nothing behind in their process, and ask nothing of it such as its memory or its open files: those that one worker runs
- * share it, and what it has loaded. Loading that anew for each file is more work than most of their tests are.
+ * share it, and what it has loaded. Loading that anew for each file is more work than most of their tests are. Those that are left out here
+ * by name do change their process, or measure it.
  */
 const light = [
-  'apps/server/src/{control-api,edge,events,http,ingest,jobs,read-api,regions,status,uploads}/**/*.test.ts',
+  'apps/server/src/{control-api,db,edge,events,http,ingest,jobs,migration,read-api,regions,status,storage,uploads}/**/*.test.ts',
+  'apps/server/src/delivery/**/!(delivery-cache|disk-cache|reading-threads).test.ts',
+  'apps/server/src/fetches/!(web).test.ts',
+  'packages/client/test/!(ingest|upload-processes|weight).test.ts',
   'packages/contract/src/**/*.test.ts',
 ];
 

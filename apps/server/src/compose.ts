@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
-import { composeEdge } from './compose-edge.ts';
 import { composeMigration } from './compose-migration.ts';
 import { superviseWorker } from './compose-worker.ts';
 import { type Config, secretsOf } from './config.ts';
@@ -57,11 +56,10 @@ export interface Service {
 }
 
 /**
- * Builds and starts the parts for the configured roles; the role `worker` runs in a process of its own that is kept alive.
+ * Builds and starts the parts of the role `api` and of those beside it; `worker` runs in a process of its own that is kept alive.
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to; nothing is left running
  */
-export async function composeService(config: Config, logger: Logger): Promise<Service> {
-  if (!config.roles.has('api')) return composeEdge(config, logger);
+export async function composeApi(config: Config, logger: Logger): Promise<Service> {
   const region = resolveRegion(config.region);
   const foundation = await layFoundation(config, logger);
   const { dataDir, repositories, store, storageBinding, originalsLock: lock, engine, presets } = foundation;

@@ -1,8 +1,10 @@
 import { type Logger, pino } from 'pino';
-import pretty from 'pino-pretty';
 import sonicBoom from 'sonic-boom';
 
 export type { Logger } from 'pino';
+
+/** Loaded where people read the log; null elsewhere. */
+const pretty = process.stderr.isTTY ? (await import('pino-pretty')).default : null;
 
 /**
  * The service's log, on stderr: JSON lines for programs, readable lines on a terminal. Credentials never reach it.
@@ -15,7 +17,7 @@ export function createLogger(level: string): Logger {
     redact: { paths: ['req.headers.authorization', 'req.headers.cookie', '*.token'], censor: '[redacted]' },
   };
   const destination = stderrDestination();
-  if (!process.stderr.isTTY) return pino(options, destination);
+  if (pretty === null) return pino(options, destination);
   return pino(options, pretty({ destination, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' }));
 }
 

@@ -1,10 +1,9 @@
-import { composeService } from './compose.ts';
-import { composeWorker } from './compose-worker.ts';
-import { ConfigError, readConfig } from './config.ts';
+import { composeService } from './compose-service.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
-import { createLogger, logProcessWarnings } from './logger.ts';
+import { createLogger, type Logger, logProcessWarnings } from './logger.ts';
 import { ObjectStorageError } from './storage/s3-failure.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
@@ -58,7 +57,7 @@ async function main(argv: readonly string[]): Promise<void> {
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
 
   const onlyWorker = config.roles.size === 1 && config.roles.has('worker');
-  const worker = onlyWorker ? await composeWorker(config, logger) : null;
+  const worker = onlyWorker ? await startWorker(config, logger) : null;
   const service = worker ?? (await composeService(config, logger));
 
   let stopping = false;
@@ -109,6 +108,12 @@ async function main(argv: readonly string[]): Promise<void> {
   });
 
   if (service.url !== null) process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
+}
+
+/** A worker alone, for which nothing of the service is loaded: that would double the work of its start. */
+async function startWorker(config: Config, logger: Logger) {
+  const { composeWorker } = await import('./compose-worker.ts');
+  return composeWorker(config, logger);
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

@@ -22,7 +22,7 @@ export function nodeArguments(program: keyof typeof PROGRAMS, built = TESTS_BUIL
 
 /** The service in this process, whose worker and engine are processes of their own: the one that this run tests. */
 export async function composeUnderTest(config: Config, logger: Logger): Promise<Service> {
-  const compose = TESTS_BUILT ? '../dist/compose.js' : '../src/compose.ts';
-  const module: typeof import('../src/compose.ts') = await import(new URL(compose, import.meta.url).href);
+  const compose = TESTS_BUILT ? '../dist/compose-service.js' : '../src/compose-service.ts';
+  const module: typeof import('../src/compose-service.ts') = await import(new URL(compose, import.meta.url).href);
   return module.composeService(config, logger);
 }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
+import { createEngine, MediaRejectedError, RenderError } from '../test/engine-under-test.ts';
 import { clipMaker, h264, picture, tone } from '../test/generated-media.ts';
 import { flatPng, quarters, seededRandom, solidGif } from '../test/pictures.ts';
 import { scratch } from '../test/scratch.ts';
-import { createEngine, type EngineOptions } from './engine.ts';
-import { MediaRejectedError, RenderError } from './errors.ts';
+import type { EngineOptions } from './engine.ts';
 import { formats } from './formats.ts';
 import { planRenditions } from './plan.ts';
 import { defaultPresets, parsePresets } from './presets/presets.ts';

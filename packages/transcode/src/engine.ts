@@ -172,7 +172,8 @@ export function createEngine(options: EngineOptions = {}): Engine {
 
     async selfTest() {
       try {
-        return { ok: true, detail: String(await rendering.run('selfTest', {}, { timeoutMs: selfTestTimeoutMs })) };
+        // By a child that a service has anyway: one that leaves rendering to its worker has no other.
+        return { ok: true, detail: String(await identifying.run('selfTest', {}, { timeoutMs: selfTestTimeoutMs })) };
       } catch (error) {
         return { ok: false, detail: error instanceof Error ? error.message : String(error) };
       }

@@ -3,11 +3,11 @@ import { chmodSync, closeSync, constants, existsSync, openSync, readFileSync, wr
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { createEngine, MediaRejectedError } from '../../../test/engine-under-test.ts';
 import { clipMaker, h264, picture, tone } from '../../../test/generated-media.ts';
 import { seededRandom } from '../../../test/pictures.ts';
 import { scratch } from '../../../test/scratch.ts';
-import { createEngine, type EngineOptions } from '../../engine.ts';
-import { MediaRejectedError } from '../../errors.ts';
+import type { EngineOptions } from '../../engine.ts';
 import { findPrograms } from '../../ffmpeg/programs.ts';
 import { formats } from '../../formats.ts';
 import { demuxers } from '../../formats-av.ts';
