@@ -1,9 +1,12 @@
 import type { Job } from '@mds/client';
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { mdsHere, plain } from './run-cli.ts';
 import { medium, sendJson, startService, TOKEN } from './scripted-service.ts';
 
 const NOW = Date.now();
+// How long ago something was stays the same, however slow the machine is.
+beforeEach(() => vi.useFakeTimers({ toFake: ['Date'], now: NOW }));
+afterEach(() => vi.useRealTimers());
 const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
 const waiting: Job = {
   ...{ object: 'job', id: 'job-8', media_id: medium(2).id, state: 'queued', priority: 100, attempts: 0 },

@@ -1,7 +1,9 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { mdsHere, plain } from './run-cli.ts';
 import { node, scriptRegions } from './scripted-regions.ts';
 import { startService, TOKEN } from './scripted-service.ts';
+
+afterEach(() => vi.useRealTimers());
 
 async function setUp() {
   const service = await startService();
@@ -57,6 +59,8 @@ it('--all lists every region with a line for each node, for programs each line w
 it.each([80, 120])(
   '--all fits a terminal of %i columns, and says of each node when it was heard of',
   async (terminal) => {
+    // How long ago something was stays the same, however slow the machine is.
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-01-31T08:15:00Z') });
     await using it = await setUp();
     it.regions[0]?.nodes.push(node('a-node-with-a-name-that-an-operator-gave-it-in-a-hurry:0123456789abcdef', 7200));
     Object.assign(it.regions[2] ?? {}, { maintenance: true });
