@@ -1,13 +1,18 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 
-// Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` here: it would hand
+// Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` among them: it would hand
 // ES modules to the `require` of packages that are written in CommonJS. Only `npm test`, which has built them, has each package take the
 // others as they ship; `apps/server/test/programs-under-test.ts` says why.
 const conditions = process.env['MDS_TEST_BUILT'] === '1' ? ['node'] : ['@mds/source', 'node'];
 
+const cores = availableParallelism();
+/** For files that leave processors idle a third of the time or more. As a number: a share of more than 100 % counts as 100 %. */
+const MORE_THAN_CORES = cores + Math.ceil(cores / 2);
+
 /**
- * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. Twice as
- * many of them run at once as there are cores, before the others.
+ * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. They run
+ * before the others, those that take longest first, which vitest tells by their size.
  */
 const waiting = [
   'apps/cli/test/points-of-presence.test.ts',
@@ -60,7 +65,10 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     projects: [
-      { extends: true, test: { name: 'waiting', include: waiting, maxWorkers: '200%', sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: { name: 'waiting', include: waiting, maxWorkers: MORE_THAN_CORES, sequence: { groupOrder: 0 } },
+      },
       {
         extends: true,
         test: {
@@ -69,7 +77,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...waiting, ...measuring],
           isolate: false,
           setupFiles: ['apps/server/test/shared-process-setup.ts'],
-          maxWorkers: '150%',
+          maxWorkers: MORE_THAN_CORES,
           sequence: { groupOrder: 1 },
         },
       },
@@ -84,9 +92,8 @@ export default defineConfig({
             'scripts/**/*.test.ts',
           ],
           exclude: [...configDefaults.exclude, ...waiting, ...measuring, ...light],
-          // Most tests wait for processes of their own a third of the time.
-          maxWorkers: '150%',
-          sequence: { groupOrder: 1 },
+          maxWorkers: '100%',
+          sequence: { groupOrder: 2 },
         },
       },
       {
