@@ -13,7 +13,7 @@ export interface Told {
 
 /** Asks nodes, and keeps account of what went wrong. */
 export interface Asking {
-  /** Null: the node was killed under the request, had no time for it, or it failed otherwise, which is a defect. */
+  /** Null: the node was killed before or under the request, had no time for it, or it failed otherwise, which is a defect. */
   ask(node: FleetNode, path: string, init?: RequestInit): Promise<Told | null>;
   /**
    * Asks, whichever node is chosen then, until one answers.
@@ -57,6 +57,8 @@ export function createAsking(parts: {
 
   const ask: Asking['ask'] = async (node, path, init = {}) => {
     const { method = 'GET' } = init;
+    // It was killed since it was chosen, for a playlist and all that is in it: no client goes on there.
+    if (!node.isUp) return null;
     const { kills } = node;
     const startedMs = performance.now();
     counts.requests += 1;
