@@ -98,7 +98,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'measuring', include: measuring, maxWorkers: '100%', sequence: { groupOrder: 2 } },
+        test: { name: 'measuring', include: measuring, maxWorkers: '100%', sequence: { groupOrder: 3 } },
       },
     ],
     pool: 'forks',
