@@ -17,6 +17,8 @@ export interface HeldLease {
   worker: string;
   mediaId: string;
   beat: number;
+  /** For how long its beat is known to have stood still, in milliseconds, by those who looked; see {@link JobQueue.noteSilence}. */
+  silentMs: number;
 }
 
 /** A worker process that has announced itself. */
@@ -147,6 +149,13 @@ export interface JobQueue {
   ): Promise<void>;
   /** Leases as they stand. */
   held(): Promise<HeldLease[]>;
+  /**
+   * Notes for how long a lease has been silent, so that whoever looks later need not begin anew. A renewal sets it back to 0.
+   * @param lease as it was seen for all of the time that is added to its own `silentMs`
+   * @param silentMs in all, in whole milliseconds
+   * @returns whether the lease is as it was seen; false: it was renewed, taken away, or somebody else noted the same silence
+   */
+  noteSilence(lease: HeldLease, silentMs: number): Promise<boolean>;
   /**
    * Takes a lease away because its holder is gone: the job is due again, or its medium `failed` after
    * {@link MAX_LOST_LEASES}. `counted: false` where the whole service died and no job is to blame.

@@ -1,5 +1,5 @@
 import { ulid } from 'ulid';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createLogger } from '../logger.ts';
@@ -131,6 +131,73 @@ describe('lease monitor', () => {
     };
     watch({ jobs });
     await expect.poll(held).toEqual([]);
+  });
+});
+
+describe('lease monitors, with the time that they take', () => {
+  const monitors: LeaseMonitor[] = [];
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
+  afterEach(async () => {
+    await Promise.all(monitors.splice(0).map((one) => one.stop()));
+    vi.useRealTimers();
+  });
+  const begin = () => {
+    const begun = createLeaseMonitor({ jobs: repositories.jobs, logger: createLogger('silent') });
+    monitors.push(begun);
+    begun.start();
+    return begun;
+  };
+  /** The first look of a monitor is 3 s after its start. */
+  const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
+
+  it('take a lease away 15 s after it was first seen, and not before', async () => {
+    begin();
+    await pass(17.9);
+    expect(await held()).toEqual([lease.token]);
+    await pass(0.2);
+    expect(await held()).toEqual([]);
+  });
+
+  it('count no time twice where several look', async () => {
+    begin();
+    await pass(1);
+    begin();
+    await pass(1);
+    begin();
+    await pass(15.9);
+    expect(await held()).toEqual([lease.token]);
+    await pass(4);
+    expect(await held()).toEqual([]);
+  });
+
+  it('go on where those that are gone had come to: no lease is kept alive by nodes that die again and again', async () => {
+    for (let life = 1; life <= 3; life++) {
+      expect(await held(), `life ${life}`).toEqual([lease.token]);
+      const mortal = begin();
+      await pass(9.1);
+      await mortal.stop();
+    }
+    expect(await held()).toEqual([]);
+  });
+
+  it('write nothing of a lease that is renewed as it should be', async () => {
+    let notes = 0;
+    const jobs = {
+      ...repositories.jobs,
+      noteSilence: async () => {
+        notes += 1;
+        return true;
+      },
+    };
+    const begun = createLeaseMonitor({ jobs, logger: createLogger('silent') });
+    monitors.push(begun);
+    begun.start();
+    for (let beat = 0; beat < 40; beat++) {
+      await pass(3.1);
+      await repositories.jobs.renew(lease);
+    }
+    expect(notes).toBe(0);
+    expect(await held()).toEqual([lease.token]);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Logger } from '../logger.ts';
 import { createBeatWatch } from '../regions/beat-watch.ts';
-import type { JobQueue } from './job-queue.ts';
+import type { HeldLease, JobQueue } from './job-queue.ts';
 
 /** How long a lease, or a worker, may show no sign of life: several of a worker's beats. */
 export const LEASE_MS = 15_000;
@@ -23,9 +23,14 @@ export interface LeaseMonitor {
   stop(): Promise<void>;
 }
 
+/** Of a lease's time, the part after which its silence is noted: more than one of a worker's beats, so that living ones cost no writes. */
+const NOTED_SHARE = 1 / 3;
+
 /**
- * {@link LeaseMonitor}: a lease whose beat stands still for `leaseMs` of this process's own monotonic clock is taken away.
- * No instant of a wall clock is compared with another, so that a clock that jumps ends no lease and keeps none alive.
+ * {@link LeaseMonitor}: a lease whose beat stands still for `leaseMs` is taken away. That is told by this process's own monotonic clock,
+ * added to what others had seen by theirs before: they note it with the lease, each from where the last one was, so that no time is
+ * counted twice, and none is lost with a process. No instant of a wall clock is compared with another, so that a clock that jumps ends no
+ * lease and keeps none alive.
  */
 export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   const { jobs, logger, leaseMs = LEASE_MS, intervalMs = INTERVAL_MS, monotonicNow = () => performance.now() } = parts;
@@ -38,13 +43,22 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
 
   async function look(): Promise<void> {
     const held = await jobs.held();
-    leases.observe(held.map(({ token, beat }) => ({ id: token, beat })));
-    for (const { token, mediaId, worker } of held) {
-      if ((leases.silentMs(token) ?? 0) < leaseMs) continue;
-      if (await jobs.reclaim(token, { counted: true })) {
-        logger.warn({ mediaId, worker }, 'a lease ended without its worker; the job is due again');
-      }
+    leases.observe(held.map(watched));
+    const left: HeldLease[] = [];
+    for (const lease of held) {
+      const seenMs = leases.silentMs(watched(lease).id) ?? 0;
+      const silentMs = Math.floor(lease.silentMs + seenMs);
+      if (silentMs >= leaseMs) {
+        if (await jobs.reclaim(lease.token, { counted: true })) {
+          const { mediaId, worker } = lease;
+          logger.warn({ mediaId, worker }, 'a lease ended without its worker; the job is due again');
+        }
+      } else if (seenMs >= leaseMs * NOTED_SHARE && (await jobs.noteSilence(lease, silentMs))) {
+        left.push({ ...lease, silentMs });
+      } else left.push(lease);
     }
+    // What was noted now begins here, and not when it is seen next.
+    leases.observe(left.map(watched));
     const announced = await jobs.workers();
     workers.observe(announced);
     for (const { id } of announced) {
@@ -70,6 +84,11 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
       await looking;
     },
   };
+}
+
+/** A lease whose silence was noted is another one to the watch: what was seen of it until then is part of that. */
+function watched({ token, beat, silentMs }: HeldLease) {
+  return { id: `${token} ${silentMs}`, beat };
 }
 
 /**

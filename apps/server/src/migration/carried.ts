@@ -21,7 +21,7 @@ const FALSE: Carried = { left: false };
  * old service's folder, so that those that are open are over in the copy, and their senders begin anew.
  */
 export const CARRIED: Readonly<Record<string, Readonly<Record<string, Carried>>>> = {
-  jobs: { lease_token: NONE, lease_worker: NONE, lease_beat: ZERO, progress: NONE },
+  jobs: { lease_token: NONE, lease_worker: NONE, lease_beat: ZERO, lease_silent_ms: ZERO, progress: NONE },
   fetches: {
     lease_token: NONE,
     lease_beat: ZERO,

@@ -75,7 +75,7 @@ export function createJobQueue(
         const lease = { jobId: Number(due.id), mediaId: due.media_id, token, attempt: due.attempts + 1 };
         await tx.db
           .update(jobs)
-          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, leaseSilentMs: 0, progress: null })
           .where(eq(jobs.id, lease.jobId));
         await beginAttempt(tx, { ...lease, worker }, now());
         return lease;
@@ -89,7 +89,7 @@ export function createJobQueue(
         await tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob)).for('key share');
         const [free] = await tx.db
           .update(jobs)
-          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+          .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, leaseSilentMs: 0, progress: null })
           .where(and(eq(jobs.id, jobId), isNull(jobs.leaseToken)))
           .returning({ mediaId: jobs.mediaId, attempts: jobs.attempts });
         if (!free) return null;
@@ -105,7 +105,7 @@ export function createJobQueue(
     },
 
     async renew(lease) {
-      const beat = { leaseBeat: sql`${jobs.leaseBeat} + 1` };
+      const beat = { leaseBeat: sql`${jobs.leaseBeat} + 1`, leaseSilentMs: 0 };
       return (await db.update(jobs).set(beat).where(underLease(lease))).rowCount === 1;
     },
 
@@ -148,7 +148,13 @@ export function createJobQueue(
         worker: job.leaseWorker ?? '',
         mediaId: job.mediaId,
         beat: job.leaseBeat,
+        silentMs: job.leaseSilentMs,
       }));
+    },
+
+    async noteSilence({ token, beat, silentMs: before }, silentMs) {
+      const asSeen = and(eq(jobs.leaseToken, token), eq(jobs.leaseBeat, beat), eq(jobs.leaseSilentMs, before));
+      return (await db.update(jobs).set({ leaseSilentMs: silentMs }).where(asSeen)).rowCount === 1;
     },
 
     reclaim: (token, { counted }) =>

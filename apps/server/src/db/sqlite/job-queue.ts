@@ -41,7 +41,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
     { worker, token }: { worker: string; token: string },
   ): Lease => {
     tx.update(jobs)
-      .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, progress: null })
+      .set({ leaseToken: token, leaseWorker: worker, leaseBeat: 0, leaseSilentMs: 0, progress: null })
       .where(eq(jobs.id, job.id))
       .run();
     const lease = { jobId: job.id, mediaId: job.mediaId, token, attempt: job.attempts + 1 };
@@ -82,7 +82,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
     async renew(lease) {
       const { changes } = db
         .update(jobs)
-        .set({ leaseBeat: sql`${jobs.leaseBeat} + 1` })
+        .set({ leaseBeat: sql`${jobs.leaseBeat} + 1`, leaseSilentMs: 0 })
         .where(underLease(lease))
         .run();
       return changes > 0;
@@ -133,7 +133,13 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
           worker: job.leaseWorker ?? '',
           mediaId: job.mediaId,
           beat: job.leaseBeat,
+          silentMs: job.leaseSilentMs,
         }));
+    },
+
+    async noteSilence({ token, beat, silentMs: before }, silentMs) {
+      const asSeen = and(eq(jobs.leaseToken, token), eq(jobs.leaseBeat, beat), eq(jobs.leaseSilentMs, before));
+      return db.update(jobs).set({ leaseSilentMs: silentMs }).where(asSeen).run().changes > 0;
     },
 
     async reclaim(token, { counted }) {

@@ -158,6 +158,8 @@ export const jobs = sqliteTable(
     leaseToken: text('lease_token'),
     leaseWorker: text('lease_worker'),
     leaseBeat: integer('lease_beat').notNull().default(0),
+    /** For how long the beat is known to have stood still, in milliseconds. */
+    leaseSilentMs: integer('lease_silent_ms').notNull().default(0),
     lastReason: text('last_reason'),
     /** Share of the work that is done, 0 to 1; null while nobody works on it. */
     progress: real('progress'),

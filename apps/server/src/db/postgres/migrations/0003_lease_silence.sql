@@ -1,0 +1,1 @@
+ALTER TABLE "jobs" ADD COLUMN "lease_silent_ms" bigint DEFAULT 0 NOT NULL;

@@ -1,0 +1,1 @@
+ALTER TABLE `jobs` ADD `lease_silent_ms` integer DEFAULT 0 NOT NULL;
