@@ -4,7 +4,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { noisePng, png } from './pictures.ts';
 import { get } from './points-of-presence.ts';
 import type { ServiceProcess } from './service-process.ts';
-import { describeNodes, type SeveralNodes, startSeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
+import {
+  describeNodes,
+  type SeveralNodes,
+  startSeveralNodes,
+  TOKEN,
+  tus,
+  type WorkerProcess,
+} from './several-nodes.ts';
 
 /** A storage that hangs is known for it after 15 s; the rest is for a machine that is busy. */
 const TOLD_MS = 22_000;
@@ -24,14 +31,8 @@ describeNodes('an object storage that hangs', (bin) => {
   }, 120_000);
   afterAll(() => all?.stop());
 
-  const tus = (method: string, url: string, headers: Record<string, string>, body?: Buffer) =>
-    fetch(url, {
-      method,
-      headers: { authorization: `Bearer ${TOKEN}`, 'tus-resumable': '1.0.0', ...headers },
-      ...(body ? { body: new Uint8Array(body) } : {}),
-    });
   const patch = (url: string, offset: number, body: Buffer) =>
-    tus('PATCH', url, { 'upload-offset': `${offset}`, 'content-type': 'application/offset+octet-stream' }, body);
+    tus('PATCH', url, { 'upload-offset': `${offset}` }, body);
   const upload = ({ url }: ServiceProcess, file: Buffer) =>
     fetch(`${url}/control/v1/media`, {
       method: 'POST',

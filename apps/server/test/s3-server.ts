@@ -87,6 +87,7 @@ export async function startS3Server(): Promise<S3Server> {
   }
   const { port } = running;
   const endpoint = `http://127.0.0.1:${port}`;
+  // As in s3-bucket.ts: the SDK takes it from the environment alone.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const client = new S3Client({
     endpoint,

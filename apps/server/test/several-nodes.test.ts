@@ -5,7 +5,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { noisePng, png } from './pictures.ts';
 import { get, sha256 } from './points-of-presence.ts';
 import type { ServiceProcess } from './service-process.ts';
-import { describeNodes, type SeveralNodes, startSeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
+import {
+  describeNodes,
+  type SeveralNodes,
+  startSeveralNodes,
+  TOKEN,
+  tus,
+  type WorkerProcess,
+} from './several-nodes.ts';
 
 describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   let all: SeveralNodes;
@@ -18,17 +25,6 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     [a, b, worker] = await Promise.all([all.startApi('a'), all.startApi('b'), all.startWorker('worker')]);
   }, 120_000);
   afterAll(() => all?.stop());
-
-  const tus = (node: ServiceProcess, method: string, path: string, headers: Record<string, string>, body?: Buffer) =>
-    fetch(node.url + path, {
-      method,
-      headers: {
-        ...{ authorization: `Bearer ${TOKEN}`, 'tus-resumable': '1.0.0' },
-        ...(body ? { 'content-type': 'application/offset+octet-stream' } : {}),
-        ...headers,
-      },
-      ...(body ? { body: new Uint8Array(body) } : {}),
-    });
 
   it('a medium that came in through one is read, delivered and told of by the other, and by a point of presence', async () => {
     const client = all.clientOf(a);
@@ -86,16 +82,16 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
 
   it('a resumable upload goes on at the other node, and at the first again', async () => {
     const file = noisePng('upload', 700, 500);
-    const created = await tus(a, 'POST', UPLOADS_PATH, { 'upload-length': String(file.length) });
+    const created = await tus('POST', a.url + UPLOADS_PATH, { 'upload-length': String(file.length) });
     expect(created.status).toBe(201);
     const path = new URL(created.headers.get('location') ?? '', a.url).pathname;
     const cuts = [0, 300_000, 800_001, file.length];
     let mediaId: string | null = null;
     for (const [n, node] of [a, b, a].entries()) {
       const [from = 0, to = 0] = cuts.slice(n);
-      const head = await tus(node, 'HEAD', path, {});
+      const head = await tus('HEAD', node.url + path, {});
       expect(Number(head.headers.get('upload-offset'))).toBe(from);
-      const answer = await tus(node, 'PATCH', path, { 'upload-offset': String(from) }, file.subarray(from, to));
+      const answer = await tus('PATCH', node.url + path, { 'upload-offset': String(from) }, file.subarray(from, to));
       expect(answer.status).toBe(204);
       mediaId = answer.headers.get('mds-media-id');
     }

@@ -32,6 +32,19 @@ const PRESETS = [
   { name: 'large', container: 'jpeg', width: 1600, height: 1600, quality: 100 },
 ];
 
+/** One request of the upload protocol (tus 1.0.0), as the operator; with a body it is a PATCH's piece. */
+export function tus(method: string, url: string, headers: Record<string, string>, piece?: Buffer): Promise<Response> {
+  return fetch(url, {
+    method,
+    headers: {
+      ...{ authorization: `Bearer ${TOKEN}`, 'tus-resumable': '1.0.0' },
+      ...(piece ? { 'content-type': 'application/offset+octet-stream' } : {}),
+      ...headers,
+    },
+    ...(piece ? { body: new Uint8Array(piece) } : {}),
+  });
+}
+
 /** A worker alone in its process. */
 export interface WorkerProcess {
   child: ChildProcess;
@@ -136,6 +149,7 @@ async function spawnWorker(
   built: boolean | undefined,
   env: Record<string, string>,
 ): Promise<WorkerProcess> {
+  // Of the test's own surroundings a node gets what programs are found by, and none of its settings.
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, nodeArguments('server', built), {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -22,17 +22,16 @@ export interface WriteGate {
 const PATIENCE_MS = 20_000;
 
 export function createWriteGate(): WriteGate {
-  let isClosed = false;
-  let isForGood = false;
+  let state: 'open' | 'closed' | 'closed for good' = 'open';
   const inside = new Set<() => void>();
   let waiting: (() => void)[] = [];
   return {
     get isClosed() {
-      return isClosed;
+      return state !== 'open';
     },
 
     enter(cut) {
-      if (isClosed) throw isForGood ? moved() : beingMoved();
+      if (state !== 'open') throw state === 'closed' ? beingMoved() : moved();
       // Its own, as two may be cut in the same way.
       const own = () => cut();
       inside.add(own);
@@ -46,7 +45,7 @@ export function createWriteGate(): WriteGate {
     },
 
     async close(patienceMs = PATIENCE_MS) {
-      isClosed = true;
+      state = 'closed';
       if (inside.size === 0) return;
       const overdue = setTimeout(() => {
         for (const cut of inside) cut();
@@ -56,13 +55,11 @@ export function createWriteGate(): WriteGate {
     },
 
     closeForGood() {
-      isClosed = true;
-      isForGood = true;
+      state = 'closed for good';
     },
 
     open() {
-      isClosed = false;
-      isForGood = false;
+      state = 'open';
     },
   };
 }
