@@ -1,4 +1,5 @@
 import type { FetchStatus, MediaFailure } from '@mds/contract';
+import type { NoteSilence, StandingLease } from '../beats/lease-watch.ts';
 
 /** A file on its way in from a URL. Instants are milliseconds since the epoch. */
 export interface FetchRecord {
@@ -103,8 +104,9 @@ export interface FetchRepository {
   end(lease: FetchLease, end: FetchEnd): Promise<boolean>;
   /** `queued | fetching -> canceled`. False where it is over, or being accepted. */
   cancel(id: string): Promise<boolean>;
-  /** Leases as they stand: `beat` grows with every sign of life. */
-  held(): Promise<{ token: string; beat: number }[]>;
+  /** Leases as they stand. */
+  held(): Promise<StandingLease[]>;
+  noteSilence: NoteSilence;
   /** Takes a lease away because its holder is gone: the fetch is due again. */
   reclaim(token: string): Promise<boolean>;
 }

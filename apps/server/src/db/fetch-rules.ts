@@ -17,6 +17,7 @@ export interface FetchRow extends FetchRecord {
   accepting: boolean;
   leaseToken: string | null;
   leaseBeat: number;
+  leaseSilentMs: number;
 }
 
 export function fetchRecordOf(row: FetchRow): FetchRecord {
@@ -26,6 +27,7 @@ export function fetchRecordOf(row: FetchRow): FetchRecord {
     accepting: _accepting,
     leaseToken: _token,
     leaseBeat: _beat,
+    leaseSilentMs: _silentMs,
     ...rest
   } = row;
   return rest;

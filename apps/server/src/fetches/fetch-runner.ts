@@ -1,11 +1,11 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createLeaseWatch } from '../beats/lease-watch.ts';
 import type { FetchLease, FetchRecord, FetchRepository } from '../db/fetch-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 import type { Logger } from '../logger.ts';
-import { createBeatWatch } from '../regions/beat-watch.ts';
 import type { Download } from './download.ts';
 import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
 import { failureOf, interrupted, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
@@ -71,7 +71,7 @@ export async function recoverFetches(fetches: Pick<FetchRepository, 'held' | 're
 export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   const { fetches, media, ingest, download, concurrency, logger, intervalMs = INTERVAL_MS } = parts;
   const { retryRules = RETRY_RULES, leaseMs = FETCH_LEASE_MS, shared = false } = parts;
-  const leases = createBeatWatch(() => performance.now(), { maxGapMs: 2 * intervalMs });
+  const leases = createLeaseWatch({ noteSilence: fetches.noteSilence, leaseMs, maxGapMs: 2 * intervalMs });
   const running = new Map<string, { abort: AbortController; done: Promise<void> }>();
   const waiting = new Set<() => void>();
   let timer: NodeJS.Timeout | undefined;
@@ -229,11 +229,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   }
 
   async function reclaimDead(): Promise<void> {
-    const held = await fetches.held();
-    leases.observe(held.map(({ token, beat }) => ({ id: token, beat })));
-    for (const { token } of held) {
-      if ((leases.silentMs(token) ?? 0) >= leaseMs) await fetches.reclaim(token);
-    }
+    for (const { token } of await leases.look(await fetches.held())) await fetches.reclaim(token);
   }
 
   /** Resolves when some fetch here has come to its end, after `ms`, or when the signal is aborted. */

@@ -1,5 +1,6 @@
 import type { JobState, ProcessingAttempt } from '@mds/contract';
 import type { ProgramRun } from '@mds/transcode';
+import type { NoteSilence, StandingLease } from '../beats/lease-watch.ts';
 
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
 export interface Lease {
@@ -11,14 +12,10 @@ export interface Lease {
   attempt: number;
 }
 
-/** A lease as others see it: `beat` grows with every renewal, so that age is told by the reader's own clock. */
-export interface HeldLease {
-  token: string;
+/** A lease as others see it. */
+export interface HeldLease extends StandingLease {
   worker: string;
   mediaId: string;
-  beat: number;
-  /** For how long its beat is known to have stood still, in milliseconds, by those who looked; see {@link JobQueue.noteSilence}. */
-  silentMs: number;
 }
 
 /** A worker process that has announced itself. */
@@ -149,13 +146,7 @@ export interface JobQueue {
   ): Promise<void>;
   /** Leases as they stand. */
   held(): Promise<HeldLease[]>;
-  /**
-   * Notes for how long a lease has been silent, so that whoever looks later need not begin anew. A renewal sets it back to 0.
-   * @param lease as it was seen for all of the time that is added to its own `silentMs`
-   * @param silentMs in all, in whole milliseconds
-   * @returns whether the lease is as it was seen; false: it was renewed, taken away, or somebody else noted the same silence
-   */
-  noteSilence(lease: HeldLease, silentMs: number): Promise<boolean>;
+  noteSilence: NoteSilence;
   /**
    * Takes a lease away because its holder is gone: the job is due again, or its medium `failed` after
    * {@link MAX_LOST_LEASES}. `counted: false` where the whole service died and no job is to blame.

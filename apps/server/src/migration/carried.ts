@@ -25,6 +25,7 @@ export const CARRIED: Readonly<Record<string, Readonly<Record<string, Carried>>>
   fetches: {
     lease_token: NONE,
     lease_beat: ZERO,
+    lease_silent_ms: ZERO,
     accepting: FALSE,
     status: { made: (status) => (status === 'fetching' ? 'queued' : status) },
   },

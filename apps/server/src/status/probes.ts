@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServiceStatus, worstStatus } from '@mds/contract';
 import type { Engine } from '@mds/transcode';
+import { createBeatWatch } from '../beats/beat-watch.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { FormatCatalogue } from '../processing/format-catalogue.ts';
-import { createBeatWatch } from '../regions/beat-watch.ts';
 import type { Probe } from './status-board.ts';
 
 /** A database, a store or a cache that takes longer than this to answer is slow. */

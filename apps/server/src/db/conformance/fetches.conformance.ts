@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
 import type { FetchLease, FetchProgress, NewFetch } from '../fetch-repository.ts';
+import { leaseSilenceConformance } from './lease-silence.conformance.ts';
 import type { RepositoriesFixture } from './repositories.fixture.ts';
 
 const MANY = { maxWaiting: 100 };
@@ -54,6 +55,19 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(await repositories.fetches.claim()).toBeNull();
     });
 
+    leaseSilenceConformance({
+      add,
+      async claim() {
+        const lease = await claim();
+        return {
+          beat: () => repositories.fetches.beat(lease, progress()),
+          reclaim: () => repositories.fetches.reclaim(lease.token),
+        };
+      },
+      held: () => repositories.fetches.held(),
+      noteSilence: (...noted) => repositories.fetches.noteSilence(...noted),
+    });
+
     it('go on where they were when their holder is gone, and whoever lost the lease writes nothing any more', async () => {
       const { id } = await add();
       const { fetches } = repositories;
@@ -61,7 +75,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(
         await fetches.beat(lost, progress({ receivedBytes: 7, totalBytes: 9, validator: '"v"', spentMs: 5 })),
       ).toBe(true);
-      expect(await fetches.held()).toEqual([{ token: lost.token, beat: 1 }]);
+      expect(await fetches.held()).toEqual([{ token: lost.token, beat: 1, silentMs: 0 }]);
       expect(await fetches.reclaim(lost.token)).toBe(true);
       expect(await fetches.beat(lost, progress())).toBe(false);
       expect(await fetches.beginAccepting(lost)).toBe(false);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { leaseSilenceConformance } from './lease-silence.conformance.ts';
 import { crash, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
 /** The queue, its leases, and what is told of them. */
@@ -36,31 +37,17 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       expect(after?.beat).toBeGreaterThan(before?.beat ?? Number.POSITIVE_INFINITY);
     });
 
-    it('the silence of a lease is noted once by those who saw the same of it, and is over when it is renewed', async () => {
-      await accept('a');
-      const { jobs } = repositories;
-      const lease = await claim();
-      const seen = async () => {
-        const [held] = await jobs.held();
-        if (!held) throw new Error('There is no lease.');
-        return held;
-      };
-      const first = await seen();
-      expect(first.silentMs).toBe(0);
-      expect(await jobs.noteSilence(first, 6_000)).toBe(true);
-      expect(await jobs.noteSilence(first, 6_000)).toBe(false);
-      const second = await seen();
-      expect(second.silentMs).toBe(6_000);
-      expect(await jobs.renew(lease)).toBe(true);
-      expect(await jobs.noteSilence(second, 12_000)).toBe(false);
-      expect((await seen()).silentMs).toBe(0);
-
-      expect(await jobs.noteSilence(await seen(), 9_000)).toBe(true);
-      const lost = await seen();
-      await jobs.reclaim(lease.token, { counted: true });
-      expect(await jobs.noteSilence(lost, 12_000)).toBe(false);
-      await claim();
-      expect((await seen()).silentMs).toBe(0);
+    leaseSilenceConformance({
+      add: () => accept('a'),
+      async claim() {
+        const lease = await claim();
+        return {
+          beat: () => repositories.jobs.renew(lease),
+          reclaim: () => repositories.jobs.reclaim(lease.token, { counted: true }),
+        };
+      },
+      held: () => repositories.jobs.held(),
+      noteSilence: (...noted) => repositories.jobs.noteSilence(...noted),
     });
 
     it('a lease that was taken away writes nothing: its worker may be alive, and late', async () => {

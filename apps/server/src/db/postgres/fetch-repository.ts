@@ -117,7 +117,7 @@ export function createFetchRepository(
       const [row] = await db
         .update(fetches)
         .set({
-          ...{ status: 'fetching', leaseToken: token, leaseBeat: 0, updatedAtMs: at },
+          ...{ status: 'fetching', leaseToken: token, leaseBeat: 0, leaseSilentMs: 0, updatedAtMs: at },
           attempts: sql`${fetches.attempts} + 1`,
           fruitlessAttempts: sql`${fetches.fruitlessAttempts} + 1`,
         })
@@ -133,6 +133,7 @@ export function createFetchRepository(
         .set({
           ...{ receivedBytes, totalBytes, validator, updatedAtMs: now() },
           leaseBeat: sql`${fetches.leaseBeat} + 1`,
+          leaseSilentMs: 0,
           spentMs: sql`${fetches.spentMs} + ${Math.round(spentMs)}`,
           ...(fruitful ? { fruitlessAttempts: 0 } : {}),
         })
@@ -177,10 +178,15 @@ export function createFetchRepository(
 
     async held() {
       const rows = await db
-        .select({ token: fetches.leaseToken, beat: fetches.leaseBeat })
+        .select({ token: fetches.leaseToken, beat: fetches.leaseBeat, silentMs: fetches.leaseSilentMs })
         .from(fetches)
         .where(isNotNull(fetches.leaseToken));
-      return rows.flatMap(({ token, beat }) => (token === null ? [] : [{ token, beat }]));
+      return rows.flatMap(({ token, beat, silentMs }) => (token === null ? [] : [{ token, beat, silentMs }]));
+    },
+
+    async noteSilence({ token, beat, silentMs: before }, silentMs) {
+      const asSeen = and(eq(fetches.leaseToken, token), eq(fetches.leaseBeat, beat), eq(fetches.leaseSilentMs, before));
+      return (await db.update(fetches).set({ leaseSilentMs: silentMs }).where(asSeen)).rowCount === 1;
     },
 
     async reclaim(token) {

@@ -235,6 +235,8 @@ export const fetches = pgTable(
     failure: json<{ code: string; message: string; retryable: boolean }>('failure'),
     leaseToken: text('lease_token'),
     leaseBeat: int8('lease_beat').notNull().default(0),
+    /** For how long the beat is known to have stood still, in milliseconds. */
+    leaseSilentMs: int8('lease_silent_ms').notNull().default(0),
   },
   (table) => [
     index('fetches_by_project').on(table.projectId, table.id),

@@ -233,6 +233,8 @@ export const fetches = sqliteTable(
     failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string; retryable: boolean }>(),
     leaseToken: text('lease_token'),
     leaseBeat: integer('lease_beat').notNull().default(0),
+    /** For how long the beat is known to have stood still, in milliseconds. */
+    leaseSilentMs: integer('lease_silent_ms').notNull().default(0),
   },
   (table) => [
     index('fetches_by_project').on(table.projectId, table.id),
