@@ -244,11 +244,12 @@ describe('a runner', () => {
     const id = await add(source.url('/'));
     expect(await ingest.repositories.fetches.claim()).not.toBeNull();
     // Each lives for half of a lease. On a busy machine that is less of what counts as looking on, hence some lives to spare.
-    for (let life = 1; life <= 20 && (await find(id)).attempts === 1; life++) {
+    for (let life = 1; life <= 20 && (await find(id)).status === 'fetching'; life++) {
       const runner = await run({ leaseMs: 2_000, intervalMs: 50 });
       await new Promise((resolve) => setTimeout(resolve, 1_000));
       await runner.stop();
     }
+    expect((await find(id)).status).not.toBe('fetching');
     expect(await over(await run(), id)).toMatchObject({ status: 'done' });
   });
 
