@@ -15,8 +15,11 @@ const MORE_THAN_CORES = cores + Math.ceil(cores / 2);
  * before the others, those that take longest first, which vitest tells by their size.
  */
 const waiting = [
+  'apps/cli/src/journal/journal.test.ts',
   'apps/cli/test/points-of-presence.test.ts',
   'apps/cli/test/watch-kill.test.ts',
+  'apps/cli/test/watch-told.test.ts',
+  'apps/cli/test/watch.test.ts',
   'apps/server/src/jobs/bullmq/bull-queue-leases.test.ts',
   'apps/server/test/edges-outage.test.ts',
   'apps/server/test/edges-wrong-settings.test.ts',
@@ -26,7 +29,9 @@ const waiting = [
   'apps/server/test/nodes-kill.test.ts',
   'apps/server/test/nodes-video.test.ts',
   'apps/server/test/several-nodes.test.ts',
+  'apps/server/test/tus.test.ts',
   'apps/server/test/video-faults.test.ts',
+  'apps/server/test/wrong-storage.test.ts',
 ];
 
 /**
