@@ -16,6 +16,7 @@ import { registerRegions } from './commands/regions.ts';
 import { registerRenditions } from './commands/renditions.ts';
 import { registerStatus } from './commands/status.ts';
 import { registerWatch } from './commands/watch.ts';
+import { registerWorkers } from './commands/workers.ts';
 import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './context.ts';
 import { EXIT, ReportedError, StoppedError } from './exit-codes.ts';
 import type { Explanation } from './explain-error.ts';
@@ -40,6 +41,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     registerMedia,
     registerFetches,
     registerJobs,
+    registerWorkers,
     registerEvents,
     registerAssets,
     registerRegions,

@@ -53,6 +53,7 @@ it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => 
     'media',
     'fetches',
     'jobs',
+    'workers',
     'events',
     'assets',
     'regions',

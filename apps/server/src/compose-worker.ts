@@ -11,6 +11,7 @@ import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supe
 import { timeWaiting, type WaitingTime } from './processing/waiting-times.ts';
 import { createWorker } from './processing/worker.ts';
 import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratch.ts';
+import { resolveRegion } from './regions/region-identity.ts';
 
 /** A running worker without a service around it. */
 export interface WorkerService {
@@ -33,6 +34,8 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   const { jobs, media, times } = timeWaiting(repositories);
   const worker = createWorker({
     id,
+    host: hostname(),
+    region: resolveRegion(config.region).code,
     jobs,
     media,
     pieceDigests: repositories.pieceDigests,

@@ -104,10 +104,15 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     const { media } = await all.clientOf(a).control.media.ingest(noisePng('killed', 1200, 1200));
     const statusOf = async () => (await all.clientOf(b).control.media.get(media.id)).status;
     await expect.poll(statusOf, { timeout: 30_000, interval: 10 }).toBe('processing');
-    const workers = await all.clientOf(b).control.media.explain(media.id);
-    const busy = workers.attempts.at(-1)?.worker.includes(`:${worker.child.pid}:`) ? worker : other;
+    const workersNow = async () => (await all.clientOf(b).control.workers.list()).data;
+    const workers = await workersNow();
+    expect(workers.map(({ pid }) => pid).sort()).toEqual([worker.child.pid, other.child.pid].sort());
+    const [holder] = workers.filter(({ jobs }) => jobs.some((job) => job.media_id === media.id));
+    const busy = holder?.pid === worker.child.pid ? worker : other;
+    expect(holder?.pid).toBe(busy.child.pid);
     await busy.end('SIGKILL');
     await expect.poll(statusOf, { timeout: 60_000, interval: 100 }).toBe('ready');
+    await expect.poll(workersNow, { timeout: 10_000 }).toMatchObject([{ running: 0 }]);
     worker = busy === worker ? other : worker;
   }, 120_000);
 

@@ -12,6 +12,8 @@ const repositories = openSqliteRepositories(dataDir.databaseFile);
 const engine = createEngine({ concurrency: 1 });
 const worker = createWorker({
   id: `worker-${process.pid}-${Date.now()}`,
+  host: 'vm',
+  region: 'fra1',
   jobs: repositories.jobs,
   media: repositories.media,
   pieceDigests: repositories.pieceDigests,

@@ -4,6 +4,7 @@ import { type ControlFetches, createControlFetches, type IngestUrlOptions, inges
 import { type ControlJobs, createControlJobs } from './control-jobs.ts';
 import { type ControlMigrations, createControlMigrations } from './control-migrations.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
+import { type ControlWorkers, createControlWorkers } from './control-workers.ts';
 import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
 import { createMediaWatch } from './media-watch.ts';
@@ -116,6 +117,8 @@ export interface ControlClient {
   fetches: ControlFetches;
   /** The queue: what is worked on, and what waits. */
   jobs: ControlJobs;
+  /** The processes that work on jobs, and what each has. */
+  workers: ControlWorkers;
   /** Points of presence: which there are, which node serves which, and what their operator says of them. */
   regions: ControlRegions;
   /** What the nodes hold of the media. */
@@ -195,6 +198,7 @@ export function createControlClient(transport: Transport, timeoutMs: number): Co
     },
     fetches,
     jobs: createControlJobs(transport),
+    workers: createControlWorkers(transport),
     regions: createControlRegions(transport),
     cache: createControlCache(transport, timeoutMs),
     migrations: createControlMigrations(transport, timeoutMs),

@@ -47,6 +47,8 @@ export type {
   Status,
   StatusComponent,
   VersionIndex,
+  Worker as JobWorker,
+  WorkerList,
 } from '@mds/contract';
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
 export type { ControlCache, PurgeOptions } from './control-cache.ts';
@@ -55,6 +57,7 @@ export type { ControlFetches, FetchListOptions, FetchProgress, IngestUrlOptions 
 export type { ControlJobs, JobListOptions } from './control-jobs.ts';
 export type { ControlMigrations } from './control-migrations.ts';
 export type { ControlRegions, WrittenRegion } from './control-regions.ts';
+export type { ControlWorkers } from './control-workers.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
   isApiError,

@@ -7,6 +7,7 @@ import type {
   jobsApi,
   migrationsApi,
   readApi,
+  workersApi,
 } from '@mds/contract';
 import type { AppRoute, ClientInferRequest, ClientInferResponses } from '@ts-rest/core';
 
@@ -69,6 +70,11 @@ export const fetchesRoutes: RoutesOf<typeof fetchesApi> = {
 /** The part of the control API that is about the queue of jobs. */
 export const jobsRoutes: RoutesOf<typeof jobsApi> = {
   list: { method: 'GET', path: '/control/v1/jobs' },
+};
+
+/** The part of the control API that is about workers. */
+export const workersRoutes: RoutesOf<typeof workersApi> = {
+  list: { method: 'GET', path: '/control/v1/workers' },
 };
 
 /** The part of the control API that is about regions. */

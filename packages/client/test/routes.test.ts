@@ -8,6 +8,7 @@ import {
   jobsApi,
   migrationsApi,
   readApi,
+  workersApi,
 } from '@mds/contract';
 import { expect, it } from 'vitest';
 import {
@@ -19,6 +20,7 @@ import {
   jobsRoutes,
   migrationsRoutes,
   readRoutes,
+  workersRoutes,
 } from '../src/routes.ts';
 import { UPLOADS_PATH } from '../src/upload-protocol.ts';
 
@@ -37,6 +39,7 @@ it('calls the routes of the contract, all of them and no other; the compiler say
   expect(outline(controlRoutes)).toEqual(outline(controlApi));
   expect(outline(fetchesRoutes)).toEqual(outline(fetchesApi));
   expect(outline(jobsRoutes)).toEqual(outline(jobsApi));
+  expect(outline(workersRoutes)).toEqual(outline(workersApi));
   expect(outline(controlRegionsRoutes)).toEqual(outline(controlRegionsApi));
   expect(outline(controlCacheRoutes)).toEqual(outline(controlCacheApi));
   expect(outline(migrationsRoutes)).toEqual(outline(migrationsApi));

@@ -76,3 +76,4 @@ export {
   UploadId,
 } from './uploads.ts';
 export { IndexedResource, VersionIndex } from './version-index.ts';
+export { MAX_LISTED_WORKERS, Worker, WorkerList, workersApi } from './workers.ts';

@@ -10,6 +10,7 @@ import { fetchesApi } from './fetches.ts';
 import { jobsApi } from './jobs.ts';
 import { migrationsApi } from './migrations.ts';
 import { readApi } from './read-api.ts';
+import { workersApi } from './workers.ts';
 
 type Json = { [key: string]: unknown };
 type Operation = Parameters<NonNullable<NonNullable<Parameters<typeof generateOpenApi>[2]>['operationMapper']>>[0];
@@ -53,6 +54,7 @@ export function openApiDocument(serverUrl: string) {
       control: controlApi,
       fetches: fetchesApi,
       jobs: jobsApi,
+      workers: workersApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
       migrations: migrationsApi,

@@ -11,6 +11,7 @@ import {
   jobsApi,
   migrationsApi,
   TokenScope,
+  workersApi,
 } from '@mds/contract';
 import type { AppRoute } from '@ts-rest/core';
 import { createExpressEndpoints, type RequestValidationError } from '@ts-rest/express';
@@ -36,10 +37,11 @@ import { type ControlMigrationsParts, createControlMigrationsHandlers } from './
 import { limitRate } from './rate-limit.ts';
 import { passGate } from './refuse-writes.ts';
 import { type ControlRegionsParts, createControlRegionsHandlers } from './regions.ts';
+import { type ControlWorkersParts, createControlWorkersHandlers } from './workers.ts';
 
 /** What the control API acts on. */
 export interface ControlApiParts extends ControlMediaParts {
-  jobs: ControlMediaParts['jobs'] & ControlJobsParts['jobs'];
+  jobs: ControlMediaParts['jobs'] & ControlJobsParts['jobs'] & ControlWorkersParts['jobs'];
   media: ControlMediaParts['media'] & Pick<MediaRepository, 'findByIdempotencyKey'>;
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
@@ -92,6 +94,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
   });
   createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, options);
   createExpressEndpoints(jobsApi, createControlJobsHandlers(parts), app, options);
+  createExpressEndpoints(workersApi, createControlWorkersHandlers(parts), app, options);
   for (const prefix of ['regions', 'cache', 'edges', 'migrations'])
     app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
   createExpressEndpoints(controlRegionsApi, createControlRegionsHandlers(parts.regions), app, options);
@@ -106,6 +109,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
       control: controlApi,
       fetches: fetchesApi,
       jobs: jobsApi,
+      workers: workersApi,
       regions: controlRegionsApi,
       cache: controlCacheApi,
       migrations: migrationsApi,

@@ -18,11 +18,25 @@ export interface HeldLease extends StandingLease {
   mediaId: string;
 }
 
-/** A worker process that has announced itself. */
-export interface WorkerRecord {
+/** What a worker process says of itself with every beat. */
+export interface WorkerAnnouncement {
   id: string;
+  /** Name of its machine. */
+  host: string;
   pid: number;
+  /** Code of the region that it is set to. */
+  region: string;
+  /** Jobs that it has at once, at most. */
   concurrency: number;
+  /** When it began to claim, by its wall clock: milliseconds since the epoch. */
+  sinceMs: number;
+}
+
+/** A worker process that has announced itself. What is null, a process of an earlier version did not say. */
+export interface WorkerRecord extends Omit<WorkerAnnouncement, 'host' | 'region' | 'sinceMs'> {
+  host: string | null;
+  region: string | null;
+  sinceMs: number | null;
   beat: number;
 }
 
@@ -81,6 +95,11 @@ export interface JobStanding {
   dueAtMs: number;
   /** A sentence: why the run before it came to nothing; null where this job had none. */
   lastReason: string | null;
+}
+
+/** A job that is being worked on, of whichever project. */
+export interface RunningJob extends JobStanding {
+  projectId: string;
 }
 
 /** A job that is being worked on, and how far it is. */
@@ -167,6 +186,8 @@ export interface JobQueue {
     afterId: number | null;
     state?: JobState;
   }): Promise<JobStanding[]>;
+  /** The jobs of all projects that somebody works on, in the order of their ids. */
+  running(): Promise<RunningJob[]>;
   /** How many jobs are handed out before the medium's; null where it has none that waits. */
   ahead(mediaId: string): Promise<number | null>;
   /** The jobs that somebody works on and has told of how far it is. */
@@ -176,7 +197,8 @@ export interface JobQueue {
   /** Puts every unfinished medium that has no job, which no order of events should leave behind, back into the queue. */
   adoptStranded(): Promise<number>;
   /** Announces a worker, and then that it lives. */
-  workerBeat(worker: { id: string; pid: number; concurrency: number }): Promise<void>;
+  workerBeat(worker: WorkerAnnouncement): Promise<void>;
   workerGone(id: string): Promise<void>;
+  /** Those who have announced themselves and not signed off, by id. */
   workers(): Promise<WorkerRecord[]>;
 }

@@ -6,7 +6,7 @@ import { createLogger } from '../logger.ts';
 import type { Lease } from './job-queue.ts';
 import { createLeaseMonitor, type LeaseMonitor, recoverLeases } from './lease-monitor.ts';
 
-const WORKER = { id: 'w1', pid: 4711, concurrency: 1 };
+const WORKER = { id: 'w1', host: 'vm', pid: 4711, region: 'fra1', concurrency: 1, sinceMs: 0 };
 
 let repositories: Repositories;
 let lease: Lease;

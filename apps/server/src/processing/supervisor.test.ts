@@ -176,7 +176,8 @@ describe('supervisor', () => {
     const isHere = (workerId: string) => workerId.startsWith('here:');
     supervise(entry, [], QUICK, isHere);
     const pid = supervisor?.stats.pid ?? 0;
-    for (const id of ['here:1', 'elsewhere:1']) await jobs.workerBeat({ id, pid, concurrency: 1 });
+    const worker = { host: 'vm', pid, region: 'fra1', concurrency: 1, sinceMs: 0 };
+    for (const id of ['here:1', 'elsewhere:1']) await jobs.workerBeat({ id, ...worker });
     const lease = await jobs.claim('elsewhere:1');
     if (lease === null) throw new Error('there was nothing to claim');
     process.kill(pid, 'SIGKILL');

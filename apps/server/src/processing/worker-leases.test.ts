@@ -91,10 +91,16 @@ describe('worker: leases', () => {
   });
 
   it('announces itself while it lives and signs off when it stops', async () => {
+    const before = Date.now();
     startWorker();
-    await expect
-      .poll(() => fixture.repositories.jobs.workers())
-      .toMatchObject([{ id: 'w1', pid: process.pid, concurrency: 1 }]);
+    const now = () => fixture.repositories.jobs.workers();
+    const facts = { id: 'w1', host: 'vm', pid: process.pid, region: 'fra1', concurrency: 1 };
+    await expect.poll(now).toMatchObject([facts]);
+    const sinceMs = (await now())[0]?.sinceMs ?? 0;
+    expect(sinceMs).toBeGreaterThanOrEqual(before);
+    // However often it beats, it has been there since it came.
+    await expect.poll(async () => (await now())[0]?.beat).toBeGreaterThan(2);
+    expect((await now())[0]?.sinceMs).toBe(sinceMs);
     await fixture.worker?.stop();
     expect(await fixture.repositories.jobs.workers()).toEqual([]);
   });

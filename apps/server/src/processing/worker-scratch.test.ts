@@ -18,7 +18,8 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-const announce = (id: string) => repositories.jobs.workerBeat({ id, pid: 1, concurrency: 1 });
+const announce = (id: string) =>
+  repositories.jobs.workerBeat({ id, host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
 const leave = async (id: string) => {
   const folder = join(root, scratchFolderOf(id), 'lease');
   await mkdir(folder, { recursive: true });

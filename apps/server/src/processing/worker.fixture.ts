@@ -102,7 +102,7 @@ export function workerFixture(): WorkerFixture {
   const parts = (): WorkerParts => {
     const { jobs, media, pieceDigests } = repositories;
     return {
-      ...{ id: 'w1', jobs, media, pieceDigests, store, engine, presets },
+      ...{ id: 'w1', host: 'vm', region: 'fra1', jobs, media, pieceDigests, store, engine, presets },
       ...{ scratchDir, concurrency: 1, logger, timing: QUICK },
     };
   };

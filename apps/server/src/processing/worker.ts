@@ -12,6 +12,9 @@ import { failureOf } from './processing-error.ts';
 
 export interface WorkerParts extends ProcessingParts {
   id: string;
+  /** Where it runs, for whoever asks who works. */
+  host: string;
+  region: string;
   jobs: JobQueue;
   concurrency: number;
   logger: Logger;
@@ -68,7 +71,7 @@ interface Run {
 
 /** {@link Worker}: `concurrency` media at once, each under a lease that it renews. */
 export function createWorker(parts: WorkerParts): Worker {
-  const { id, jobs, media, concurrency } = parts;
+  const { id, host, region, jobs, media, concurrency } = parts;
   const timing = { ...TIMING, ...parts.timing };
   const logger = parts.logger.child({ worker: id });
   const runs = new Set<Run>();
@@ -77,6 +80,7 @@ export function createWorker(parts: WorkerParts): Worker {
   let wokenWhileClaiming = false;
   let announced: Promise<void> = Promise.resolve();
   let started = false;
+  let sinceMs = 0;
   let stopping = false;
   let pausedUntil = 0;
   let timers: NodeJS.Timeout[] = [];
@@ -179,7 +183,7 @@ export function createWorker(parts: WorkerParts): Worker {
   }
 
   async function beat(): Promise<void> {
-    await jobs.workerBeat({ id, pid: process.pid, concurrency });
+    await jobs.workerBeat({ id, host, pid: process.pid, region, concurrency, sinceMs });
     for (const { lease, controller } of runs) {
       if (!(await jobs.renew(lease))) controller.abort(LEASE_LOST);
     }
@@ -201,6 +205,7 @@ export function createWorker(parts: WorkerParts): Worker {
     start() {
       if (started) return;
       started = true;
+      sinceMs = Date.now();
       const beatAndLog = () =>
         beat().catch((error: unknown) => logger.error({ err: error }, 'the worker could not renew its leases'));
       // Announced before the first claim, so that whoever sees a lease can tell whose it is.

@@ -222,6 +222,7 @@ describe('the probe of', () => {
     expect(probed).toBe(1);
   });
 
+  const WORKER = { id: 'w', host: null, pid: 1, region: null, concurrency: 1, sinceMs: null };
   it('processing tells what is wrong with it, and gives a service that just started time for its workers', async () => {
     let clock = 0;
     const world = {
@@ -234,7 +235,7 @@ describe('the probe of', () => {
       engine: { selfTest: async () => ({ ok: world.codecs, detail: '' }) },
       jobs: {
         counts: async () => ({ queued: 0, running: 0, oldestDueMs: world.oldestDueMs }),
-        workers: async () => (world.beat === null ? [] : [{ id: 'w', pid: 1, concurrency: 1, beat: world.beat }]),
+        workers: async () => (world.beat === null ? [] : [{ ...WORKER, beat: world.beat }]),
       },
       formats: { state: () => world.formats },
       monotonicNow: () => clock,

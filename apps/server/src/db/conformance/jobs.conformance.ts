@@ -114,19 +114,6 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       await accept('a');
       await expect.poll(async () => (await repositories.jobs.counts()).oldestDueMs).toBeGreaterThan(0);
     });
-
-    it('workers announce themselves, beat, and sign off', async () => {
-      const worker = { id: 'worker-1', pid: 4711, concurrency: 2 };
-      await repositories.jobs.workerBeat(worker);
-      const [first] = await repositories.jobs.workers();
-      expect(first).toMatchObject(worker);
-      await repositories.jobs.workerBeat(worker);
-      const [second] = await repositories.jobs.workers();
-      expect(second?.beat).toBeGreaterThan(first?.beat ?? Number.POSITIVE_INFINITY);
-      await repositories.jobs.workerGone(worker.id);
-      await repositories.jobs.workerGone(worker.id);
-      expect(await repositories.jobs.workers()).toEqual([]);
-    });
   });
 
   describe('where a job stands', () => {

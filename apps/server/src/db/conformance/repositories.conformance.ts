@@ -16,6 +16,7 @@ import { renditionFilesConformance } from './rendition-files.conformance.ts';
 import { renditionsConformance } from './renditions.conformance.ts';
 import { repositoriesFixture } from './repositories.fixture.ts';
 import { uploadsConformance } from './uploads.conformance.ts';
+import { workersConformance } from './workers.conformance.ts';
 
 /**
  * What the repositories must do, whatever database they keep things in.
@@ -28,6 +29,7 @@ export function repositoriesConformance(adapter: string, open: () => Promise<Rep
     jobsConformance(fixture);
     jobRecordsConformance(fixture);
     attemptsConformance(fixture);
+    workersConformance(fixture);
     contentRemovalsConformance(fixture);
     renditionsConformance(fixture);
     renditionFilesConformance(fixture);

@@ -18,6 +18,18 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       expect((await open()).shared).toBe(true);
     });
 
+    it('takes the beats of a worker of an earlier version, which does not say where it runs', async () => {
+      const { jobs } = await open();
+      for (let n = 0; n < 2; n++) {
+        await rows(
+          `INSERT INTO workers (id, pid, concurrency, beat) VALUES ('vm:1:a', 1, 2, 1)
+           ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, concurrency = excluded.concurrency, beat = workers.beat + 1`,
+        );
+      }
+      const silent = { host: null, region: null, sinceMs: null };
+      expect(await jobs.workers()).toEqual([{ id: 'vm:1:a', pid: 1, concurrency: 2, beat: 2, ...silent }]);
+    });
+
     it('holds names and paths with NUL, which PostgreSQL has no place for, with another character in its place', async () => {
       const { media, assets, projects } = await open();
       const strange = newMedium(1, { filename: 'a\0b.png', warnings: ['It says "\0".'], identified: { '\0': '\0' } });

@@ -15,8 +15,9 @@ import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import { failMedium } from './fail-medium.ts';
 import { lockHeldJob } from './held-job.ts';
-import { jobs, media, processingAttempts, projects, workers } from './schema.ts';
+import { jobs, media, processingAttempts, projects } from './schema.ts';
 import type { Transaction, Transactions } from './transaction.ts';
+import { createWorkerRows } from './worker-rows.ts';
 
 /** {@link JobQueue} in the same database as the media. @param parts.now the wall clock, milliseconds since the epoch */
 export function createJobQueue(
@@ -28,13 +29,7 @@ export function createJobQueue(
   const underLease = (lease: Lease) => and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
   /** Jobs, each with the latest run of its medium's. */
   const standings = () =>
-    db
-      .select({
-        job: jobs,
-        latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
-      })
-      .from(jobs)
-      .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
+    db.select(STANDING).from(jobs).leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   const anyDue = db
     .select({ id: jobs.id })
     .from(jobs)
@@ -211,6 +206,17 @@ export function createJobQueue(
       return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
+    async running() {
+      const rows = await db
+        .select({ ...STANDING, projectId: media.projectId })
+        .from(jobs)
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun))
+        .where(isNotNull(jobs.leaseToken))
+        .orderBy(asc(jobs.id));
+      return rows.map(({ job, latest, projectId }) => ({ ...standingOf(job, latest, now()), projectId }));
+    },
+
     async ahead(mediaId) {
       const [own] = await db
         .select()
@@ -252,22 +258,14 @@ export function createJobQueue(
         return mediaIds.length;
       }),
 
-    async workerBeat(worker) {
-      await db
-        .insert(workers)
-        .values({ ...worker, beat: 1 })
-        .onConflictDoUpdate({ target: workers.id, set: { ...worker, beat: sql`${workers.beat} + 1` } });
-    },
-
-    async workerGone(id) {
-      await db.delete(workers).where(eq(workers.id, id));
-    },
-
-    async workers() {
-      return db.select().from(workers);
-    },
+    ...createWorkerRows(db),
   };
 }
+
+const STANDING = {
+  job: jobs,
+  latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
+};
 
 /** Id of the latest run of a job's medium; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;

@@ -251,6 +251,11 @@ export const workers = pgTable('workers', {
   pid: integer('pid').notNull(),
   concurrency: integer('concurrency').notNull(),
   beat: int8('beat').notNull(),
+  /** Null, as the two below: its process is of a version that did not say. */
+  host: text('host'),
+  region: text('region'),
+  /** An instant. */
+  sinceMs: int8('since_ms'),
 });
 
 export const regions = pgTable('regions', {

@@ -15,8 +15,9 @@ import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
 import { failMedium } from './fail-medium.ts';
-import { jobs, media, processingAttempts, projects, workers } from './schema.ts';
+import { jobs, media, processingAttempts, projects } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
+import { createWorkerRows } from './worker-rows.ts';
 
 /** {@link JobQueue} in the same SQLite file as the media. @param parts.now the wall clock, milliseconds since the epoch */
 export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter; now?: () => number }): JobQueue {
@@ -27,13 +28,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
     and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
   /** Jobs, each with the latest run of its medium's. */
   const standings = () =>
-    db
-      .select({
-        job: jobs,
-        latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
-      })
-      .from(jobs)
-      .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
+    db.select(STANDING).from(jobs).leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   /** Gives a free job to a worker, and notes that a run of it begins. */
   const lend = (
     tx: Transaction,
@@ -203,6 +198,19 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
+    async running() {
+      const rows = db
+        .select({ ...STANDING, projectId: media.projectId })
+        .from(jobs)
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun))
+        // By the index of leases, which neither `IS NOT NULL` nor an order by id makes use of: else all that waits is gone through.
+        .where(gt(jobs.leaseToken, ''))
+        .orderBy(sql`+${jobs.id}`)
+        .all();
+      return rows.map(({ job, latest, projectId }) => ({ ...standingOf(job, latest, now()), projectId }));
+    },
+
     async ahead(mediaId) {
       const own = db
         .select()
@@ -257,22 +265,14 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       }, WRITE);
     },
 
-    async workerBeat(worker) {
-      db.insert(workers)
-        .values({ ...worker, beat: 1 })
-        .onConflictDoUpdate({ target: workers.id, set: { ...worker, beat: sql`${workers.beat} + 1` } })
-        .run();
-    },
-
-    async workerGone(id) {
-      db.delete(workers).where(eq(workers.id, id)).run();
-    },
-
-    async workers() {
-      return db.select().from(workers).all();
-    },
+    ...createWorkerRows(db),
   };
 }
+
+const STANDING = {
+  job: jobs,
+  latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
+};
 
 /** Id of the latest run of a job's medium; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;

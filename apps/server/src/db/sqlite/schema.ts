@@ -249,6 +249,11 @@ export const workers = sqliteTable('workers', {
   pid: integer('pid').notNull(),
   concurrency: integer('concurrency').notNull(),
   beat: integer('beat').notNull(),
+  /** Null, as the two below: its process is of a version that did not say. */
+  host: text('host'),
+  region: text('region'),
+  /** An instant. */
+  sinceMs: integer('since_ms'),
 });
 
 export const regions = sqliteTable('regions', {

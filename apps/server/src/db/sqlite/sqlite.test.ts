@@ -74,6 +74,20 @@ describe('the SQLite file', () => {
     await service.close();
     await worker.close();
   });
+
+  it('takes the beats of a worker of an earlier version, which does not say where it runs', async () => {
+    const { jobs, close } = openSqliteRepositories(file);
+    const earlier = new Database(file);
+    const beat = earlier.prepare(
+      `INSERT INTO workers (id, pid, concurrency, beat) VALUES ('vm:1:a', 1, 2, 1)
+       ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, concurrency = excluded.concurrency, beat = beat + 1`,
+    );
+    for (let n = 0; n < 2; n++) beat.run();
+    const silent = { host: null, region: null, sinceMs: null };
+    expect(await jobs.workers()).toEqual([{ id: 'vm:1:a', pid: 1, concurrency: 2, beat: 2, ...silent }]);
+    earlier.close();
+    await close();
+  });
 });
 
 describe('events', () => {

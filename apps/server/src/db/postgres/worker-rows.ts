@@ -1,0 +1,24 @@
+import { asc, eq, sql } from 'drizzle-orm';
+import type { JobQueue } from '../../jobs/job-queue.ts';
+import type { PostgresDatabase } from './database.ts';
+import { workers } from './schema.ts';
+
+/** The part of {@link JobQueue} that is about who has announced himself. */
+export function createWorkerRows(db: PostgresDatabase): Pick<JobQueue, 'workerBeat' | 'workerGone' | 'workers'> {
+  return {
+    async workerBeat(worker) {
+      await db
+        .insert(workers)
+        .values({ ...worker, beat: 1 })
+        .onConflictDoUpdate({ target: workers.id, set: { ...worker, beat: sql`${workers.beat} + 1` } });
+    },
+
+    async workerGone(id) {
+      await db.delete(workers).where(eq(workers.id, id));
+    },
+
+    async workers() {
+      return db.select().from(workers).orderBy(asc(workers.id));
+    },
+  };
+}
