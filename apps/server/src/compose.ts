@@ -152,6 +152,7 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
         supervisor?.wake();
       },
     });
+    const writes = createWriteGate();
     const uploads = createUploads({
       uploads: repositories.uploads,
       media,
@@ -160,6 +161,7 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
       shared,
       segments: shared && foundation.isStoreRemote ? { store, stagingDir: dataDir.stagingDir } : null,
       mayRemove: () => storageBinding.holds,
+      writes,
       space,
       writing,
       maxBytes: config.maxUploadBytes,
@@ -186,7 +188,6 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
         logger,
       }),
     );
-    const writes = createWriteGate();
     const migrations = composeMigration(config, { foundation, writes, fetchRunner, supervisor, logger });
     const removal = createMediaRemoval({ media, store, lock, logger, onRemoved: (id) => delivery.evict(id) });
     const removalSweep = createRemovalSweep({

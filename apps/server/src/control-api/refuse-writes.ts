@@ -1,4 +1,4 @@
-import { CONTROL_API_PREFIX } from '@mds/contract';
+import { CONTROL_API_PREFIX, UPLOADS_PATH } from '@mds/contract';
 import type { NextFunction, Request, Response } from 'express';
 import type { WriteGate } from '../migration/write-gate.ts';
 
@@ -10,12 +10,19 @@ const ALWAYS = ['/migrations', '/edges'].map((path) => CONTROL_API_PREFIX + path
 export function passGate(gate: Pick<WriteGate, 'enter'>) {
   return (req: Request, res: Response, next: NextFunction): void => {
     const path = req.baseUrl + req.path;
-    const isFree = ALWAYS.some((always) => path === always || path.startsWith(`${always}/`));
-    if (!READS.includes(req.method) && !isFree)
+    const isFree = ALWAYS.some((always) => isBelow(always, path));
+    // The question for the offset of an upload that is whole accepts it.
+    const accepts = req.method === 'HEAD' && isBelow(UPLOADS_PATH, path);
+    const reads = READS.includes(req.method) && !accepts;
+    if (!reads && !isFree)
       res.once(
         'close',
         gate.enter(() => req.destroy()),
       );
     next();
   };
+}
+
+function isBelow(base: string, path: string): boolean {
+  return path === base || path.startsWith(`${base}/`);
 }

@@ -1,6 +1,7 @@
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
+import type { WriteGate } from '../migration/write-gate.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
@@ -23,6 +24,8 @@ export interface UploadJanitorParts {
   shared: boolean;
   /** Whether what nobody knows may be removed: not as long as it may be somebody else's. Default: it may. */
   mayRemove?: () => boolean;
+  /** Who accepts a medium passes it. Default: nobody is kept out. */
+  writes?: Pick<WriteGate, 'enter'>;
   expiryMs: number;
   logger: Logger;
 }
@@ -39,7 +42,7 @@ export interface UploadJanitor {
 
 export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
   const { uploads, files, progress, completion, locker, shared, expiryMs, logger } = parts;
-  const { mayRemove = () => true } = parts;
+  const { mayRemove = () => true, writes = { enter: () => () => undefined } } = parts;
   let stopping = false;
   let sweptAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
@@ -91,7 +94,8 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       const bytes = await files.size(id);
       if (bytes !== upload.length) return;
       try {
-        await completion.complete(upload, bytes);
+        const leave = writes.enter(() => undefined);
+        await completion.complete(upload, bytes).finally(leave);
       } catch (error) {
         // It is recorded, or is tried again when its sender asks.
         if (!(error instanceof AppError)) throw error;

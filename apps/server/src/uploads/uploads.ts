@@ -17,6 +17,7 @@ import type { Ingest } from '../ingest/ingest.ts';
 import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { Logger } from '../logger.ts';
+import type { WriteGate } from '../migration/write-gate.ts';
 import { createFileHashing } from '../storage/file-hashing.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { createStoredUploadFiles } from './stored-upload-files.ts';
@@ -46,6 +47,8 @@ export interface UploadsParts {
   segments?: { store: ObjectStore; stagingDir: string; segmentBytes?: number } | null;
   /** Whether bytes of uploads that nobody knows may be removed there. Default: they may. */
   mayRemove?: () => boolean;
+  /** What is accepted without a request passes it; requests have. Default: nothing is kept out. */
+  writes?: Pick<WriteGate, 'enter'>;
   space: StagingSpace;
   writing: PieceWriting;
   maxBytes: number;
@@ -142,6 +145,7 @@ export function createUploads(parts: UploadsParts): Uploads {
   const janitor = createUploadJanitor({
     ...{ uploads, files, progress, completion, locker, shared, expiryMs, logger },
     ...(parts.mayRemove && { mayRemove: parts.mayRemove }),
+    ...(parts.writes && { writes: parts.writes }),
   });
   const onBytes = (count: number) => {
     figures.receivedBytes += count;
