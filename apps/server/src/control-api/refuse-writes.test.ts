@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CONTROL_API_PREFIX, TUS_VERSION, UPLOADS_PATH } from '@mds/contract';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -80,6 +81,8 @@ describe('while a deployment is being moved', () => {
     await running.crash();
     await gate.close();
     const next = await fixture.run({ writes: gate });
+    // Without the gate it is there after a tenth of that.
+    await sleep(1_000);
     await next.uploads.stop();
     expect(await accepted()).toEqual([]);
     gate.open();
