@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
+import { NoAnswerError } from '../db/no-answer-error.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
 
@@ -52,6 +53,22 @@ describe('ingest', () => {
     // Nor is anything taken from under a node that has the lock now, and may be about to accept the same bytes.
     expect(await objects()).toEqual([originalKey(sha256(picture))]);
     expect((await makeIngest().ingest(input(picture))).created).toBe(true);
+  });
+
+  it('of a medium whose row is committed after the database had ceased to answer keeps its original', async () => {
+    const picture = noisePng('late');
+    const { media } = fixture.repositories;
+    let commit = async () => {};
+    const accept: typeof media.accept = async (...args) => {
+      commit = async () => void (await media.accept(...args));
+      throw new NoAnswerError(new Error('Query read timeout'));
+    };
+    await expect(makeIngest({ media: { ...media, accept } }).ingest(input(picture))).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+    await commit();
+    expect(await media.findBySha256('default', sha256(picture))).not.toBeNull();
+    expect(await objects()).toEqual([originalKey(sha256(picture))]);
   });
 
   it('ids sort by arrival, however many come within a millisecond', async () => {

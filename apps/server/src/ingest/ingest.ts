@@ -4,6 +4,7 @@ import type { ProblemCode } from '@mds/contract';
 import { type Engine, type IdentifiedFile, MediaRejectedError, type RejectionCode, RenderError } from '@mds/transcode';
 import { monotonicFactory } from 'ulid';
 import type { Acceptance, MediaRecord, MediaRepository, NewMedia } from '../db/media-repository.ts';
+import { NoAnswerError } from '../db/no-answer-error.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
 import { hashStream } from '../storage/hash-stream.ts';
@@ -186,8 +187,8 @@ export function createIngest(parts: IngestParts): Ingest {
       parts.onAccepted(accepted.media);
       return accepted;
     } catch (error) {
-      // Without the lock it may be what another process is about to accept.
-      if (!lost.aborted) await removeUnreferenced(key);
+      // Without the lock it may be what another process is about to accept; and a medium of which nobody has heard may be there yet.
+      if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key);
       throw storageError(error);
     }
   }

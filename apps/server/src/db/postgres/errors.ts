@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError } from '../../http/app-error.ts';
 import { storageError, systemCode } from '../../storage/storage-error.ts';
+import { databaseUnavailable, NoAnswerError } from '../no-answer-error.ts';
 
 /** SQLSTATEs of a transaction that lost against another, and would do if it were tried again. */
 const LOST_AGAINST_ANOTHER = new Set(['40001', '40P01']);
@@ -10,8 +10,9 @@ const PAUSE_MS = 10;
 
 /** SQLSTATEs, or beginnings of them, of a server that cannot do now what it could do before. */
 const NOT_NOW = [
-  // Connection exceptions, and logins that are refused: rights and passwords are changed under a running service, too.
-  ...['08', '28'],
+  // Connection exceptions but for what we say wrong (08P01), and logins that are refused: rights and passwords are changed under a
+  // running service, too.
+  ...['08000', '08001', '08003', '08004', '08006', '08007', '28'],
   // Too many connections, out of memory.
   ...['53200', '53300', '53400'],
   // Shutting down, crashed, starting up; the database is gone, or closed to everybody; an idle session was ended.
@@ -45,21 +46,15 @@ export function isUnavailable(error: unknown): boolean {
   return cause instanceof Error && LOST_CONNECTION.test(cause.message);
 }
 
-/** What a caller should see of a failed call: `unavailable`, `insufficient_storage`, or the database's own error. */
+/** What a caller should see of a failed call: `unavailable`, as {@link NoAnswerError} where nothing was answered, `insufficient_storage`, or the database's own error. */
 export function databaseError(error: unknown): unknown {
   const cause = causeOf(error);
   const code = systemCode(cause);
-  if (isUnavailable(cause) || (code !== null && LOST_AGAINST_ANOTHER.has(code))) return unavailable(cause);
+  if (isUnavailable(cause)) return new NoAnswerError(cause);
+  if (code !== null && LOST_AGAINST_ANOTHER.has(code)) return databaseUnavailable(cause);
   return code === '53100'
     ? storageError(Object.assign(new Error('The disk of the database is full.'), { code: 'ENOSPC', cause }))
     : storageError(cause);
-}
-
-function unavailable(cause: unknown): AppError {
-  return new AppError('unavailable', 'The database does not answer at the moment. Ask again in a few seconds.', {
-    cause,
-    headers: { 'Retry-After': '5' },
-  });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { AppError } from '../../http/app-error.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
+import { NoAnswerError } from '../no-answer-error.ts';
 import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
 
 /** How a call ended, for a caller. */
@@ -77,6 +78,29 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     await stranger.query(`ALTER DATABASE ${pathname.slice(1)} RESET default_transaction_read_only`);
     await stranger.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mds'");
     await expect.poll(() => outcomeOf(media.accept(newMedium(1), EXISTING))).toBe('done');
+  });
+
+  it('that goes away in the middle of a commit leaves it open whether it stands, and that is told apart from a failure', async () => {
+    const { media } = await open();
+    const stranger = await connect();
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()";
+    await stranger.query("ALTER SYSTEM SET synchronous_standby_names = 'away'");
+    await stranger.query('SELECT pg_reload_conf()');
+    try {
+      await expect
+        .poll(async () => (await stranger.query('SHOW synchronous_standby_names')).rows)
+        .toEqual([{ synchronous_standby_names: 'away' }]);
+      const failure = media.accept(newMedium(1), EXISTING).catch((error: unknown) => error);
+      await expect.poll(async () => (await stranger.query(waiting)).rowCount).toBe(1);
+      await stranger.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS held`);
+      expect(await failure).toBeInstanceOf(NoAnswerError);
+      await expect
+        .poll(async () => (await media.page({ projectId: 'default', limit: 9, before: null })).length)
+        .toBe(1);
+    } finally {
+      await stranger.query('ALTER SYSTEM RESET synchronous_standby_names');
+      await stranger.query('SELECT pg_reload_conf()');
+    }
   });
 
   it('that does not answer fails a probe within seconds, while calls wait', async () => {
