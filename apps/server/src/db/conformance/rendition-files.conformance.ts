@@ -126,6 +126,21 @@ export function renditionFilesConformance({ repositories, newMedium, accept, cla
       expect(await claim()).toMatchObject({ mediaId: id });
     });
 
+    it('a film of very many files is made again where all are lost, and can be deleted', async () => {
+      const { media } = repositories;
+      const { id } = await accept('long');
+      const lease = await claim();
+      await media.start(lease, [hls()]);
+      // More than a statement of either database has parameters.
+      const files = Array.from({ length: 66_000 }, (_, n) => file(`720p/${n}.m4s`));
+      expect(await media.reserveFiles(lease, hls(), files)).toBe(true);
+      await media.publish(lease, result(readyHls({ files: files.length })));
+      expect(await media.rederive(files.map(({ objectKey }) => objectKey))).toEqual([id]);
+      // Beside them the original, and what the rendition itself is known by.
+      expect((await media.delete(id))?.orphans).toHaveLength(files.length + 2);
+      expect(await media.find(id)).toBeNull();
+    });
+
     it('a lease that was taken away names no file and publishes nothing', async () => {
       const { id } = await accept('a');
       const late = await claim();

@@ -15,6 +15,7 @@ import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import { failMedium } from './fail-medium.ts';
 import { lockHeldJob } from './held-job.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { jobs, media, processingAttempts, projects } from './schema.ts';
 import type { Transaction, Transactions } from './transaction.ts';
 import { createWorkerRows } from './worker-rows.ts';
@@ -192,7 +193,7 @@ export function createJobQueue(
     },
 
     async standings(mediaIds) {
-      const rows = await standings().where(inArray(jobs.mediaId, mediaIds));
+      const rows = await standings().where(isAnyOf(jobs.mediaId, mediaIds));
       return rows.map(({ job, latest }) => standingOf(job, latest, now()));
     },
 
@@ -276,8 +277,8 @@ function inState(state: JobState | undefined) {
 }
 
 function selected(selection: JobSelection) {
-  if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
-  if ('jobIds' in selection) return inArray(jobs.id, selection.jobIds);
+  if ('mediaIds' in selection) return isAnyOf(jobs.mediaId, selection.mediaIds);
+  if ('jobIds' in selection) return isAnyOf(jobs.id, selection.jobIds);
   return gt(jobs.id, selection.afterId);
 }
 
@@ -286,6 +287,6 @@ async function backToQueued(tx: Transaction, mediaIds: readonly string[]): Promi
   await tx.db
     .update(media)
     .set({ status: 'queued' })
-    .where(and(inArray(media.id, [...mediaIds]), eq(media.status, 'processing')));
+    .where(and(isAnyOf(media.id, mediaIds), eq(media.status, 'processing')));
   tx.bump('media');
 }

@@ -1,9 +1,10 @@
-import { and, eq, inArray, isNotNull } from 'drizzle-orm';
+import { and, eq, isNotNull } from 'drizzle-orm';
 import { originalKey } from '../../storage/object-store.ts';
 import { mediumEvent } from '../event-data.ts';
 import type { MediaRecord, MediaRepository, NewMedia } from '../media-repository.ts';
 import { lockNames } from './advisory-locks.ts';
 import { enqueue } from './enqueue.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { mediumOfContent, mediumOfKey } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { referencedAmong, renditionOfFile } from './rendition-queries.ts';
@@ -68,16 +69,16 @@ export function createMediaWrites({
           .select({ key: mediaRenditions.objectKey })
           .from(renditionFiles)
           .innerJoin(mediaRenditions, renditionOfFile)
-          .where(inArray(renditionFiles.objectKey, objectKeys));
+          .where(isAnyOf(renditionFiles.objectKey, objectKeys));
         const keys = [...new Set([...objectKeys, ...ofFiles.flatMap(({ key }) => (key === null ? [] : [key]))])];
-        const lost = and(inArray(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
+        const lost = and(isAnyOf(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
         const rows = await db.selectDistinct({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(lost);
         // In one order, and before their renditions, as everybody locks them.
         const locked = await db
           .select({ id: media.id })
           .from(media)
           .where(
-            inArray(
+            isAnyOf(
               media.id,
               rows.map(({ id }) => id),
             ),
@@ -85,7 +86,7 @@ export function createMediaWrites({
           .orderBy(media.id)
           .for('no key update');
         const mediaIds = locked.map(({ id }) => id);
-        const ofLocked = and(inArray(mediaRenditions.mediaId, mediaIds), lost);
+        const ofLocked = and(isAnyOf(mediaRenditions.mediaId, mediaIds), lost);
         const unmade = { sha256: null, bytes: null, files: null, width: null, height: null, updatedAtMs: now() };
         // Today's presets do not make a superseded revision again.
         await failRenditions(tx, and(ofLocked, eq(mediaRenditions.current, false)), {

@@ -1,4 +1,5 @@
-import { and, eq, inArray, notExists, sql } from 'drizzle-orm';
+import { and, eq, notExists, sql } from 'drizzle-orm';
+import { isAnyOf } from './is-any-of.ts';
 import { mediaRenditions, pieceDigests, renditionFiles } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -31,5 +32,5 @@ export async function dropPieceDigests({ db }: Transaction, contents: readonly s
         .where(and(eq(table.sha256, pieceDigests.sha256), LARGE)),
     ),
   );
-  await db.delete(pieceDigests).where(and(inArray(pieceDigests.sha256, [...contents]), ...unused));
+  await db.delete(pieceDigests).where(and(isAnyOf(pieceDigests.sha256, contents), ...unused));
 }

@@ -1,9 +1,10 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { MediaRepository } from '../media-repository.ts';
 import { contentOfOriginal } from '../original-content.ts';
 import { storableValues } from './columns.ts';
 import type { PostgresDatabase } from './database.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { media, mediaRenditions, renditionFiles } from './schema.ts';
 
 export type RenditionQueries = Pick<
@@ -63,7 +64,7 @@ export function createRenditionQueries(db: PostgresDatabase): RenditionQueries {
     },
 
     async renditionsOf(mediaIds) {
-      return db.select().from(mediaRenditions).where(inArray(mediaRenditions.mediaId, mediaIds));
+      return db.select().from(mediaRenditions).where(isAnyOf(mediaRenditions.mediaId, mediaIds));
     },
 
     async findRendition({ mediaId, name, extension, revision }) {
@@ -115,14 +116,14 @@ export async function referencedAmong(db: NodePgDatabase, objectKeys: readonly s
     else originals.set(sha256, key);
   }
   if (originals.size > 0) {
-    const ofContent = inArray(media.sha256, [...originals.keys()]);
+    const ofContent = isAnyOf(media.sha256, [...originals.keys()]);
     for (const { sha256 } of await db.selectDistinct({ sha256: media.sha256 }).from(media).where(ofContent)) {
       referenced.add(originals.get(sha256) ?? '');
     }
   }
   if (made.length === 0) return referenced;
   for (const table of [mediaRenditions, renditionFiles]) {
-    const ofKey = inArray(table.objectKey, made);
+    const ofKey = isAnyOf(table.objectKey, made);
     for (const { key } of await db.selectDistinct({ key: table.objectKey }).from(table).where(ofKey)) {
       if (key !== null) referenced.add(key);
     }

@@ -1,8 +1,9 @@
-import { and, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import { renditionEvent } from '../event-data.ts';
 import type { NewRendition, RenditionRecord } from '../media-repository.ts';
 import { changesOf, settleCurrent } from '../rendition-changes.ts';
 import { inChunks } from './in-chunks.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { media, mediaRenditions } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -83,7 +84,7 @@ async function projectsOf({ db }: Transaction, mediaIds: string[]): Promise<(med
   const rows = await db
     .select({ id: media.id, projectId: media.projectId })
     .from(media)
-    .where(inArray(media.id, mediaIds));
+    .where(isAnyOf(media.id, mediaIds));
   const projects = new Map(rows.map(({ id, projectId }) => [id, projectId]));
   return (mediaId) => projects.get(mediaId) ?? null;
 }

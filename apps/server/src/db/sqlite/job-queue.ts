@@ -15,6 +15,7 @@ import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
 import { failMedium } from './fail-medium.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { jobs, media, processingAttempts, projects } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
 import { createWorkerRows } from './worker-rows.ts';
@@ -181,7 +182,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
 
     async standings(mediaIds) {
       return standings()
-        .where(inArray(jobs.mediaId, mediaIds))
+        .where(isAnyOf(jobs.mediaId, mediaIds))
         .all()
         .map(({ job, latest }) => standingOf(job, latest, now()));
     },
@@ -284,8 +285,8 @@ function inState(state: JobState | undefined) {
 }
 
 function selected(selection: JobSelection) {
-  if ('mediaIds' in selection) return inArray(jobs.mediaId, selection.mediaIds);
-  if ('jobIds' in selection) return inArray(jobs.id, selection.jobIds);
+  if ('mediaIds' in selection) return isAnyOf(jobs.mediaId, selection.mediaIds);
+  if ('jobIds' in selection) return isAnyOf(jobs.id, selection.jobIds);
   return gt(jobs.id, selection.afterId);
 }
 

@@ -1,10 +1,11 @@
-import { and, eq, inArray } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { originalKey } from '../../storage/object-store.ts';
 import type { Acceptance, MediaRecord, MediaRepository } from '../media-repository.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { tellOfMedium } from './media-events.ts';
 import { createKnownMedia, type KnownMedia } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
@@ -63,11 +64,11 @@ export function createMediaWrites(
           .select({ key: mediaRenditions.objectKey })
           .from(renditionFiles)
           .innerJoin(mediaRenditions, renditionOfFile)
-          .where(inArray(renditionFiles.objectKey, objectKeys))
+          .where(isAnyOf(renditionFiles.objectKey, objectKeys))
           .all()
           .flatMap(({ key }) => (key === null ? [] : [key]));
         const keys = [...new Set([...objectKeys, ...ofFiles])];
-        const lost = and(inArray(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
+        const lost = and(isAnyOf(mediaRenditions.objectKey, keys), eq(mediaRenditions.state, 'ready'));
         const rows = tx.select({ id: mediaRenditions.mediaId }).from(mediaRenditions).where(lost).all();
         const ids = [...new Set(rows.map(({ id }) => id))];
         const unmade = { sha256: null, bytes: null, files: null, width: null, height: null, updatedAtMs: now() };

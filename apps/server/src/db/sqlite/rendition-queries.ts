@@ -1,7 +1,8 @@
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { MediaRepository } from '../media-repository.ts';
 import { contentOfOriginal } from '../original-content.ts';
 import type { SqliteDatabase } from './database.ts';
+import { isAnyOf } from './is-any-of.ts';
 import { media, mediaRenditions, renditionFiles } from './schema.ts';
 
 export type RenditionQueries = Pick<
@@ -61,7 +62,7 @@ export function createRenditionQueries(db: SqliteDatabase): RenditionQueries {
     },
 
     async renditionsOf(mediaIds) {
-      return db.select().from(mediaRenditions).where(inArray(mediaRenditions.mediaId, mediaIds)).all();
+      return db.select().from(mediaRenditions).where(isAnyOf(mediaRenditions.mediaId, mediaIds)).all();
     },
 
     async findRendition({ mediaId, name, extension, revision }) {
