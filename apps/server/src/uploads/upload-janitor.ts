@@ -111,8 +111,14 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       await files.remove(id);
     }
     if (performance.now() - sweptAtMs < SWEEP_MS) return;
-    for (const upload of await sweep()) if (isAbandoned(upload)) await acceptWhole(upload);
+    for (const upload of await sweep()) if (isAbandoned(upload)) await acceptWhole(upload).catch(passOver(upload));
   };
+
+  /** One that another request or node has, or that fails, keeps none of the others. */
+  const passOver =
+    ({ id }: Pick<UploadRecord, 'id'>) =>
+    (error: unknown) =>
+      logger.warn({ err: error, uploadId: id }, 'an abandoned upload could not be cleared away');
 
   const clearAway = async () => {
     if (shared) await followOthers();
@@ -120,12 +126,14 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       if (stopping) return;
       // Bytes are coming.
       if (locker.isHeld(id)) continue;
-      await locker.run(id, async () => {
-        const upload = await uploads.find(id);
-        if (upload?.state !== 'open' || upload.expiresAtMs > Date.now()) return;
-        await completion.discard(id, { state: 'expired' });
-        logger.info({ uploadId: id }, 'an upload was given up, as nothing came for a long time');
-      });
+      await locker
+        .run(id, async () => {
+          const upload = await uploads.find(id);
+          if (upload?.state !== 'open' || upload.expiresAtMs > Date.now()) return;
+          await completion.discard(id, { state: 'expired' });
+          logger.info({ uploadId: id }, 'an upload was given up, as nothing came for a long time');
+        })
+        .catch(passOver({ id }));
     }
     await uploads.forget(Date.now());
   };

@@ -13,6 +13,7 @@ import { createUploadLocker, type UploadLocker, type UploadLockTiming } from './
 
 const OTHER = fileURLToPath(new URL('./locking-process.fixture.ts', import.meta.url));
 const ID = `upl_${'0'.repeat(26)}`;
+const ANOTHER = `upl_${'1'.repeat(26)}`;
 const logger = createLogger('silent');
 
 let root: string;
@@ -24,11 +25,13 @@ beforeEach(async () => {
   repositories = openSqliteRepositories(join(root, 'mds.sqlite'));
   lockers = [];
   children = [];
-  const upload = {
-    ...{ id: ID, projectId: 'default', tokenSha256: 'a', createdAtMs: 0, expiresAtMs: 1, metadata: null },
-    ...{ filename: null, duplicate: 'existing' as const, idempotencyKey: null, expectedSha256: null, length: 1 },
-  };
-  await repositories.uploads.create(upload, { maxOpen: 1 });
+  for (const id of [ID, ANOTHER]) {
+    const upload = {
+      ...{ id, projectId: 'default', tokenSha256: 'a', createdAtMs: 0, expiresAtMs: 1, metadata: null },
+      ...{ filename: null, duplicate: 'existing' as const, idempotencyKey: null, expectedSha256: null, length: 1 },
+    };
+    await repositories.uploads.create(upload, { maxOpen: 2 });
+  }
 });
 afterEach(async () => {
   for (const child of children) child.kill('SIGKILL');
@@ -37,8 +40,8 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-const makeLocker = (timing: Partial<UploadLockTiming> = {}) => {
-  const locker = createUploadLocker({ uploads: repositories.uploads, logger, timing });
+const makeLocker = (timing: Partial<UploadLockTiming> = {}, overrides: Partial<Repositories['uploads']> = {}) => {
+  const locker = createUploadLocker({ uploads: { ...repositories.uploads, ...overrides }, logger, timing });
   lockers.push(locker);
   return locker;
 };
@@ -121,6 +124,32 @@ describe('the lock of an upload', () => {
     other.tell('confirm');
     expect(await other.hear()).toBe('upload_locked');
   }, 60_000);
+
+  it.each(['asked for', 'beats'])(
+    'fault 13: that could not be given back while the database was away keeps nobody out once it is back: found where it is %s',
+    async (found) => {
+      let isAway = true;
+      const mine = makeLocker(
+        { look: 20, beat: found === 'beats' ? 20 : 60_000 },
+        {
+          async unlock(...lock) {
+            if (isAway) throw new Error('the database is away');
+            await repositories.uploads.unlock(...lock);
+          },
+          releaseRequested: async (holder) => (found === 'beats' ? [] : repositories.uploads.releaseRequested(holder)),
+        },
+      );
+      const other = makeLocker({ patience: 5_000 });
+      await mine.run(ID, async () => undefined);
+      isAway = false;
+      // Another upload is on its way here, as there always is one, so that this process beats.
+      const busy = mine.newLock(ANOTHER);
+      await busy.lock(never, () => undefined);
+      await other.run(ID, async () => undefined);
+      expect(mine.tenure(ANOTHER)).not.toBeNull();
+      await busy.unlock();
+    },
+  );
 
   it('fault 11: is not taken from another process that lives, however long it keeps it', async () => {
     const other = await otherProcess(false);

@@ -80,10 +80,23 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       entry.lost = true;
       void entry.requestRelease();
     }
+    for (const id of ours) await giveBackStray(id);
+  };
+
+  /** A lock that could not be given back when its request ended would be kept alive by the beat of all others. */
+  const giveBackStray = async (id: string): Promise<void> => {
+    if (held.has(id)) return;
+    // Who asks for it meanwhile waits, or would believe to have it.
+    const entry = newEntry(() => undefined);
+    held.set(id, entry);
+    await unlock(id);
   };
 
   const look = async (): Promise<void> => {
-    for (const id of await uploads.releaseRequested(holder)) void held.get(id)?.requestRelease();
+    for (const id of await uploads.releaseRequested(holder)) {
+      await giveBackStray(id);
+      void held.get(id)?.requestRelease();
+    }
     if (now() - beatAtMs >= ms.beat) await beat();
   };
 
@@ -128,11 +141,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       void other.requestRelease();
       if (signal.aborted || !(await inTime(other.released, deadlineMs - now()))) throw locked();
     }
-    let release: () => void = () => undefined;
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const entry: Held = { requestRelease, released, release, sinceMs: null, lost: false };
+    const entry = newEntry(requestRelease);
     held.set(id, entry);
     try {
       await lockInDatabase(id, signal, deadlineMs);
@@ -151,7 +160,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
     try {
       if (!entry.lost) await uploads.unlock(id, holder);
     } catch (error) {
-      // In the database it stays with this process, which may take it again.
+      // In the database it stays with this process, which gives it back with its next beat.
       logger.warn({ err: error, uploadId: id }, 'the lock of an upload could not be given back');
     } finally {
       held.delete(id);
@@ -191,6 +200,14 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       await looking;
     },
   };
+}
+
+function newEntry(requestRelease: RequestRelease): Held {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return { requestRelease, released, release, sinceMs: null, lost: false };
 }
 
 /** Whether something happens within that time. */
