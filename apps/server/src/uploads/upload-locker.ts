@@ -87,16 +87,15 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
   const giveBackStray = async (id: string): Promise<void> => {
     if (held.has(id)) return;
     // Who asks for it meanwhile waits, or would believe to have it.
-    const entry = newEntry(() => undefined);
-    held.set(id, entry);
+    held.set(
+      id,
+      newEntry(() => undefined),
+    );
     await unlock(id);
   };
 
   const look = async (): Promise<void> => {
-    for (const id of await uploads.releaseRequested(holder)) {
-      await giveBackStray(id);
-      void held.get(id)?.requestRelease();
-    }
+    for (const id of await uploads.releaseRequested(holder)) void held.get(id)?.requestRelease();
     if (now() - beatAtMs >= ms.beat) await beat();
   };
 
@@ -149,7 +148,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       watch();
     } catch (error) {
       held.delete(id);
-      release();
+      entry.release();
       throw error;
     }
   };
