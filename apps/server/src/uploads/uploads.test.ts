@@ -239,6 +239,24 @@ describe('the end of an upload', () => {
     expect(await readdir(folder)).toEqual([]);
   }, 60_000);
 
+  it('comes to the others as well where one cannot be cleared away', async () => {
+    const { uploads: rows } = ingest.repositories;
+    const stuck: string[] = [];
+    const { create, uploads } = await fixture.run({
+      expiryMs: 1_000,
+      uploads: {
+        ...rows,
+        lock: (id, holder) =>
+          stuck.includes(id) ? Promise.reject(new Error('a lock nobody gets')) : rows.lock(id, holder),
+      },
+    });
+    stuck.push((await create(picture.length)).split('/').pop() ?? '');
+    await create(picture.length);
+    await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 1 });
+    stuck.pop();
+    await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 2 });
+  });
+
   it('has come with its time, whether or not it has been cleared away', async () => {
     const { create, patch, head } = await fixture.run();
     const path = await create(picture.length);
