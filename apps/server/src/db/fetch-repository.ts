@@ -93,12 +93,13 @@ export interface FetchRepository {
   /** From now on it cannot be canceled, while the lease stands. False: the lease was taken away; stop. */
   beginAccepting(lease: FetchLease): Promise<boolean>;
   /**
-   * Gives a fetch back: at once and uncounted (`released`, on shutdown), or after `delayMs` with what went wrong.
+   * Gives a fetch back: at once and uncounted (`released`, on shutdown), or after `delayMs` with what went wrong. `fruitless: false`: the
+   * attempt is not counted among those that brought it no further.
    * @returns false where the lease was taken away
    */
   giveBack(
     lease: FetchLease,
-    as: { kind: 'released' } | { kind: 'retry'; delayMs: number; failure: MediaFailure },
+    as: { kind: 'released' } | { kind: 'retry'; delayMs: number; failure: MediaFailure; fruitless?: boolean },
   ): Promise<boolean>;
   /** Ends a fetch, takes secrets out of its URL, and forgets the oldest beyond {@link KEPT_FETCHES}. False: the lease was taken away. */
   end(lease: FetchLease, end: FetchEnd): Promise<boolean>;

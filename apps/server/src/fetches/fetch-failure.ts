@@ -13,14 +13,16 @@ export interface RetryRules {
   maxAttempts: number;
   /** Before the second attempt, in milliseconds; four times that before the third. */
   firstDelayMs: number;
+  /** Before the next one where the service itself could not go on, by the code of the failure. */
+  ownDelaysMs?: Readonly<Record<string, number>>;
 }
 
 export const RETRY_RULES: RetryRules = { maxFruitless: 3, maxInterrupted: 10, maxAttempts: 100, firstDelayMs: 1_000 };
 
 /** No source has a fetch wait longer, whatever it asks for. */
 const LONGEST_DELAY_MS = 600_000;
-/** Where there is no room, a moment is not enough. */
-const FULL_DELAY_MS = 60_000;
+/** Pauses where it is the service that cannot go on. Each attempt may ask the source for the whole file again, so a moment is not enough. */
+const OWN_DELAYS_MS: Readonly<Record<string, number>> = { insufficient_storage: 60_000, unavailable: 30_000 };
 /** What may pass of itself, besides what is said of a source. */
 const PASSING: ReadonlySet<string> = new Set(['insufficient_storage', 'unavailable', 'internal_error']);
 
@@ -40,20 +42,26 @@ export function interrupted(times: number): MediaFailure {
   return { code: 'internal_error', message, retryable: true };
 }
 
-/** How long to wait before the next attempt, in milliseconds; null where there is to be none. */
+/** Whether an attempt failed for what the service itself lacks for now, its database, storage or room: no fault of the fetch. */
+export function isOurs(error: unknown): error is AppError {
+  return error instanceof AppError && !(error instanceof SourceError) && error.code in OWN_DELAYS_MS;
+}
+
+/**
+ * How long to wait before the next attempt, in milliseconds; null where there is to be none. For what {@link isOurs} it is tried until it
+ * is there.
+ */
 export function nextAttemptInMs(
   error: unknown,
   fetch: Pick<FetchRecord, 'attempts' | 'fruitlessAttempts'>,
-  { maxFruitless, maxAttempts, firstDelayMs }: RetryRules,
+  { maxFruitless, maxAttempts, firstDelayMs, ownDelaysMs = OWN_DELAYS_MS }: RetryRules,
 ): number | null {
+  // Jitter, so that many fetches do not come back in step.
+  const jitter = 1 + Math.random() / 4;
+  if (isOurs(error)) return (ownDelaysMs[error.code] ?? firstDelayMs) * jitter;
   if (!failureOf(error).retryable) return null;
   if (fetch.fruitlessAttempts >= maxFruitless || fetch.attempts >= maxAttempts) return null;
-  const asked = isFull(error) ? FULL_DELAY_MS : error instanceof SourceError ? (error.retryAfterMs ?? 0) : 0;
-  // Jitter, so that many fetches of one source do not come back in step.
-  const own = firstDelayMs * 4 ** Math.max(0, fetch.fruitlessAttempts - 1) * (1 + Math.random() / 4);
+  const asked = error instanceof SourceError ? (error.retryAfterMs ?? 0) : 0;
+  const own = firstDelayMs * 4 ** Math.max(0, fetch.fruitlessAttempts - 1) * jitter;
   return Math.min(LONGEST_DELAY_MS, Math.max(asked, own));
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof AppError && error.code === 'insufficient_storage';
 }

@@ -3,9 +3,11 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
+import { AppError } from '../http/app-error.ts';
 import { ingestFixture, sha256 } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import { RETRY_RULES } from './fetch-failure.ts';
 import { runnerFixture } from './fetch-runner.fixture.ts';
 import { recoverFetches } from './fetch-runner.ts';
 import { sendFile, startSource } from './scripted-source.fixture.ts';
@@ -114,6 +116,28 @@ describe('fault 17: no room', () => {
     expect(await find(id)).toMatchObject({ status: 'queued', attempts: 1 });
     expect(await ingest.repositories.fetches.claim()).toBeNull();
     expect(space.reservedBytes).toBe(0);
+  });
+});
+
+describe('a storage that is away', () => {
+  it('ends no fetch: it is tried until it can be kept, and what its source does wrong then counts from the start', async () => {
+    let isAway = true;
+    const store: ObjectStore = {
+      ...ingest.store,
+      async put(key, file) {
+        if (isAway) throw new AppError('unavailable', 'The object storage does not answer as it should.');
+        await ingest.store.put(key, file);
+      },
+    };
+    const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
+    const id = await add(source.url('/'));
+    const retryRules = { ...RETRY_RULES, firstDelayMs: 10, ownDelaysMs: { unavailable: 10 } };
+    const runner = await run({ ingest: ingest.makeIngest({ store }), retryRules, intervalMs: 20 });
+    await expect.poll(async () => (await find(id)).attempts).toBeGreaterThan(RETRY_RULES.maxFruitless + 2);
+    expect(await find(id)).toMatchObject({ failure: { code: 'unavailable', retryable: true } });
+    isAway = false;
+    expect(await over(runner, id)).toMatchObject({ status: 'done', failure: null });
+    expect((await find(id)).fruitlessAttempts).toBeLessThan(2);
   });
 });
 

@@ -8,7 +8,7 @@ import type { StagedFile } from '../ingest/receive.ts';
 import type { Logger } from '../logger.ts';
 import type { Download } from './download.ts';
 import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
-import { failureOf, interrupted, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
+import { failureOf, interrupted, isOurs, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
 import { openPartFile } from './part-file.ts';
 import { partStanding } from './part-standing.ts';
 import { shownUrl } from './shown-url.ts';
@@ -192,7 +192,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const delayMs = nextAttemptInMs(error, now ?? fetch, retryRules);
     const about = { fetchId: fetch.id, source: shownUrl(fetch.sourceUrl), code: failure.code, attempt: fetch.attempts };
     if (delayMs !== null) {
-      await giveBack(lease, { kind: 'retry', delayMs, failure });
+      await giveBack(lease, { kind: 'retry', delayMs, failure, fruitless: !isOurs(error) });
       logger.info({ ...about, delayMs: Math.round(delayMs) }, 'a fetch failed, and is tried again');
       return;
     }

@@ -112,7 +112,10 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(second.fetch).toMatchObject({ attempts: 2, fruitlessAttempts: 2 });
       await fetches.beat(second, progress({ receivedBytes: 1, fruitful: true }));
       await fetches.giveBack(second, again);
-      expect((await claim()).fetch).toMatchObject({ attempts: 3, fruitlessAttempts: 1 });
+      const third = await claim();
+      expect(third.fetch).toMatchObject({ attempts: 3, fruitlessAttempts: 1 });
+      await fetches.giveBack(third, { ...again, fruitless: false });
+      expect((await claim()).fetch).toMatchObject({ attempts: 4, fruitlessAttempts: 1 });
     });
 
     it('keep no secret of their URL once they are over', async () => {

@@ -147,13 +147,17 @@ export function createFetchRepository(
       transactions.write(async (tx) => {
         const [row] = await tx.db.select().from(fetches).where(held(lease)).for('update');
         if (row === undefined) return false;
+        const uncounted = Math.max(0, row.fruitlessAttempts - 1);
         if (as.kind === 'retry') {
-          const { failure, delayMs } = as;
-          return underLease(tx.db, lease, { ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs });
+          const { failure, delayMs, fruitless = true } = as;
+          return underLease(tx.db, lease, {
+            ...{ ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs },
+            ...(fruitless ? {} : { fruitlessAttempts: uncounted }),
+          });
         }
         return underLease(tx.db, lease, {
           ...{ ...NO_FETCH_LEASE, status: 'queued', dueAtMs: now(), attempts: row.attempts - 1 },
-          fruitlessAttempts: Math.max(0, row.fruitlessAttempts - 1),
+          fruitlessAttempts: uncounted,
         });
       }),
 

@@ -155,13 +155,17 @@ export function createFetchRepository(
       db.transaction((tx) => {
         const row = find(tx, lease.fetch.id);
         if (row?.leaseToken !== lease.token) return false;
+        const uncounted = Math.max(0, row.fruitlessAttempts - 1);
         if (as.kind === 'retry') {
-          const { failure, delayMs } = as;
-          return underLease(tx, lease, { ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs });
+          const { failure, delayMs, fruitless = true } = as;
+          return underLease(tx, lease, {
+            ...{ ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs },
+            ...(fruitless ? {} : { fruitlessAttempts: uncounted }),
+          });
         }
         return underLease(tx, lease, {
           ...{ ...NO_FETCH_LEASE, status: 'queued', dueAtMs: now(), attempts: row.attempts - 1 },
-          fruitlessAttempts: Math.max(0, row.fruitlessAttempts - 1),
+          fruitlessAttempts: uncounted,
         });
       }, WRITE),
 
