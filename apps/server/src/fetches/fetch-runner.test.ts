@@ -7,7 +7,7 @@ import { AppError } from '../http/app-error.ts';
 import { ingestFixture, sha256 } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
-import { RETRY_RULES } from './fetch-failure.ts';
+import { nextAttemptInMs, RETRY_RULES } from './fetch-failure.ts';
 import { runnerFixture } from './fetch-runner.fixture.ts';
 import { recoverFetches } from './fetch-runner.ts';
 import { sendFile, startSource } from './scripted-source.fixture.ts';
@@ -138,6 +138,13 @@ describe('a storage that is away', () => {
     isAway = false;
     expect(await over(runner, id)).toMatchObject({ status: 'done', failure: null });
     expect((await find(id)).fruitlessAttempts).toBeLessThan(2);
+  });
+
+  it('is asked again after half a minute, however often it was: each time the source may be asked for the whole file', () => {
+    const away = new AppError('unavailable', 'The object storage does not answer as it should.');
+    const delayMs = nextAttemptInMs(away, { attempts: 1_000, fruitlessAttempts: 3 }, RETRY_RULES);
+    expect(delayMs).toBeGreaterThanOrEqual(30_000);
+    expect(delayMs).toBeLessThan(40_000);
   });
 });
 

@@ -58,7 +58,7 @@ describe('ingest', () => {
   it('of a medium whose row is committed after the database had ceased to answer keeps its original', async () => {
     const picture = noisePng('late');
     const { media } = fixture.repositories;
-    let commit = async () => {};
+    let commit = async (): Promise<void> => undefined;
     const accept: typeof media.accept = async (...args) => {
       commit = async () => void (await media.accept(...args));
       throw new NoAnswerError(new Error('Query read timeout'));
