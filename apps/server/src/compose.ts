@@ -78,7 +78,11 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
       await recoverLeases(jobs);
       await recoverFetches(repositories.fetches);
     }
-    await repositories.pieceDigests.dropUnneeded();
+    // Of millions of media it may take long, or be given up, which is no reason not to start: the next start tries again.
+    const digestsDropped = repositories.pieceDigests
+      .dropUnneeded()
+      .catch((error: unknown) => logger.warn({ err: error }, 'digests that nothing needs any more are left'));
+    undo.push(async () => void (await digestsDropped));
     const stranded = await jobs.adoptStranded();
     if (stranded > 0) logger.error({ stranded }, 'media had lost their place in the queue, and were given one again');
     const token = await dataDir.controlToken(config.controlToken);

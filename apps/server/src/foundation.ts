@@ -162,16 +162,22 @@ async function openStorage(
   };
 }
 
-/** A store into which nothing is put before it is known to be the right one. */
+/** A store in which nothing is changed before it is known to be the right one. */
 function onceBound(store: ObjectStore, binding: StorageBinding): ObjectStore {
+  const requireBound = () => {
+    if (binding.holds) return;
+    const detail = 'The object storage does not answer. Nothing was changed in it; try again in a few seconds.';
+    throw new AppError('unavailable', detail, { headers: { 'Retry-After': '5' } });
+  };
   return {
     ...store,
     async put(...args) {
-      if (!binding.holds) {
-        const detail = 'The object storage does not answer. Nothing was kept; try again in a few seconds.';
-        throw new AppError('unavailable', detail, { headers: { 'Retry-After': '5' } });
-      }
+      requireBound();
       return store.put(...args);
+    },
+    async delete(...args) {
+      requireBound();
+      return store.delete(...args);
     },
   };
 }

@@ -34,9 +34,9 @@ export interface Migration {
 const KEPT_ERRORS = 100;
 
 /**
- * {@link Migration}. The objects go first, while everything goes on; what came meanwhile follows, and the rows, while nobody writes. Rows are
- * written, read back and compared in one transaction: the destination has all of them, or none. So an interrupted move is
- * begun again, and finds the objects that are there already.
+ * {@link Migration}. The objects go first, then the rows, both while everything goes on; what changed meanwhile follows while nobody writes.
+ * Rows are written, read back and compared in one transaction: the destination has all of them, or none. So an interrupted move is begun
+ * again, and finds the objects that are there already.
  */
 export function createMigration(parts: MigrationParts): Migration {
   const { logger, now = Date.now } = parts;

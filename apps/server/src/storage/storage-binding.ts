@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deployment } from '../db/deployment.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
@@ -14,6 +15,8 @@ export interface StorageBinding {
 }
 
 const RETRY_MS = 5_000;
+/** Longer than a look for a mark and the writing of one take. */
+const SETTLED_MS = 500;
 
 /** A storage that can be marked, and what it is called in messages. */
 interface Markable {
@@ -96,7 +99,9 @@ async function markAsOurs({ deployment, store, shown }: Markable & { deployment:
     throw refusal(shown, 'has objects already, and the database has no media that they could belong to');
   }
   await store.owner.write(deployment.id);
-  // Another one may have begun with it in the same moment.
+  // Another one may have begun with it in the same moment: whoever saw no mark has written its own by the end of this pause, and the last
+  // of them is the owner.
+  await sleep(SETTLED_MS);
   if ((await store.owner.read()) !== deployment.id) throw refusal(shown, 'was just taken by another deployment');
 }
 
