@@ -121,7 +121,8 @@ export function createMigration(parts: MigrationParts): Migration {
 
     async cancel() {
       if (standing === null) throw new AppError('not_found', 'No migration was begun since this service started.');
-      if (standing.state !== 'running' && standing.state !== 'done') {
+      // One that failed in taking writes again is still to be ended.
+      if (standing.state !== 'running' && standing.state !== 'done' && !standing.frozen) {
         throw new AppError('state_conflict', 'The migration is over, and the service takes writes.');
       }
       abort.abort(new Error('the migration was canceled'));

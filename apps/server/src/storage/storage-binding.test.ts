@@ -18,9 +18,10 @@ it('two new deployments that begin with one bucket in the same moment do not bot
         await latency();
       },
     };
-    async function* list() {
+    const list = async function* () {
       await latency();
-    }
+      yield* [];
+    };
     const holds = (id: string) =>
       bindStorage({
         deployment: { id, hasMedia: false },
