@@ -50,7 +50,11 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   let stopped = false;
   // In another storage than the database's every original would be missing. Where it is another's, `storageKnown` ends the process.
   storageBinding.known.then(
-    () => stopped || worker.start(),
+    () => {
+      if (stopped) return;
+      worker.start();
+      logger.info({ worker: id, concurrency: config.workerConcurrency }, 'the worker takes jobs');
+    },
     () => undefined,
   );
   abandoned.start();

@@ -52,12 +52,15 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   return {
     start() {
       if (timer) return;
-      timer = setInterval(() => {
+      const lookNext = () => {
         looking = looking
           .then(look)
           .catch((error: unknown) => logger.error({ err: error }, 'the leases could not be looked at'));
-      }, intervalMs);
+      };
+      timer = setInterval(lookNext, intervalMs);
       timer.unref();
+      // At once, as it may not live for long: what is silent from now on counts from now on.
+      lookNext();
     },
     async stop() {
       clearInterval(timer);

@@ -98,7 +98,8 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       const { fetches } = repositories;
       await fetches.giveBack(await claim(), { kind: 'released' });
       expect(await fetches.find(id)).toMatchObject({ status: 'queued', attempts: 0, failure: null });
-      await fetches.giveBack(await claim(), { kind: 'retry', delayMs: 60_000, failure: unreachable });
+      // With jitter it is no whole number.
+      await fetches.giveBack(await claim(), { kind: 'retry', delayMs: 60_000.25, failure: unreachable });
       expect(await fetches.find(id)).toMatchObject({ status: 'queued', attempts: 1, failure: unreachable });
       expect(await fetches.claim()).toBeNull();
     });

@@ -151,7 +151,7 @@ export function createFetchRepository(
         if (as.kind === 'retry') {
           const { failure, delayMs, fruitless = true } = as;
           return underLease(tx.db, lease, {
-            ...{ ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + delayMs },
+            ...{ ...NO_FETCH_LEASE, status: 'queued', failure, dueAtMs: now() + Math.ceil(delayMs) },
             ...(fruitless ? {} : { fruitlessAttempts: uncounted }),
           });
         }

@@ -99,6 +99,15 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       expect(await refusalOf(`postgres://mds:${POSTGRES_PASSWORD}@[::1/mds`)).toMatch(/MDS_DATABASE_URL is no URL/);
     });
 
+    it.each(['1/x@127.0.0.1', '1?x@127.0.0.1', '1#x@127.0.0.1'])(
+      'whose password has characters that mean something in a URL: refused, without the part that looks like something else: %s',
+      async (rest) => {
+        const said = await refusalOf(`postgres://mds:${rest}:5432/mds`);
+        expect(said).toMatch(/%40 for @/);
+        expect(said).not.toContain('x@');
+      },
+    );
+
     it('on a server that does not run: refused, saying which', async () => {
       const port = await freePort();
       const url = Object.assign(new URL(fixture.url), { port: String(port) });

@@ -40,6 +40,12 @@ export function databaseSettings(databaseUrl: string): DatabaseSettings {
     // Without the cause: it holds the URL.
     throw new DatabaseRefusedError('MDS_DATABASE_URL is no URL. It looks like postgres://user:password@host/database.');
   }
+  // What is taken for the name of the database, or for a parameter, is a part of the password then, and must not be shown.
+  if (/@/.test(url.pathname + url.search + url.hash) || url.pathname.slice(1).includes('/')) {
+    throw new DatabaseRefusedError(
+      'MDS_DATABASE_URL cannot be read. In its user and password, special characters are written as %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #.',
+    );
+  }
   if (!['postgres:', 'postgresql:'].includes(url.protocol)) {
     throw new DatabaseRefusedError('MDS_DATABASE_URL is of no kind that is known. It begins with postgres://');
   }
