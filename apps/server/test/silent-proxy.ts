@@ -17,8 +17,9 @@ export interface SilentProxy {
 export async function silentProxy(target: string): Promise<SilentProxy> {
   const { hostname, port } = new URL(target);
   const lines = new Set<{ client: Socket; upstream: Socket; lost: 'nothing' | 'everything' | 'answers' }>();
-  const server = createServer((client) => {
-    const upstream = connect(Number(port), hostname);
+  // Half open: of a silent line neither side hears that the other has closed it.
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const upstream = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
     const line = { client, upstream, lost: 'nothing' as 'nothing' | 'everything' | 'answers' };
     lines.add(line);
     for (const socket of [client, upstream]) {
@@ -31,8 +32,12 @@ export async function silentProxy(target: string): Promise<SilentProxy> {
           upstream.destroy();
         });
     }
-    client.on('data', (bytes: Buffer) => line.lost === 'everything' || upstream.write(bytes));
-    upstream.on('data', (bytes: Buffer) => line.lost !== 'nothing' || client.write(bytes));
+    client
+      .on('data', (bytes: Buffer) => line.lost === 'everything' || upstream.write(bytes))
+      .on('end', () => line.lost !== 'nothing' || upstream.end());
+    upstream
+      .on('data', (bytes: Buffer) => line.lost !== 'nothing' || client.write(bytes))
+      .on('end', () => line.lost !== 'nothing' || client.end());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

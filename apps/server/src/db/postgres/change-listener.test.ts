@@ -1,10 +1,11 @@
-import { expect, it } from 'vitest';
+import { Client, type QueryConfig } from 'pg';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { silentProxy } from '../../../test/silent-proxy.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
 
-describeOverPostgres('a node whose connection to PostgreSQL leads nowhere', (fixture) => {
-  it('answers from what it kept again within seconds, and keeps none of those waiting who asked for its version', async () => {
+describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
+  it('over a connection that leads nowhere answers from what it kept again within seconds, and keeps none of those waiting who asked for its version', async () => {
     await fixture.prepare();
     const proxy = await silentProxy(fixture.url);
     const cutOff = await fixture.open(proxy.url);
@@ -27,5 +28,15 @@ describeOverPostgres('a node whose connection to PostgreSQL leads nowhere', (fix
     } finally {
       await proxy.stop();
     }
+  });
+
+  it('asks for its version once for all who want to know it at a time', async () => {
+    const node = await fixture.open();
+    const query = vi.spyOn(Client.prototype, 'query');
+    onTestFinished(() => query.mockRestore());
+    await Promise.all(Array.from({ length: 200 }, () => node.media.version()));
+    const asked = query.mock.calls.filter(([config]) => (config as QueryConfig).name === 'version');
+    expect(asked.length).toBeLessThanOrEqual(2);
+    expect(asked.length).toBeGreaterThan(0);
   });
 });

@@ -45,9 +45,14 @@ describeOverPostgres('a watched connection', (fixture) => {
   });
 
   it('outlives a standstill of its own process, which is no silence of the database', async () => {
-    const { query, lost } = await open();
-    // Longer than the silence that ends it.
+    const { query, lost, told } = await open();
+    const busy = query({ text: 'SELECT pg_sleep(0.6)' });
+    // A sign of life is asked for, and comes in the time in which nobody looks.
+    await expect.poll(() => told, { interval: 5 }).toEqual([true]);
+    // From here on timers come first when it goes on, and then what has arrived.
+    await new Promise((resolve) => setImmediate(resolve));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+    await busy;
     await query({ text: 'SELECT 1' });
     expect(lost.aborted).toBe(false);
   });
