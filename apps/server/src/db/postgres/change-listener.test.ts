@@ -35,7 +35,7 @@ describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
     const query = vi.spyOn(Client.prototype, 'query');
     onTestFinished(() => query.mockRestore());
     await Promise.all(Array.from({ length: 200 }, () => node.media.version()));
-    const asked = query.mock.calls.filter(([config]) => (config as QueryConfig).name === 'version');
+    const asked = query.mock.calls.filter(([config]: unknown[]) => (config as QueryConfig).name === 'version');
     expect(asked.length).toBeLessThanOrEqual(2);
     expect(asked.length).toBeGreaterThan(0);
   });

@@ -21,8 +21,8 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
   const node = (patienceMs = 20_000, connectionString = url) => {
     const lock = createPostgresKeyedLock({
       ...{ connection: { connectionString }, logger: createLogger('silent'), patienceMs },
-      // Silent after a second instead of five.
-      timing: { beatMs: 200, lateMs: 100, silentBeats: 5 },
+      // Silent after less than a second instead of five.
+      timing: { beatMs: 160, lateMs: 100, silentBeats: 5 },
     });
     onTestFinished(() => lock.close());
     return lock;
@@ -144,5 +144,14 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     expect(await rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).toHaveLength(1);
     expect(await other.run('key', async () => 'in')).toBe('in');
     expect(await lock.run('key', async () => 'in')).toBe('in');
+  });
+
+  it('that the server granted and then spoke of as an error is not kept by a node that does not know of it', async () => {
+    await rows(`CREATE FUNCTION public.pg_try_advisory_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_catalog.pg_try_advisory_lock($1, $2); RAISE 'too late'; END $$`);
+    const options = encodeURIComponent('-c search_path=public,pg_catalog');
+    const [unlucky, other] = [node(20_000, `${url}?options=${options}`), node(5_000)];
+    await expect(unlucky.run('key', async () => 'in')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await other.run('key', async () => 'in')).toBe('in');
   });
 });

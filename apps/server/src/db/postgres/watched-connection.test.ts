@@ -51,7 +51,7 @@ describeOverPostgres('a watched connection', (fixture) => {
     await expect.poll(() => told, { interval: 5 }).toEqual([true]);
     // From here on timers come first when it goes on, and then what has arrived.
     await new Promise((resolve) => setImmediate(resolve));
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500);
     await busy;
     await query({ text: 'SELECT 1' });
     expect(lost.aborted).toBe(false);
