@@ -7,11 +7,12 @@ import { createEngine, type Engine } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, expect } from 'vitest';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
+import { AppError } from '../http/app-error.ts';
 import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { createIngest, type Ingest, type IngestInput, type IngestParts } from './ingest.ts';
-import { createKeyedLock } from './keyed-lock.ts';
+import { createKeyedLock, type KeyedLock } from './keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval, type MediaRemovalParts } from './media-removal.ts';
 import { createPieceWriting } from './piece-writing.ts';
 import { createRemovalSweep, type RemovalSweep, type RemovalSweepParts } from './removal-sweep.ts';
@@ -150,3 +151,15 @@ export function deletingSlowly(store: ObjectStore, ms: number): ObjectStore {
     },
   };
 }
+
+/**
+ * A lock over all nodes that is lost.
+ * @param lost when it is
+ * @param told when its holder is told; where that is never, only who confirms finds out
+ */
+export const lossyLock = (lost: AbortSignal, told: 'at once' | 'never' = 'at once'): KeyedLock => ({
+  run: (_, task) =>
+    task(told === 'at once' ? lost : new AbortController().signal, async () => {
+      if (lost.aborted) throw new AppError('unavailable', 'The lock was lost.');
+    }),
+});

@@ -1,10 +1,10 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { NoAnswerError } from '../db/no-answer-error.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
-import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
+import { ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
 const { engine, makeIngest, objects, expectNothingKept } = fixture;
@@ -37,22 +37,45 @@ describe('ingest', () => {
     expect(await readdir(join(fixture.root, 'staging'))).toEqual([]);
   });
 
-  it('of bytes whose lock over all nodes was lost is refused before it counts: another node may have removed them', async () => {
+  it.each(['at once', 'never'] as const)(
+    'of bytes whose lock over all nodes was lost is refused before it counts, told %s: another node may have removed them',
+    async (told) => {
+      const picture = noisePng('a');
+      const losing = new AbortController();
+      const store: ObjectStore = {
+        ...fixture.store,
+        async put(key, file) {
+          await fixture.store.put(key, file);
+          losing.abort();
+        },
+      };
+      const ingest = makeIngest({ store, lock: lossyLock(losing.signal, told) });
+      await expect(ingest.ingest(input(picture))).rejects.toMatchObject({ code: 'unavailable' });
+      expect(await fixture.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toEqual([]);
+      // Nor is anything taken from under a node that has the lock now, and may be about to accept the same bytes.
+      expect(await objects()).toEqual([originalKey(sha256(picture))]);
+      expect((await makeIngest().ingest(input(picture))).created).toBe(true);
+    },
+  );
+
+  it('of a known medium whose original is damaged touches nothing without the lock: another node may have put it back and answered', async () => {
     const picture = noisePng('a');
+    const { media } = await makeIngest().ingest(input(picture));
+    const key = originalKey(media.sha256);
     const losing = new AbortController();
     const store: ObjectStore = {
       ...fixture.store,
-      async put(key, file) {
-        await fixture.store.put(key, file);
+      async read() {
+        // As it was when it was read; it is sound by now.
         losing.abort();
+        return null;
       },
     };
-    const ingest = makeIngest({ store, lock: { run: (_, task) => task(losing.signal) } });
+    const ingest = makeIngest({ store, lock: lossyLock(losing.signal, 'never') });
+    const deleted = vi.spyOn(store, 'delete');
     await expect(ingest.ingest(input(picture))).rejects.toMatchObject({ code: 'unavailable' });
-    expect(await fixture.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toEqual([]);
-    // Nor is anything taken from under a node that has the lock now, and may be about to accept the same bytes.
-    expect(await objects()).toEqual([originalKey(sha256(picture))]);
-    expect((await makeIngest().ingest(input(picture))).created).toBe(true);
+    expect(deleted).not.toHaveBeenCalled();
+    expect((await fixture.store.readAll(key))?.equals(picture)).toBe(true);
   });
 
   it('of a medium whose row is committed after the database had ceased to answer keeps its original', async () => {

@@ -11,7 +11,7 @@ import { hashStream } from '../storage/hash-stream.ts';
 import { type ObjectStore, originalKey } from '../storage/object-store.ts';
 import { storageError } from '../storage/storage-error.ts';
 import { filenameLabel } from './filename-label.ts';
-import type { KeyedLock } from './keyed-lock.ts';
+import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
 import type { PieceWriting } from './piece-writing.ts';
 import { receive, type StagedFile } from './receive.ts';
 import type { StagingSpace } from './staging-space.ts';
@@ -99,8 +99,6 @@ const REJECTIONS = {
   identify_crashed: 'unidentifiable_media',
 } satisfies Record<RejectionCode, ProblemCode>;
 
-const LOCK_LOST = 'The database was gone while the file was stored. Send it again in a moment.';
-
 /** {@link Ingest}: the life of a medium from its first byte to its place in the queue. */
 export function createIngest(parts: IngestParts): Ingest {
   const { media, store, engine, lock, logger } = parts;
@@ -112,7 +110,8 @@ export function createIngest(parts: IngestParts): Ingest {
       // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
       return await lock.run(
         staged.sha256,
-        async (lost) => (await findKnown(options, staged)) ?? (await admit(options, staged, lost)),
+        async (lost, confirm) =>
+          (await findKnown(options, staged, confirm)) ?? (await admit(options, staged, lost, confirm)),
       );
     } finally {
       await rm(staged.path, { force: true });
@@ -139,22 +138,23 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** The medium that this request made before, or that has these bytes: nothing needs to be identified or stored. */
-  async function findKnown(input: AcceptOptions, staged: StagedFile): Promise<Acceptance | null> {
+  async function findKnown(input: AcceptOptions, staged: StagedFile, confirm: ConfirmLock): Promise<Acceptance | null> {
     const { projectId, idempotencyKey } = input;
     const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
     if (made) refuseOtherBytes(made, staged);
     const known = made ?? (input.duplicate === 'existing' ? await media.findBySha256(projectId, staged.sha256) : null);
     if (known === null) return null;
-    return { media: await mend(known, staged), created: false };
+    return { media: await mend(known, staged, confirm), created: false };
   }
 
   /** The original of a known medium may be lost or damaged, and here it is again: no better moment to put it back. */
-  async function mend(known: MediaRecord, staged: StagedFile): Promise<MediaRecord> {
+  async function mend(known: MediaRecord, staged: StagedFile, confirm: ConfirmLock): Promise<MediaRecord> {
     const key = originalKey(known.sha256);
     // Reading it costs no more than receiving it has; only so is "upload the same file again" always a remedy.
     const stored = await store.read(key);
     const sound = stored !== null && (await hashStream(stored.stream)) === known.sha256;
     if (!sound) {
+      await confirm();
       await store.delete(key);
       await store.put(key, staged);
       logger.warn({ mediaId: known.id }, 'the original of a medium was put back from an upload of the same bytes');
@@ -168,13 +168,18 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** Identify, store, accept: only then may the caller be told. */
-  async function admit(input: AcceptOptions, staged: StagedFile, lost: AbortSignal): Promise<Acceptance> {
+  async function admit(
+    input: AcceptOptions,
+    staged: StagedFile,
+    lost: AbortSignal,
+    confirm: ConfirmLock,
+  ): Promise<Acceptance> {
     const identified = await identify(staged, input.signal);
     const key = originalKey(staged.sha256);
     try {
       await store.put(key, staged);
       // Whoever has had the lock since may have removed what was put, as no medium needed it.
-      if (lost.aborted) throw new AppError('unavailable', LOCK_LOST, { headers: { 'Retry-After': '2' } });
+      await confirm();
       const accepted = await media.accept(newMedia(input, staged, identified), {
         duplicate: input.duplicate,
         idempotencyKey: input.idempotencyKey,
@@ -188,7 +193,7 @@ export function createIngest(parts: IngestParts): Ingest {
       return accepted;
     } catch (error) {
       // Without the lock it may be what another process is about to accept; and a medium of which nobody has heard may be there yet.
-      if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key);
+      if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key, confirm);
       throw storageError(error);
     }
   }
@@ -234,9 +239,11 @@ export function createIngest(parts: IngestParts): Ingest {
     };
   }
 
-  async function removeUnreferenced(key: string): Promise<void> {
+  async function removeUnreferenced(key: string, confirm: ConfirmLock): Promise<void> {
     try {
-      if (!(await media.isReferenced(key))) await store.delete(key);
+      if (await media.isReferenced(key)) return;
+      await confirm();
+      await store.delete(key);
     } catch (error) {
       // What went wrong first is what the caller must hear of.
       logger.warn({ err: error, key }, 'the original of a medium that was not accepted is left in the store');

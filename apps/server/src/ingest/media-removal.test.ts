@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { originalKey } from '../storage/object-store.ts';
-import { deletingSlowly, ingestFixture, input, sha256 } from './ingest.fixture.ts';
+import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
 const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
@@ -24,16 +24,19 @@ describe('removal', () => {
     await expectNothingKept();
   });
 
-  it('takes no further object where its lock is lost, and leaves them to the sweep', async () => {
-    const { media } = await makeIngest().ingest(input(noisePng('a')));
-    const losing = new AbortController();
-    const onRemoved = () => losing.abort();
-    const remover = makeRemoval({ onRemoved, lock: { run: (_, task) => task(losing.signal) } });
-    expect(await remover.remove(media.id)).toBe(true);
-    expect(await objects()).toEqual([originalKey(media.sha256)]);
-    await makeSweep({ settledMs: 0 }).sweep('settled');
-    await expectNothingKept();
-  });
+  it.each(['at once', 'never'] as const)(
+    'takes no further object where its lock is lost, told %s, and leaves them to the sweep',
+    async (told) => {
+      const { media } = await makeIngest().ingest(input(noisePng('a')));
+      const losing = new AbortController();
+      const onRemoved = () => losing.abort();
+      const remover = makeRemoval({ onRemoved, lock: lossyLock(losing.signal, told) });
+      expect(await remover.remove(media.id)).toBe(true);
+      expect(await objects()).toEqual([originalKey(media.sha256)]);
+      await makeSweep({ settledMs: 0 }).sweep('settled');
+      await expectNothingKept();
+    },
+  );
 
   it('of one of two media with the same bytes keeps the bytes of the other', async () => {
     const first = await makeIngest().ingest(input(noisePng('a')));

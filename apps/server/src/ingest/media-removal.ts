@@ -1,7 +1,7 @@
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Logger } from '../logger.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import type { KeyedLock } from './keyed-lock.ts';
+import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
 
 export interface MediaRemovalParts {
   media: Pick<MediaRepository, 'find' | 'delete' | 'isReferenced'>;
@@ -24,10 +24,12 @@ export interface MediaRemoval {
  * as the process dies first or a worker puts it afterwards, {@link createRemovalSweep} removes.
  */
 export function createMediaRemoval({ media, store, lock, onRemoved, logger }: MediaRemovalParts): MediaRemoval {
-  const removeObject = async (key: string) => {
+  const removeObject = async (key: string, confirm: ConfirmLock) => {
     try {
       // Asked again for each: a medium of the same bytes may have come to need the object meanwhile.
-      if (!(await media.isReferenced(key))) await store.delete(key);
+      if (await media.isReferenced(key)) return;
+      await confirm();
+      await store.delete(key);
     } catch (error) {
       // The medium is gone all the same; the sweep comes by later.
       logger.warn({ err: error, key }, 'an object of a removed medium is left in the store for now');
@@ -38,13 +40,13 @@ export function createMediaRemoval({ media, store, lock, onRemoved, logger }: Me
     async remove(id) {
       const found = await media.find(id);
       if (found === null) return false;
-      return lock.run(found.sha256, async (lost) => {
+      return lock.run(found.sha256, async (lost, confirm) => {
         const removed = await media.delete(id);
         if (removed === null) return false;
         onRemoved(id);
         for (const key of removed.orphans) {
           if (lost.aborted) break;
-          await removeObject(key);
+          await removeObject(key, confirm);
         }
         return true;
       });

@@ -6,6 +6,7 @@ import { createEngine } from '@mds/transcode';
 import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { seededRandom } from '../../test/seeded-random.ts';
+import { silentProxy } from '../../test/silent-proxy.ts';
 import { createPostgresKeyedLock } from '../db/postgres/keyed-lock.ts';
 import { describeOverPostgres, silent } from '../db/postgres/postgres.fixture.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
@@ -24,14 +25,18 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
   afterAll(() => engine.stop());
 
   /** Parts of a node over the test's database, and over a store that all of them share. */
-  const makeNode = async (root: string, store: ObjectStore) => {
+  const makeNode = async (root: string, store: ObjectStore, lockUrl = fixture.url) => {
     const repositories = await fixture.open();
-    const lock = createPostgresKeyedLock({ connection: { connectionString: fixture.url }, logger: silent });
+    const lock = createPostgresKeyedLock({
+      ...{ connection: { connectionString: lockUrl, application_name: new URL(lockUrl).host }, logger: silent },
+      // Silent after a second instead of five.
+      timing: { beatMs: 200, lateMs: 100, silentBeats: 5 },
+    });
     onTestFinished(() => lock.close());
     const stagingDir = await mkdtemp(join(root, 'staging-'));
     const shared = { ...repositories, store, lock, logger: silent };
     return {
-      repositories,
+      ...{ repositories, lock },
       ingest: createIngest({
         ...{ ...shared, engine, stagingDir, maxUploadBytes: 1_000_000, writing: createPieceWriting() },
         space: createStagingSpace({ folder: stagingDir, maxBytes: 0, minFreeBytes: 0 }),
@@ -42,12 +47,78 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     };
   };
 
-  it('never lose an original that a medium needs, whatever comes first, and leave nothing when there is no medium', async () => {
+  /** A folder for nodes, and the store that they share. */
+  const makeStore = async () => {
     const root = await mkdtemp(join(tmpdir(), 'mds-removal-nodes-'));
     onTestFinished(() => rm(root, { recursive: true }));
     await mkdir(join(root, 'objects'));
+    return { root, store: createLocalObjectStore({ root: join(root, 'objects') }) };
+  };
+
+  /** Another server takes over, which knows of no locks, and a node whose locks are over this line is not told. */
+  const makeLine = async () => {
+    const proxy = await silentProxy(fixture.url);
+    onTestFinished(() => proxy.stop());
+    return {
+      url: proxy.url,
+      async takeOver() {
+        proxy.goSilent();
+        const gone = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1';
+        expect(await fixture.rows(gone, [new URL(proxy.url).host])).toHaveLength(1);
+      },
+    };
+  };
+
+  it('take nothing from under an acknowledged medium where the lock of a deletion was lost and nobody told it', async () => {
+    const [{ root, store }, line] = [await makeStore(), await makeLine()];
+    const other = await makeNode(root, store);
+    const picture = noisePng('a');
+    const { media: old } = await other.ingest.ingest(input(picture));
+    let again: string | undefined;
+    const cutOff = await makeNode(root, store, line.url);
+    const removal = createMediaRemoval({
+      ...{ store, lock: cutOff.lock, logger: silent, onRemoved: () => undefined },
+      media: {
+        ...cutOff.repositories.media,
+        async isReferenced(key) {
+          const is = await cutOff.repositories.media.isReferenced(key);
+          await line.takeOver();
+          again = (await other.ingest.ingest(input(picture))).media.id;
+          return is;
+        },
+      },
+    });
+    expect(await removal.remove(old.id)).toBe(true);
+    expect((await other.repositories.media.find(again ?? ''))?.status).toBe('queued');
+    expect(await store.stat(originalKey(sha256(picture)))).toEqual({ bytes: picture.length });
+  });
+
+  it('acknowledge no medium whose original another node removed since, where the lock was lost and nobody told', async () => {
+    const [{ root, store }, line] = [await makeStore(), await makeLine()];
+    const other = await makeNode(root, store);
+    const picture = noisePng('a');
+    const key = originalKey(sha256(picture));
+    const { media: old } = await other.ingest.ingest(input(picture));
+    await other.removal.remove(old.id);
+    const cutOff = await makeNode(
+      root,
+      {
+        ...store,
+        async put(...put) {
+          await store.put(...put);
+          await line.takeOver();
+          await other.sweep.sweep('settled');
+        },
+      },
+      line.url,
+    );
+    await expect(cutOff.ingest.ingest(input(picture))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await store.stat(key)).toBeNull();
+  });
+
+  it('never lose an original that a medium needs, whatever comes first, and leave nothing when there is no medium', async () => {
+    const { root, store: local } = await makeStore();
     const random = seededRandom(20_261_122);
-    const local = createLocalObjectStore({ root: join(root, 'objects') });
     const someTime = () => sleep(random() * 15);
     // Each step as slow as over a network, and in another order each time.
     const store: ObjectStore = {

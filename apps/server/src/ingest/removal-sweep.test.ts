@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noisePng } from '../../test/pictures.ts';
 import { type ObjectStore, originalKey, renditionFileKey, renditionKey } from '../storage/object-store.ts';
-import { deletingSlowly, ingestFixture, input, sha256 } from './ingest.fixture.ts';
-import type { KeyedLock } from './keyed-lock.ts';
+import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
 /** What is awaited comes within a second on a machine that has nothing else to do. */
@@ -106,36 +105,39 @@ describe('the sweep of removals', () => {
     }
   });
 
-  it('stops in the middle where its lock is lost, and where a medium of the bytes came after all', async () => {
-    const picture = noisePng('a');
-    const hash = sha256(picture);
-    const losing = new AbortController();
-    const lossy: KeyedLock = { run: (_, task) => task(losing.signal) };
-    await deleteRowAlone(picture);
-    const afterOne = (then: () => Promise<unknown>): Partial<ObjectStore> => {
-      let deleted = 0;
-      return {
-        delete: async (key) => {
-          await fixture.store.delete(key);
-          if (deleted++ === 0) await then();
-        },
+  it.each(['at once', 'never'] as const)(
+    'stops in the middle where its lock is lost, told %s, and where a medium of the bytes came after all',
+    async (told) => {
+      const picture = noisePng('a');
+      const hash = sha256(picture);
+      const losing = new AbortController();
+      const lossy = lossyLock(losing.signal, told);
+      await deleteRowAlone(picture);
+      const afterOne = (then: () => Promise<unknown>): Partial<ObjectStore> => {
+        let deleted = 0;
+        return {
+          delete: async (key) => {
+            await fixture.store.delete(key);
+            if (deleted++ === 0) await then();
+          },
+        };
       };
-    };
-    // Whoever has the lock now takes the bytes in.
-    const takenIn = afterOne(() => makeIngest().ingest(input(picture)));
-    await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...takenIn } }).sweep('settled');
-    expect((await objects()).sort()).toEqual([originalKey(hash), segmentOf(hash), thumbOf(hash)].sort());
-    // Still noted: the end of it was not seen.
-    expect((await noted()).length).toBe(1);
-    const [medium] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
-    await fixture.repositories.media.delete(medium?.id ?? '');
-    const lost = afterOne(async () => losing.abort());
-    await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...lost } }).sweep('settled');
-    expect((await objects()).length).toBe(2);
-    expect((await noted()).length).toBe(1);
-    await makeSweep({ settledMs: 0 }).sweep('settled');
-    await expectNothingKept();
-  });
+      // Whoever has the lock now takes the bytes in.
+      const takenIn = afterOne(() => makeIngest().ingest(input(picture)));
+      await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...takenIn } }).sweep('settled');
+      expect((await objects()).sort()).toEqual([originalKey(hash), segmentOf(hash), thumbOf(hash)].sort());
+      // Still noted: the end of it was not seen.
+      expect((await noted()).length).toBe(1);
+      const [medium] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
+      await fixture.repositories.media.delete(medium?.id ?? '');
+      const lost = afterOne(async () => losing.abort());
+      await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...lost } }).sweep('settled');
+      expect((await objects()).length).toBe(2);
+      expect((await noted()).length).toBe(1);
+      await makeSweep({ settledMs: 0 }).sweep('settled');
+      await expectNothingKept();
+    },
+  );
 
   it('goes on with the others where the store fails with one, and comes back to it', async () => {
     const hashes: string[] = [];

@@ -2,7 +2,7 @@ import type { ContentRemoval, ContentRemovalRepository } from '../db/content-rem
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Logger } from '../logger.ts';
 import { type ObjectStore, originalKey, renditionsPrefix } from '../storage/object-store.ts';
-import type { KeyedLock } from './keyed-lock.ts';
+import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
 
 /**
  * So long after a deletion nobody puts anything of the medium any more. A worker notices within a second that its lease is gone, and begins
@@ -50,13 +50,14 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
   let working: Promise<void> = Promise.resolve();
 
   /** Removes what the content has in the store. @returns false where it was not to go on to the end */
-  async function removeObjects(sha256: string, lost: AbortSignal): Promise<boolean> {
+  async function removeObjects(sha256: string, lost: AbortSignal, confirm: ConfirmLock): Promise<boolean> {
     const original = originalKey(sha256);
     const keys = (await store.stat(original)) === null ? [] : [original];
     for await (const { key } of store.list(renditionsPrefix(sha256))) keys.push(key);
     for (const key of keys) {
-      // Asked again for each, however sure: a lock that is lost is noticed late, and an original cannot be made again.
+      // Asked again for each, however sure: an original cannot be made again.
       if (stopping || lost.aborted || (await media.isReferenced(original))) return false;
+      await confirm();
       await store.delete(key);
     }
     if (keys.length > 0)
@@ -65,11 +66,11 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
   }
 
   async function carryOut(removal: ContentRemoval, isSettled: boolean): Promise<void> {
-    await lock.run(removal.sha256, async (lost) => {
+    await lock.run(removal.sha256, async (lost, confirm) => {
       // Another node may have been here meanwhile.
       if (stopping || isMoving() || !(await contentRemovals.stands(removal))) return;
       const isOver =
-        (await media.isReferenced(originalKey(removal.sha256))) || (await removeObjects(removal.sha256, lost));
+        (await media.isReferenced(originalKey(removal.sha256))) || (await removeObjects(removal.sha256, lost, confirm));
       if (isOver && isSettled && !isMoving()) await contentRemovals.drop(removal);
     });
   }

@@ -52,7 +52,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
 
   return {
     verify: (medium, { repair }) =>
-      lock.run(medium.sha256, async () => {
+      lock.run(medium.sha256, async (_lost, confirm) => {
         const key = originalKey(medium.sha256);
         const original = await healthOf(key, medium.sha256);
         let checkedBytes = original.bytes;
@@ -78,6 +78,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
 
         // Nothing derives an original; an upload of the same bytes takes its place.
         if (repair && broken.length > 0 && original.health === 'sound') {
+          await confirm();
           const ids = await media.rederive(broken);
           for (const brokenKey of broken) await store.delete(brokenKey);
           parts.onRederive(ids);

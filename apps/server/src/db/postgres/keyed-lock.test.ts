@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
+import { silentProxy } from '../../../test/silent-proxy.ts';
 import { describeWith } from '../../../test/system-program.ts';
 import { createLogger } from '../../logger.ts';
 import { createPostgresKeyedLock } from './keyed-lock.ts';
@@ -17,12 +18,30 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
   }, 120_000);
   afterAll(() => server?.stop());
 
-  const node = (patienceMs = 20_000) => {
+  const node = (patienceMs = 20_000, connectionString = url) => {
     const lock = createPostgresKeyedLock({
-      ...{ connection: { connectionString: url }, logger: createLogger('silent'), patienceMs },
+      ...{ connection: { connectionString }, logger: createLogger('silent'), patienceMs },
+      // Silent after less than a second instead of five.
+      timing: { beatMs: 160, lateMs: 100, silentBeats: 5 },
     });
     onTestFinished(() => lock.close());
     return lock;
+  };
+  const rows = async (text: string, values?: unknown[]): Promise<Record<string, unknown>[]> => {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    try {
+      return (await client.query(text, values)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  /** One whose connections can be made to lead nowhere. */
+  const cutOffNode = async () => {
+    const proxy = await silentProxy(url);
+    const lock = node(20_000, proxy.url);
+    onTestFinished(() => proxy.stop());
+    return { lock, proxy };
   };
 
   it('has tasks of one key run one after another, whichever node they run on, and those of other keys at once', async () => {
@@ -86,5 +105,53 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     const gone = once(admin, 'end');
     await admin.end();
     await gone;
+  });
+
+  it('whose connection leads nowhere is known to be lost before another node has it, which is soon', async () => {
+    const [{ lock, proxy }, other] = [await cutOffNode(), node()];
+    await lock.run('key', async (lost, confirm) => {
+      await confirm();
+      proxy.goSilent();
+      expect(await other.run('key', async () => lost.aborted)).toBe(true);
+    });
+  });
+
+  it('is not confirmed over a connection that leads nowhere, as another node may have it already', async () => {
+    const [{ lock, proxy }, other] = [await cutOffNode(), node()];
+    await lock.run('key', async (_, confirm) => {
+      const [own] = await rows("SELECT pid FROM pg_locks WHERE locktype = 'advisory'");
+      proxy.goSilent();
+      // As where another server takes over, which knows of no locks.
+      await rows('SELECT pg_terminate_backend($1)', [own?.['pid']]);
+      expect(await other.run('key', async () => 'in')).toBe('in');
+      await expect(confirm()).rejects.toMatchObject({ code: 'unavailable' });
+    });
+  });
+
+  it('is to be had again at once on a node whose connection led nowhere', async () => {
+    const { lock, proxy } = await cutOffNode();
+    await lock.run('key', async () => undefined);
+    proxy.goSilent();
+    await expect(lock.run('another', async () => 'in')).rejects.toMatchObject({ code: 'unavailable' });
+    for (let n = 0; n < 3; n++) expect(await lock.run(`key ${n}`, async () => 'in')).toBe('in');
+  });
+
+  it('that was given to nobody, as the answer never came, is not kept from all others', async () => {
+    const [{ lock, proxy }, other] = [await cutOffNode(), node()];
+    await lock.run('another', async () => undefined);
+    proxy.goSilent('answers');
+    await expect(lock.run('key', async () => 'in')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).toHaveLength(1);
+    expect(await other.run('key', async () => 'in')).toBe('in');
+    expect(await lock.run('key', async () => 'in')).toBe('in');
+  });
+
+  it('that the server granted and then spoke of as an error is not kept by a node that does not know of it', async () => {
+    await rows(`CREATE FUNCTION public.pg_try_advisory_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_catalog.pg_try_advisory_lock($1, $2); RAISE 'too late'; END $$`);
+    const options = encodeURIComponent('-c search_path=public,pg_catalog');
+    const [unlucky, other] = [node(20_000, `${url}?options=${options}`), node(5_000)];
+    await expect(unlucky.run('key', async () => 'in')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(await other.run('key', async () => 'in')).toBe('in');
   });
 });

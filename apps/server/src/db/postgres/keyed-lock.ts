@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, type ClientConfig } from 'pg';
+import type { ClientConfig } from 'pg';
 import { AppError } from '../../http/app-error.ts';
 import { createKeyedLock, type KeyedLock } from '../../ingest/keyed-lock.ts';
 import type { Logger } from '../../logger.ts';
+import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';
 
 /** First number of these locks, beside the one of the repositories' own; the second is of the key. */
 const KEYED_CLASS = 0x4d4454;
@@ -12,51 +13,59 @@ const PATIENCE_MS = 60_000;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
+/** One connection, which has locks until it is lost. */
+interface Session {
+  connection: WatchedConnection;
+  /** Tasks that run under its locks. */
+  held: number;
+}
+
 /**
  * {@link KeyedLock} over all processes of a database, by advisory locks of one connection: a process that dies gives back all that it
  * has. Where the connection is lost, so are the locks: what is under way is told, and decides whether it goes on without.
+ *
+ * A connection that leads nowhere is found out within seconds, and meanwhile by whoever confirms. One on which anything failed is not used
+ * any more, as nobody can say which locks its session has.
  * @param parts.patienceMs after it a task is refused with `unavailable`
  */
 export function createPostgresKeyedLock(parts: {
   connection: ClientConfig;
   logger: Pick<Logger, 'warn'>;
   patienceMs?: number;
+  timing?: WatchTiming;
 }): KeyedLock & { close(): Promise<void> } {
-  const { connection, logger, patienceMs = PATIENCE_MS } = parts;
+  const { connection, logger, patienceMs = PATIENCE_MS, timing } = parts;
   const here = createKeyedLock();
-  let connected: Promise<Client> | null = null;
-  const held = new Set<AbortController>();
+  let current: Promise<Session> | null = null;
 
-  const connect = (): Promise<Client> => {
-    if (connected !== null) return connected;
-    const client = new Client(connection);
-    const lost = () => {
-      if (connected !== mine) return;
-      connected = null;
-      if (held.size === 0) return;
-      logger.warn({ held: held.size }, 'locks over all nodes were lost with the connection to the database');
-      for (const hold of held) hold.abort(new Error('the lock was lost with the connection to the database'));
+  const open = async (onLost: () => void): Promise<Session> => {
+    const session: Session = { connection: await openWatchedConnection({ connection, timing }), held: 0 };
+    session.connection.lost.addEventListener('abort', () => {
+      onLost();
+      if (session.held === 0) return;
+      logger.warn({ held: session.held }, 'locks over all nodes were lost with the connection to the database');
+    });
+    return session;
+  };
+
+  const connect = (): Promise<Session> => {
+    if (current !== null) return current;
+    const forget = () => {
+      if (current === mine) current = null;
     };
-    client.on('error', lost).on('end', lost);
-    const mine: Promise<Client> = client.connect().then(
-      () => client,
-      (error: unknown) => {
-        connected = null;
-        throw error;
-      },
-    );
-    connected = mine;
+    const mine = open(forget);
+    current = mine;
+    mine.catch(forget);
     return mine;
   };
 
-  const take = async (numbers: readonly number[]): Promise<Client> => {
+  const take = async (numbers: readonly number[]): Promise<Session> => {
     const deadlineMs = performance.now() + patienceMs;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
-      const client = await connect();
-      const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1, $2) AS taken', [
-        ...numbers,
-      ]);
-      if (rows[0]?.taken) return client;
+      const session = await connect();
+      const lock = { text: 'SELECT pg_try_advisory_lock($1, $2) AS taken', values: [...numbers] };
+      const { rows } = await sure(session.connection, session.connection.query<{ taken: boolean }>(lock));
+      if (rows[0]?.taken) return session;
       if (performance.now() >= deadlineMs) throw busy();
       await sleep(pauseMs);
     }
@@ -66,26 +75,41 @@ export function createPostgresKeyedLock(parts: {
     run: (key, task) =>
       here.run(key, async () => {
         const numbers = [KEYED_CLASS, createHash('sha256').update(key).digest().readInt32BE()];
-        const client = await take(numbers).catch((error: unknown) => {
+        const session = await take(numbers).catch((error: unknown) => {
           throw error instanceof AppError ? error : noDatabase(error);
         });
-        const hold = new AbortController();
-        held.add(hold);
+        const locks = session.connection;
+        session.held += 1;
         try {
-          return await task(hold.signal);
+          return await task(locks.lost, async () => {
+            // The server answers this to the very session that has the lock.
+            await sure(locks, locks.ask({ text: 'SELECT 1' })).catch((error: unknown) => {
+              throw lockLost(error);
+            });
+          });
         } finally {
-          held.delete(hold);
+          session.held -= 1;
+          const unlock = { text: 'SELECT pg_advisory_unlock($1, $2)', values: numbers };
           // With the connection it is gone already.
-          await client.query('SELECT pg_advisory_unlock($1, $2)', numbers).catch(() => undefined);
+          await sure(locks, locks.query(unlock)).catch(() => undefined);
         }
       }),
 
     async close() {
-      const client = await connected?.catch(() => null);
-      connected = null;
-      await client?.end();
+      const session = await current?.catch(() => null);
+      await session?.connection.close();
     },
   };
+}
+
+/** What was asked on the connection that has locks; after any failure nobody knows which ones it has, and it is given up. */
+async function sure<T>(locks: WatchedConnection, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    locks.giveUp(error);
+    throw error;
+  }
 }
 
 function busy(): AppError {
@@ -96,6 +120,13 @@ function busy(): AppError {
 
 function noDatabase(cause: unknown): AppError {
   return new AppError('unavailable', 'The database does not answer. Try again in a moment.', {
+    cause,
+    headers: { 'Retry-After': '2' },
+  });
+}
+
+function lockLost(cause: unknown): AppError {
+  return new AppError('unavailable', 'The database was gone while the file was worked on. Try again in a moment.', {
     cause,
     headers: { 'Retry-After': '2' },
   });
