@@ -5,5 +5,5 @@ import { type Column, type SQL, sql } from 'drizzle-orm';
  * hours has more files.
  */
 export function isAnyOf(column: Column, values: readonly (string | number)[]): SQL {
-  return sql`${column} = ANY(${sql.param([...values])})`;
+  return sql`${column} = ANY(${sql.param(values.map((value) => column.mapToDriverValue(value)))})`;
 }
