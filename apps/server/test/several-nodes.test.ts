@@ -101,13 +101,13 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
 
   it('fault 13: a job whose worker is killed is taken up by another within 60 s', async () => {
     const other = await all.startWorker('worker-2');
+    const workersNow = async () => (await all.clientOf(b).control.workers.list()).data;
+    const pids = async () => (await workersNow()).map(({ pid }) => pid).sort();
+    await expect.poll(pids).toEqual([worker.child.pid, other.child.pid].sort());
     const { media } = await all.clientOf(a).control.media.ingest(noisePng('killed', 1200, 1200));
     const statusOf = async () => (await all.clientOf(b).control.media.get(media.id)).status;
     await expect.poll(statusOf, { timeout: 30_000, interval: 10 }).toBe('processing');
-    const workersNow = async () => (await all.clientOf(b).control.workers.list()).data;
-    const workers = await workersNow();
-    expect(workers.map(({ pid }) => pid).sort()).toEqual([worker.child.pid, other.child.pid].sort());
-    const [holder] = workers.filter(({ jobs }) => jobs.some((job) => job.media_id === media.id));
+    const [holder] = (await workersNow()).filter(({ jobs }) => jobs.some((job) => job.media_id === media.id));
     const busy = holder?.pid === worker.child.pid ? worker : other;
     expect(holder?.pid).toBe(busy.child.pid);
     await busy.end('SIGKILL');
