@@ -126,7 +126,8 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     const read = async (reader: number) => {
       for (let n = reader; !done; n++) {
         const path = paths[n % paths.length] ?? '';
-        const nodes = n % 2 === 0 ? [a, b] : [b, a];
+        // Each twice: a connection that was kept may be closed just as it is used.
+        const nodes = n % 2 === 0 ? [a, b, a, b] : [b, a, b, a];
         let status: number | null = null;
         for (const node of nodes) {
           const answer = await fetch(node.url + path).catch(() => null);
