@@ -1,15 +1,6 @@
 import { expect, it } from 'vitest';
 import { createLogger } from '../../logger.ts';
-import {
-  accept,
-  BULL_JOBS,
-  type BullJob,
-  bullQueues,
-  claim,
-  describeWithPostgres,
-  NOTHING_MADE,
-  openRows,
-} from './bull-queue.fixture.ts';
+import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
 import { createReconciler } from './reconciler.ts';
 
@@ -18,14 +9,15 @@ const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
 const PAGE_SIZE = 5;
 
-describeWithPostgres('rows and BullMQ are compared', (server) => {
-  const { open, closeLater, database, ask } = bullQueues(server);
-  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+describeWithEither('rows and BullMQ are compared', (servers) => {
+  const { open, closeLater, database, cutBull, bullJobs, emptyBull, inRedis } = bullQueues(servers);
 
   /** Another node, which compares when it is told to, by a clock of its own. */
   async function comparing(url: string) {
     const rows = await openRows(url);
-    const engine = await openBullEngine({ url, logger });
+    const where = inRedis();
+    const redis = where && { ...where, deploymentId: rows.deployment.id };
+    const engine = await openBullEngine({ url, redis, logger });
     closeLater(async () => {
       await engine.close();
       await rows.close();
@@ -69,7 +61,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it("after BullMQ's tables were emptied every job is worked on, the one that was under way by nobody else", async () => {
+  it('after BullMQ was emptied every job is worked on, the one that was under way by nobody else', async () => {
     const url = await database();
     const node = await open(url);
     const { reconcile } = await comparing(url);
@@ -78,7 +70,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     const later = await accept(node);
     await node.jobs.giveBack(await claim(node), { kind: 'retry', delayMs: 120_000, failure: crash });
     const waiting = await accept(node);
-    await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
+    await emptyBull(url);
 
     expect(await reconcile()).toEqual({ added: 2, removed: 0, freed: 0 });
     expect(await claim(node)).toMatchObject({ mediaId: waiting });
@@ -161,9 +153,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
       const id = await accept(rows);
       const taken = expect.poll(() => node.jobs.claim('worker-1').catch(() => null), { timeout: 40_000 });
       await taken.toMatchObject({ mediaId: id });
-      const ours = "application_name IN ('mds-queue', 'mds-media') AND datname = current_database()";
-      const cut = await ask(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${ours}`);
-      expect(cut.length).toBeGreaterThan(1);
+      expect(await cutBull(url)).toBeGreaterThan(1);
     }
     await rows.close();
   });
