@@ -18,6 +18,7 @@ const waiting = [
   'apps/cli/test/points-of-presence.test.ts',
   'apps/cli/test/watch-kill.test.ts',
   'apps/server/src/jobs/bullmq/bull-queue-leases.test.ts',
+  'apps/server/src/jobs/bullmq/bull-redis-outage.test.ts',
   'apps/server/test/edges-outage.test.ts',
   'apps/server/test/edges-wrong-settings.test.ts',
   'apps/server/test/edges.test.ts',
@@ -25,6 +26,7 @@ const waiting = [
   'apps/server/test/locked-database.test.ts',
   'apps/server/test/nodes-kill.test.ts',
   'apps/server/test/nodes-video.test.ts',
+  'apps/server/test/redis-queue.test.ts',
   'apps/server/test/several-nodes.test.ts',
   'apps/server/test/video-faults.test.ts',
 ];

@@ -13,7 +13,7 @@ import { findSystemProgram } from './system-program.ts';
 export interface RedisServer {
   /** With its password; every test that wants keys of its own has them by the id of its deployment. */
   url: string;
-  /** Sends one command. @returns the first line of the answer, as it comes over the wire */
+  /** Sends one command. @returns the answer, as it comes over the wire */
   command(...words: string[]): Promise<string>;
   /** Stops it with SIGSTOP: the system takes connections for it, and nothing is answered until `goOn`. */
   hang(): void;
@@ -85,7 +85,8 @@ export async function startRedisServer(program: string): Promise<RedisServer> {
       socket.end(sent.join(''));
       let answer = '';
       for await (const text of socket.setEncoding('utf8')) answer += text;
-      return answer.split('\r\n')[1] ?? '';
+      // After that to the password.
+      return answer.slice(answer.indexOf('\r\n')).trim();
     } finally {
       socket.destroy();
     }

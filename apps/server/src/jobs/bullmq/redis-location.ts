@@ -28,11 +28,20 @@ export function parseRedisUrl(text: string): RedisLocation {
   if (db === undefined) throw new RangeError('After the host there may be the number of a database, as in /0.');
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = url.port === '' ? PORT : Number(url.port);
-  const [username, password] = [url.username, url.password].map(decodeURIComponent);
+  const [username, password] = [url.username, url.password].map(decoded);
   return {
     ...{ host, port, db: Number(db), tls: url.protocol === 'rediss:' },
     ...(username ? { username } : {}),
     ...(password ? { password } : {}),
     shown: `${url.protocol}//${url.hostname}:${port}/${Number(db)}`,
   };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    // Without the cause: it may hold the part.
+    throw new RangeError('In user and password, a % and what has a meaning in addresses is written as %25 and so on.');
+  }
 }
