@@ -18,6 +18,7 @@ const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
 /** Comparing in the background is off: a test compares when it wants to. */
 export const BY_HAND = { intervalMs: Number.POSITIVE_INFINITY };
 const logger = createLogger('silent');
+const program = findRedis();
 
 /** A suite over one PostgreSQL of its own; where this machine has none, a test that is skipped and says so. */
 export function describeWithPostgres(title: string, suite: (server: () => PostgresServer) => void): void {
@@ -42,29 +43,31 @@ export interface BullServers {
   redis: (() => RedisServer) | null;
 }
 
-/** A suite with BullMQ over Redis. The rows are in PostgreSQL all the same. */
+/** A suite with BullMQ over a Redis of its own. The rows are in PostgreSQL all the same. */
 export function describeWithRedis(
   title: string,
   suite: (servers: BullServers & { redis: () => RedisServer }) => void,
 ): void {
-  const program = findRedis();
-  const tests = () =>
-    describeWithPostgres(title, (postgres) => {
-      let redis: RedisServer;
-      beforeAll(async () => {
-        redis = await startRedisServer(program ?? '');
-      });
-      afterAll(() => redis.stop());
-      suite({ postgres, redis: () => redis });
-    });
-  if (program === null) describeWith(null, 'Redis')(title, () => testWith(null, 'Redis')(title, async () => undefined));
-  else tests();
+  describeWith(program, 'Redis')(title, () => {
+    describeWithPostgres('with rows in PostgreSQL', (postgres) => suite({ postgres, redis: redisOfSuite() }));
+  });
 }
 
 /** A suite that runs twice: with what BullMQ keeps in PostgreSQL, and in Redis. */
 export function describeWithEither(title: string, suite: (servers: BullServers) => void): void {
-  describeWithPostgres(`${title}, in PostgreSQL`, (postgres) => suite({ postgres, redis: null }));
-  describeWithRedis(`${title}, in Redis`, suite);
+  describeWithPostgres(title, (postgres) => {
+    describe('in PostgreSQL', () => suite({ postgres, redis: null }));
+    describeWith(program, 'Redis')('in Redis', () => suite({ postgres, redis: redisOfSuite() }));
+  });
+}
+
+function redisOfSuite(): () => RedisServer {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedisServer(program ?? '');
+  });
+  afterAll(() => redis.stop());
+  return () => redis;
 }
 
 /** What the jobs are rows of, without BullMQ. */

@@ -8,10 +8,12 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
   const { closeLater, database } = bullQueues(servers);
   const { redis } = servers;
 
-  async function openEngine(deploymentId: string) {
+  const usedMemory = async () => Number(/^used_memory:(\d+)/m.exec(await redis().command('INFO', 'memory'))?.[1]);
+
+  async function openEngine(deploymentId: string, redisUrl = redis().url) {
     const url = await database();
     const logger = createLogger('silent');
-    const engine = await openBullEngine({ url, logger, redis: { url: redis().url, deploymentId } });
+    const engine = await openBullEngine({ url, logger, redis: { url: redisUrl, deploymentId } });
     closeLater(() => engine.close());
     return engine;
   }
@@ -61,6 +63,31 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     expect(found[998]).toMatchObject({ jobId: 999, state: 'delayed', token: null });
     expect(found[998]?.dueInMs).toBeGreaterThan(50_000);
     expect(found[998]?.dueInMs).toBeLessThanOrEqual(60_000);
+  });
+
+  it('needs no more rights than docs/jobs.md names, one connection, and a kilobyte or so for each job', async () => {
+    const rights = ['~bull:mds-media-*', '+@all', '-@admin', '-@dangerous', '+info'];
+    await redis().command('ACL', 'SETUSER', 'mds', 'on', '>of-the-user', 'resetchannels', ...rights);
+    const url = new URL(redis().url);
+    Object.assign(url, { username: 'mds', password: 'of-the-user' });
+    const before = await usedMemory();
+    const engine = await openEngine('rights', url.href);
+    await engine.put(jobs(5_000));
+    expect(((await usedMemory()) - before) / 5_000).toBeLessThan(1_500);
+    const out = { jobId: 1, token: 't' };
+    expect(await engine.take({ worker: 'w', token: out.token })).toBe(1);
+    expect(await engine.putBack(out, 60_000)).toBe(true);
+    await engine.hasten(1);
+    expect(await engine.take({ worker: 'w', token: 't' })).toBe(2);
+    expect(await engine.putBack({ jobId: 2, token: 't' }, 0)).toBe(true);
+    expect(await engine.take({ worker: 'w', token: 't' })).toBe(2);
+    await engine.bury({ jobId: 2, token: 't' }, 'a reason');
+    expect((await engine.page('lists', 10)).jobs).toEqual([]);
+    await engine.put(jobs(1));
+    await engine.remove({ jobId: 1, token: null });
+    expect(await engine.find([1, 2])).toMatchObject([{ jobId: 2, state: 'finished' }]);
+    const users = (await redis().command('CLIENT', 'LIST')).match(/ user=mds /g);
+    expect(users).toHaveLength(1);
   });
 
   it('belongs to one database: two services on one Redis do not get each other’s jobs', async () => {
