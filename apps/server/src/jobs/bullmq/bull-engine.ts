@@ -9,8 +9,8 @@ const LOCK_MS = 24 * 60 * 60 * 1000;
 const KEPT_DEAD_LETTERS = { count: 1_000, age: 30 * 24 * 60 * 60 };
 /** Lines of BullMQ's own event stream, which nobody here reads. */
 const KEPT_EVENTS = 1_000;
-/** Of Redis, which alone heeds them. Its version and its settings are looked at elsewhere, and BullMQ would wait for it to be there. */
-const NO_QUESTIONS = { skipVersionCheck: true, skipWaitingForReady: true };
+/** Over Redis alone: BullMQ would tell of its settings as text in the log, where lines of JSON are expected. */
+const NO_QUESTIONS = { skipVersionCheck: true };
 const MAX_PRIORITY = 2_097_152;
 
 const JOB_NAME = 'process';
