@@ -100,6 +100,7 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
 
   return {
     closeLater,
+    ask,
     /** Where BullMQ keeps its jobs if not in the database: what `openBullQueue` is told. */
     inRedis,
     /** What BullMQ has, oldest first. */
@@ -127,7 +128,7 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
       if (redis === null) await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
       else await redis().command('FLUSHALL');
     },
-    database: () => server().createDatabase(),
+    database: (template?: string) => server().createDatabase(template),
     /** As another node of the service does. */
     async open(url: string, options: Partial<BullQueueOptions> = {}): Promise<Repositories> {
       const repositories = options.repositories ?? (await openRows(url));
