@@ -2,6 +2,8 @@ import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, environmentOf, readConfig, secretsOf } from './config.ts';
 
+const OVER_POSTGRES = { MDS_DATABASE_URL: 'postgres://h/mds', MDS_QUEUE: 'bullmq' };
+
 describe('configuration', () => {
   it('needs no setting at all: one command serves every role on loopback', () => {
     const config = readConfig({});
@@ -61,6 +63,23 @@ describe('configuration', () => {
     expect(readConfig({})).toMatchObject({ databaseUrl: null, storageUrl: null, s3Endpoint: null, queue: 'embedded' });
   });
 
+  it('takes a Redis for the queue, hands it on to the worker, and counts its password among the secrets', () => {
+    const queueUrl = 'rediss://mds:b%40word@cache.example.org:6380/2';
+    const settings = {
+      MDS_DATABASE_URL: 'postgres://mds:a-secret@db/mds',
+      MDS_QUEUE: 'bullmq',
+      MDS_QUEUE_URL: queueUrl,
+    };
+    const config = readConfig(settings);
+    expect(config).toMatchObject({ queue: 'bullmq', queueUrl });
+    expect(readConfig(environmentOf(config))).toEqual(config);
+    expect(secretsOf(config)).toMatchObject({
+      ...{ 'a-secret': 'PASSWORD', 'b%40word': 'PASSWORD', 'b@word': 'PASSWORD' },
+      [queueUrl]: 'QUEUE',
+    });
+    expect(readConfig({})).toMatchObject({ queueUrl: null });
+  });
+
   it.each([
     [{ MDS_DATABASE_URL: 'mysql://mds:hidden-word@db/mds' }, ['MDS_DATABASE_URL']],
     [{ MDS_DATABASE_URL: 'postgres://mds:hidden-word@db' }, ['MDS_DATABASE_URL']],
@@ -69,13 +88,23 @@ describe('configuration', () => {
     [{ MDS_STORAGE_URL: '/srv/objects' }, ['MDS_STORAGE_URL']],
     [{ MDS_QUEUE: 'bullmq' }, ['MDS_QUEUE']],
     [{ MDS_QUEUE: 'rabbit' }, ['MDS_QUEUE']],
+    [{ MDS_QUEUE: 'bullmq', MDS_QUEUE_URL: 'redis://:hidden-word@r' }, ['MDS_QUEUE']],
+    [{ MDS_QUEUE_URL: 'redis://:hidden-word@r' }, ['MDS_QUEUE_URL']],
+    ...[
+      'http://:hidden-word@r',
+      'hidden-word',
+      'redis://',
+      'redis://:hidden-word@r/x',
+      'redis://r/1?hidden-word=1',
+    ].map((url) => [{ ...OVER_POSTGRES, MDS_QUEUE_URL: url }, ['MDS_QUEUE_URL']] as [Record<string, string>, string[]]),
     [{ MDS_QUEUE: 'bullmq', MDS_S3_ENDPOINT: 'http://s3' }, ['MDS_QUEUE', 'MDS_S3_ENDPOINT']],
     [
       {
         ...{ MDS_ROLES: 'edge', MDS_ORIGIN_URL: 'http://origin', MDS_CONTROL_TOKEN: 'long-enough-for-a-token' },
         ...{ MDS_DATABASE_URL: 'postgres://mds:hidden-word@db/mds', MDS_STORAGE_URL: 's3://bucket' },
+        ...{ MDS_QUEUE: 'bullmq', MDS_QUEUE_URL: 'redis://:hidden-word@r' },
       },
-      ['MDS_DATABASE_URL', 'MDS_STORAGE_URL'],
+      ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE', 'MDS_QUEUE_URL'],
     ],
   ])('refuses what cannot be meant of several machines, and shows no secret: %j', (settings, names) => {
     try {

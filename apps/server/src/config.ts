@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { allowRuleOf } from './fetches/address-filter.ts';
+import { parseRedisUrl } from './jobs/bullmq/redis-location.ts';
 import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
 import { parseS3Url } from './storage/s3-location.ts';
 
@@ -46,6 +47,16 @@ const databaseUrl = z.string().refine((text) => {
   const { protocol, pathname } = URL.canParse(text) ? new URL(text) : { protocol: '', pathname: '' };
   return ['postgres:', 'postgresql:'].includes(protocol) && pathname.length > 1;
 }, 'must be the address of a PostgreSQL database, postgres://user:password@host:5432/database; leave it out for the one in the data folder');
+
+/** Its mistakes are told without the address, as well. */
+const queueUrl = z.string().superRefine((text, context) => {
+  try {
+    parseRedisUrl(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    context.addIssue({ code: 'custom', message: `must be the address of a Redis: ${error.message}` });
+  }
+});
 
 /** Its mistakes are told without the address, too: keys are put there by mistake. */
 const storageUrl = z.string().transform((text, context) => {
@@ -104,7 +115,7 @@ const origins = z.string().transform((text, context) => {
   return names;
 });
 
-/** Who hands out jobs: the database itself, or BullMQ over PostgreSQL. */
+/** Who hands out jobs: the database itself, or BullMQ. */
 const QUEUES = ['embedded', 'bullmq'] as const;
 
 /** The environment that the service reads: the fixed names, and nothing else. */
@@ -117,6 +128,7 @@ const Environment = z.object({
   MDS_STORAGE_URL: storageUrl.optional(),
   MDS_S3_ENDPOINT: httpUrl.optional(),
   MDS_QUEUE: z.enum(QUEUES, 'must be embedded or bullmq').default('embedded'),
+  MDS_QUEUE_URL: queueUrl.optional(),
   MDS_CONTROL_TOKEN: z.string().min(16, 'must be at least 16 characters').optional(),
   MDS_REGION: region.default('fra1'),
   MDS_ROLES: roles.default(new Set(Role.options)),
@@ -159,6 +171,8 @@ export interface Config {
   /** Of an S3 server other than Amazon's. */
   s3Endpoint: string | null;
   queue: (typeof QUEUES)[number];
+  /** Of the Redis that BullMQ keeps its copies of the jobs in, with its password; null: in PostgreSQL, beside the rows. */
+  queueUrl: string | null;
   /** Null: read from, or generated into, `DATA_DIR/control-token`. */
   controlToken: string | null;
   region: string;
@@ -233,6 +247,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     storageUrl: env.MDS_STORAGE_URL ?? null,
     s3Endpoint: env.MDS_S3_ENDPOINT ?? null,
     queue: env.MDS_QUEUE,
+    queueUrl: env.MDS_QUEUE_URL ?? null,
     controlToken: env.MDS_CONTROL_TOKEN ?? null,
     region: env.MDS_REGION,
     roles: env.MDS_ROLES,
@@ -276,7 +291,12 @@ function contradictionsIn(env: z.infer<typeof Environment>): string[] {
   }
   if (env.MDS_QUEUE === 'bullmq' && env.MDS_DATABASE_URL === undefined) {
     problems.push(
-      'MDS_QUEUE: bullmq keeps its jobs in PostgreSQL. Set MDS_DATABASE_URL as well, or leave this out for the queue in the data folder',
+      'MDS_QUEUE: bullmq hands out jobs whose rows are in PostgreSQL. Set MDS_DATABASE_URL as well, or leave this out for the queue in the data folder',
+    );
+  }
+  if (env.MDS_QUEUE_URL !== undefined && env.MDS_QUEUE !== 'bullmq') {
+    problems.push(
+      'MDS_QUEUE_URL: says where BullMQ keeps its copies of the jobs, and embedded is a queue without BullMQ. Set MDS_QUEUE=bullmq as well, or leave this out',
     );
   }
   if (env.MDS_S3_ENDPOINT !== undefined && env.MDS_STORAGE_URL === undefined) {
@@ -285,7 +305,7 @@ function contradictionsIn(env: z.infer<typeof Environment>): string[] {
     );
   }
   if (roles.has('edge') && !roles.has('api')) {
-    for (const name of ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE'] as const) {
+    for (const name of ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE', 'MDS_QUEUE_URL'] as const) {
       if (env[name] === undefined || env[name] === 'embedded') continue;
       problems.push(
         `${name}: the role edge without api asks its origin for everything, and should not hold the keys to its data. Leave this out`,
@@ -329,6 +349,7 @@ export function environmentOf(config: Config): Record<string, string> {
     MDS_STORAGE_URL: config.storageUrl,
     MDS_S3_ENDPOINT: config.s3Endpoint,
     MDS_QUEUE: config.queue,
+    MDS_QUEUE_URL: config.queueUrl,
     MDS_REGION: config.region,
     MDS_ROLES: [...config.roles].join(','),
     MDS_ORIGIN_URL: config.originUrl,
@@ -359,11 +380,19 @@ export function environmentOf(config: Config): Record<string, string> {
 }
 
 /** What no answer and no log may show, and what is shown instead. The token is not among them. */
-export function secretsOf({ databaseUrl }: Config): Record<string, string> {
-  if (databaseUrl === null) return {};
-  const { password } = new URL(databaseUrl);
-  const hidden = password === '' ? [] : [password, decodeURIComponent(password)];
-  return Object.fromEntries([[databaseUrl, 'DATABASE'], ...hidden.map((secret) => [secret, 'PASSWORD'])]);
+export function secretsOf({ databaseUrl, queueUrl }: Config): Record<string, string> {
+  const urls = [
+    ['DATABASE', databaseUrl],
+    ['QUEUE', queueUrl],
+  ] as const;
+  return Object.fromEntries(
+    urls.flatMap(([shown, url]) => {
+      if (url === null) return [];
+      const { password } = new URL(url);
+      const hidden = password === '' ? [] : [password, decodeURIComponent(password)];
+      return [[url, shown], ...hidden.map((secret) => [secret, 'PASSWORD'])];
+    }),
+  );
 }
 
 /** The environment of a worker process: this process's, with the configuration as it was read, and without the token. */

@@ -91,7 +91,7 @@ export async function layFoundation(
 
 /** What is not configured is not loaded: the drivers of the others cost a start more than all the rest. */
 async function openRepositories(config: Config, dataDir: DataDir, logger: Logger): Promise<Repositories> {
-  if (config.databaseUrl !== null) return openSharedRepositories(config.databaseUrl, config.queue, logger);
+  if (config.databaseUrl !== null) return openSharedRepositories(config.databaseUrl, config, logger);
   const { openSqliteRepositories } = await import('./db/sqlite/open-repositories.ts');
   return openSqliteRepositories(dataDir.databaseFile);
 }
@@ -102,7 +102,7 @@ async function openRepositories(config: Config, dataDir: DataDir, logger: Logger
  */
 export async function openSharedRepositories(
   url: string,
-  queue: Config['queue'],
+  { queue, queueUrl }: Pick<Config, 'queue' | 'queueUrl'>,
   logger: Logger,
 ): Promise<Repositories> {
   const { openPostgresRepositories } = await import('./db/postgres/open-repositories.ts');
@@ -110,7 +110,7 @@ export async function openSharedRepositories(
   if (queue === 'embedded') return repositories;
   try {
     const { openBullQueue } = await import('./jobs/bullmq/open-bull-queue.ts');
-    return await openBullQueue({ url, repositories, logger });
+    return await openBullQueue({ url, redis: queueUrl === null ? undefined : { url: queueUrl }, repositories, logger });
   } catch (error) {
     await repositories.close();
     throw error;

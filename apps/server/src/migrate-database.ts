@@ -41,7 +41,9 @@ async function inspect(config: Config): Promise<SchemaState> {
 
 async function openAndClose(config: Config): Promise<void> {
   if (config.databaseUrl !== null) {
-    await (await openSharedRepositories(config.databaseUrl, config.queue, createLogger('silent'))).close();
+    // In Redis, BullMQ has nothing that could be brought up to date.
+    const queue = config.queueUrl === null ? config.queue : 'embedded';
+    await (await openSharedRepositories(config.databaseUrl, { queue, queueUrl: null }, createLogger('silent'))).close();
     return;
   }
   const { openDatabase } = await import('./db/sqlite/database.ts');

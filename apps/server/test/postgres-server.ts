@@ -14,8 +14,12 @@ import { childrenOf } from './process-tree.ts';
 
 /** A PostgreSQL of this process, on a free port of the loopback, which a restart keeps. */
 export interface PostgresServer {
-  /** @returns the URL of a new, empty database */
-  createDatabase(): Promise<string>;
+  /**
+   * Makes a database, which is empty.
+   * @param template URL of a database that it is a copy of instead, and that nobody is connected to
+   * @returns its URL
+   */
+  createDatabase(template?: string): Promise<string>;
   /** Ends it as an operator would, with everybody's connections, and removes what it kept. */
   stop(): Promise<void>;
   /** Ends all of its processes as a power failure would. What it kept stays. */
@@ -135,13 +139,14 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
 
   let databases = 0;
   return {
-    async createDatabase() {
+    async createDatabase(template) {
       databases += 1;
       const name = `mds_${databases}`;
       const client = new Client({ connectionString: url('postgres') });
       await client.connect();
       try {
-        await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+        const copied = template === undefined ? 'template0' : new URL(template).pathname.slice(1);
+        await client.query(`CREATE DATABASE ${name} TEMPLATE ${copied}`);
       } finally {
         await client.end();
       }

@@ -1,19 +1,16 @@
-import type { JobProgress, PostgresConnectionOptions, PostgresQueueBackend, Queue, Worker } from 'bullmq';
-import type { Pool } from 'pg';
-import type { Logger } from '../../logger.ts';
+import type { BackendFactory, IQueueBackend, JobProgress, Queue, Worker } from 'bullmq';
 import type { JobRecord } from '../job-queue.ts';
-import type { EngineJob, QueueEngine } from './queue-engine.ts';
+import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
+import type { QueueEngine } from './queue-engine.ts';
 
-/** The schema of the database that BullMQ keeps its tables in. */
-export const BULLMQ_SCHEMA = 'bullmq';
-/** First number of the advisory lock of whoever compares rows and engine ("MDSJ"); the second one is the queue's. */
-const ALONE_KEY = 0x4d44534a;
 /** BullMQ looks at a lock's end only where it looks for the stalled, which is not asked of it. */
 const LOCK_MS = 24 * 60 * 60 * 1000;
 /** Jobs that failed are kept to be looked at, at most so many and so long (seconds). */
 const KEPT_DEAD_LETTERS = { count: 1_000, age: 30 * 24 * 60 * 60 };
 /** Lines of BullMQ's own event stream, which nobody here reads. */
 const KEPT_EVENTS = 1_000;
+/** Over Redis alone: BullMQ would tell of its settings as text in the log, where lines of JSON are expected. */
+const NO_QUESTIONS = { skipVersionCheck: true };
 const MAX_PRIORITY = 2_097_152;
 
 const JOB_NAME = 'process';
@@ -28,58 +25,45 @@ const KEPT = {
 /** Answers of BullMQ that mean: the job is not (any more) active under this token. */
 const NOT_OURS = new Set([-1, -2, -3, -6]);
 
-type Backend = PostgresQueueBackend;
-type Bull = typeof import('bullmq');
-type BullQueue = Queue<JobData, null, string, JobData, null, string, Backend, PostgresConnectionOptions>;
-type BullWorker = Worker<JobData, null, string, Backend, JobProgress, PostgresConnectionOptions>;
+/** The package, which is loaded only where it is configured. */
+export type Bull = typeof import('bullmq');
+type BullQueue<B extends IQueueBackend, C> = Queue<JobData, null, string, JobData, null, string, B, C>;
+type BullWorker<B extends IQueueBackend, C> = Worker<JobData, null, string, B, JobProgress, C>;
 
 /** For an operator who looks at the queue; nothing here reads it. */
 interface JobData {
   mediaId: string;
 }
 
-/** Of BullMQ's table `job`. */
-interface JobColumns {
-  id: string;
-  state: string;
-  lock_token: string | null;
-  process_at_ms: string | null;
-}
-
-export interface BullEngineParts {
+export interface BullEngineParts<B extends IQueueBackend, C> {
   bull: Bull;
-  /** Connections whose `search_path` is {@link BULLMQ_SCHEMA}; closed with the engine. */
-  pool: Pool;
   /** Of the queue. */
   name: string;
-  logger: Logger;
+  /** What BullMQ keeps its jobs in; closed with the engine. */
+  store: BullStore<B>;
+  /** As this backend of BullMQ takes it. */
+  connection: C;
+  createBackend: BackendFactory<B, C>;
   /** How long a job that is out is locked for whoever looks for BullMQ's stalled jobs. */
   lockMs?: number;
 }
 
-/** {@link QueueEngine}: a queue of BullMQ's PostgreSQL backend, whose schema is up to date. */
-export function createBullEngine(parts: BullEngineParts): QueueEngine {
-  const { bull, pool, name, logger, lockMs = LOCK_MS } = parts;
-  const { createPostgresBackend, isPgPool } = bull;
-  // BullMQ describes a pool in types of its own, and knows one when it sees it.
-  const described: unknown = pool;
-  if (!isPgPool(described)) throw new TypeError('BullMQ does not take the pool of the installed pg.');
-  const connection = described;
-  const queue: BullQueue = new bull.Queue(
+/** {@link QueueEngine}: a queue of BullMQ, over whichever of its backends. */
+export function createBullEngine<B extends IQueueBackend, C>(parts: BullEngineParts<B, C>): QueueEngine {
+  const { bull, name, store, connection, createBackend, lockMs = LOCK_MS } = parts;
+  const queue: BullQueue<B, C> = new bull.Queue(
     name,
-    { connection, streams: { events: { maxLen: KEPT_EVENTS } } },
-    createPostgresBackend,
+    { connection, streams: { events: { maxLen: KEPT_EVENTS } }, ...NO_QUESTIONS },
+    createBackend,
   );
-  const onError = ({ message }: Error) =>
-    logger.warn({ reason: message }, 'the job engine has trouble with its database');
-  queue.on('error', onError);
+  queue.on('error', store.onError);
   /** Only a process that claims is one of the queue's workers. */
-  let worker: BullWorker | null = null;
+  let worker: BullWorker<B, C> | null = null;
   let closed = false;
 
   /** Runs something of BullMQ, which never answers once it is closed. */
   const ask = <T>(run: () => Promise<T>): Promise<T> =>
-    closed ? Promise.reject(new Error('The job engine is closed.')) : run();
+    closed ? Promise.reject(new Error('The job engine is closed.')) : store.ask(run);
 
   /** A job by its id, of which BullMQ need not be asked first. */
   const jobOf = (jobId: number) => new bull.Job(queue, JOB_NAME, {}, KEPT, engineId(jobId));
@@ -93,20 +77,6 @@ export function createBullEngine(parts: BullEngineParts): QueueEngine {
       if (NOT_OURS.has((error as { code?: number }).code ?? 0)) return false;
       throw error;
     }
-  };
-
-  const scan = async (where: string, values: unknown[]): Promise<(EngineJob & { id: string })[]> => {
-    // BullMQ reads jobs one by one; here only what tells where each stands is wanted, of a thousand at once.
-    const columns = 'id, state::text AS state, lock_token, process_at_ms';
-    const { rows } = await ask(() =>
-      pool.query<JobColumns>(`SELECT ${columns} FROM job WHERE queue = $1 AND ${where}`, [name, ...values]),
-    );
-    return rows.flatMap((job) => {
-      const jobId = jobIdOf(job.id);
-      const state = stateOf(job.state);
-      const dueInMs = state === 'delayed' ? Math.max(0, Number(job.process_at_ms) - Date.now()) : 0;
-      return jobId === null ? [] : [{ id: job.id, jobId, state, token: job.lock_token, dueInMs }];
-    });
   };
 
   return {
@@ -130,11 +100,9 @@ export function createBullEngine(parts: BullEngineParts): QueueEngine {
     },
 
     async putBack({ jobId, token }, delayMs) {
-      // It keeps its place in the order. What is due at once is so by anybody's clock: of 1970.
-      const from = delayMs > 0 ? Date.now() : 0;
-      return unlessLost(() =>
-        queue.backend.moveToDelayed(engineId(jobId), from, Math.max(0, delayMs), token, { skipAttempt: true }),
-      );
+      const id = engineId(jobId);
+      if (delayMs <= 0) return unlessLost(() => store.putBackNow(queue.backend, id, token));
+      return unlessLost(() => queue.backend.moveToDelayed(id, Date.now(), delayMs, token, { skipAttempt: true }));
     },
 
     async remove({ jobId, token }) {
@@ -145,7 +113,7 @@ export function createBullEngine(parts: BullEngineParts): QueueEngine {
     },
 
     async bury({ jobId, token }, reason) {
-      // PostgreSQL keeps no NUL in a text.
+      // PostgreSQL keeps no NUL in a text, and Redis shall show the same.
       const error = new Error(reason.replaceAll('\0', '\uFFFD'));
       await unlessLost(() => jobOf(jobId).moveToFailed(error, token, false));
     },
@@ -154,48 +122,23 @@ export function createBullEngine(parts: BullEngineParts): QueueEngine {
       await unlessLost(() => jobOf(jobId).promote());
     },
 
-    find(jobIds) {
-      return scan('id = ANY($2)', [jobIds.map(engineId)]);
-    },
-
-    async page(after, limit) {
-      const states = "state IN ('waiting', 'delayed', 'active')";
-      const jobs = await scan(`${states} AND id > $2 ORDER BY id LIMIT $3`, [after ?? '', limit]);
-      return { jobs, next: jobs.length < limit ? null : (jobs.at(-1)?.id ?? null) };
-    },
-
-    async alone(work) {
-      const client = await pool.connect();
-      const keys = [ALONE_KEY, name];
-      try {
-        const asked = await client.query<{ got: boolean }>(
-          'SELECT pg_try_advisory_lock($1, hashtext($2)) AS got',
-          keys,
-        );
-        if (!asked.rows[0]?.got) return null;
-        try {
-          return await work();
-        } finally {
-          await client.query('SELECT pg_advisory_unlock($1, hashtext($2))', keys);
-        }
-      } finally {
-        client.release();
-      }
-    },
+    find: (jobIds) => ask(() => store.find(jobIds)),
+    page: (after, limit) => ask(() => store.page(after, limit)),
+    alone: store.alone,
 
     async close() {
       closed = true;
       await worker?.close();
       await queue.close();
-      await pool.end();
+      await store.close();
     },
   };
 
   /** A worker that takes jobs when it is told to, and looks for nothing by itself. */
   function openWorker(id: string) {
-    const options = { connection, name: id, autorun: false, lockDuration: lockMs };
-    const opened: BullWorker = new bull.Worker(name, null, options, createPostgresBackend);
-    opened.on('error', onError);
+    const options = { connection, name: id, autorun: false, lockDuration: lockMs, ...NO_QUESTIONS };
+    const opened: BullWorker<B, C> = new bull.Worker(name, null, options, createBackend);
+    opened.on('error', store.onError);
     return opened;
   }
 }
@@ -212,18 +155,4 @@ function entryOf({ jobId, mediaId, priority, dueInMs }: JobRecord) {
       ...(dueInMs > 0 ? { delay: dueInMs } : {}),
     },
   };
-}
-
-/** BullMQ takes no number for an id. */
-function engineId(jobId: number): string {
-  return `job-${jobId}`;
-}
-
-function jobIdOf(id: string): number | null {
-  const digits = /^job-(\d+)$/.exec(id)?.[1];
-  return digits === undefined ? null : Number(digits);
-}
-
-function stateOf(state: string): EngineJob['state'] {
-  return state === 'waiting' || state === 'delayed' || state === 'active' ? state : 'finished';
 }

@@ -2,7 +2,7 @@ import { ulid } from 'ulid';
 import type { MediaRepository } from '../../db/media-repository.ts';
 import type { JobQueue } from '../job-queue.ts';
 import type { Following } from './following.ts';
-import type { QueueEngine } from './queue-engine.ts';
+import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 
 export interface BullJobQueueParts {
   /** The rows: what is true of a job, and the leases. */
@@ -27,7 +27,7 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
     async claim(worker) {
       for (;;) {
         const token = ulid();
-        const jobId = await engine.take({ worker, token });
+        const jobId = await engine.take({ worker, token }).catch(nothingWhileAway);
         if (jobId === null) return null;
         const lease = await rows.claimJob(jobId, { worker, token }).catch(async (error: unknown) => {
           await following.freed({ jobId, token }, 0);
@@ -64,4 +64,10 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
       return adopted;
     },
   };
+}
+
+/** What is away has no job to hand out, and is asked again as one that has none is. */
+function nothingWhileAway(error: unknown): null {
+  if (error instanceof EngineAwayError) return null;
+  throw error;
 }

@@ -6,16 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../logger.ts';
 import type { Lease } from '../job-queue.ts';
 import { createLeaseMonitor, type LeaseMonitorParts } from '../lease-monitor.ts';
-import {
-  accept,
-  BULL_JOBS,
-  type BullJob,
-  bullQueues,
-  claim,
-  describeWithPostgres,
-  NOTHING_MADE,
-  openRows,
-} from './bull-queue.fixture.ts';
+import { accept, bullQueues, claim, describeWithPostgres, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import type { NodeRole } from './queue-node.fixture.ts';
 
 const logger = createLogger('silent');
@@ -46,9 +37,8 @@ async function anHourAgo<T>(run: () => Promise<T>): Promise<T> {
   });
 }
 
-describeWithPostgres('leases of jobs that BullMQ hands out', (server) => {
-  const { open, database, ask } = bullQueues(server);
-  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
+  const { open, database, bullJobs } = bullQueues({ postgres, redis: null });
 
   function monitor(parts: Pick<LeaseMonitorParts, 'jobs' | 'leaseMs' | 'intervalMs'>): void {
     const leases = createLeaseMonitor({ ...parts, logger });

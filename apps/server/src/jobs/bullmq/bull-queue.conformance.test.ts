@@ -1,13 +1,24 @@
+import { beforeAll } from 'vitest';
 import { repositoriesConformance } from '../../db/conformance/repositories.conformance.ts';
 import { createLogger } from '../../logger.ts';
-import { describeWithPostgres, openRows } from './bull-queue.fixture.ts';
+import { bullQueues, describeWithEither, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 
 const logger = createLogger('silent');
 
-describeWithPostgres('jobs that BullMQ hands out', (server) => {
+describeWithEither('jobs that BullMQ hands out', (servers) => {
+  const { database, ask, inRedis } = bullQueues(servers);
+  /** With all tables: making them anew for each test is most of the work. */
+  let template: string;
+  beforeAll(async () => {
+    template = await database();
+    await (await openRows(template)).close();
+    // Each copy is of a deployment of its own.
+    await ask(template, 'DELETE FROM deployments');
+  });
+
   repositoriesConformance('BullMQ', async () => {
-    const url = await server().createDatabase();
-    return openBullQueue({ repositories: await openRows(url), url, logger });
+    const url = await database(template);
+    return openBullQueue({ repositories: await openRows(url), url, redis: inRedis(), logger });
   });
 });

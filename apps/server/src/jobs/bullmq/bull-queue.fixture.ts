@@ -1,8 +1,11 @@
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import { ulid } from 'ulid';
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
-import { testWith } from '../../../test/system-program.ts';
+import { findRedis, type RedisServer, startRedisServer } from '../../../test/redis-server.ts';
+import { describeWith, testWith } from '../../../test/system-program.ts';
 import type { NewMedia } from '../../db/media-repository.ts';
 import { openPostgresRepositories } from '../../db/postgres/open-repositories.ts';
 import type { Repositories } from '../../db/repositories.ts';
@@ -15,6 +18,7 @@ const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
 /** Comparing in the background is off: a test compares when it wants to. */
 export const BY_HAND = { intervalMs: Number.POSITIVE_INFINITY };
 const logger = createLogger('silent');
+const program = findRedis();
 
 /** A suite over one PostgreSQL of its own; where this machine has none, a test that is skipped and says so. */
 export function describeWithPostgres(title: string, suite: (server: () => PostgresServer) => void): void {
@@ -33,49 +37,134 @@ export function describeWithPostgres(title: string, suite: (server: () => Postgr
   });
 }
 
+/** Servers of a suite: BullMQ keeps its jobs in Redis where there is one, and in PostgreSQL otherwise. */
+export interface BullServers {
+  postgres: () => PostgresServer;
+  redis: (() => RedisServer) | null;
+}
+
+/** A suite with BullMQ over a Redis of its own. The rows are in PostgreSQL all the same. */
+export function describeWithRedis(
+  title: string,
+  suite: (servers: BullServers & { redis: () => RedisServer }) => void,
+): void {
+  describeWith(program, 'Redis')(title, () => {
+    describeWithPostgres('with rows in PostgreSQL', (postgres) => suite({ postgres, redis: redisOfSuite() }));
+  });
+}
+
+/** A suite that runs twice: with what BullMQ keeps in PostgreSQL, and in Redis. */
+export function describeWithEither(title: string, suite: (servers: BullServers) => void): void {
+  describeWithPostgres(title, (postgres) => {
+    describe('in PostgreSQL', () => suite({ postgres, redis: null }));
+    describeWith(program, 'Redis')('in Redis', () => suite({ postgres, redis: redisOfSuite() }));
+  });
+}
+
+function redisOfSuite(): () => RedisServer {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedisServer(program ?? '');
+  });
+  afterAll(() => redis.stop());
+  return () => redis;
+}
+
 /** What the jobs are rows of, without BullMQ. */
 export function openRows(url: string): Promise<Repositories> {
   return openPostgresRepositories(url, { logger });
 }
 
 /** Opens queues and closes them after each test. */
-export function bullQueues(server: () => PostgresServer) {
+export function bullQueues({ postgres: server, redis }: BullServers) {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).reverse()) await close();
   });
   const closeLater = (close: () => Promise<unknown>) => closing.push(close);
+  const inRedis = () => (redis === null ? undefined : { url: redis().url });
+  /** Asks the database itself. */
+  const ask = async <Row>(url: string, query: string): Promise<Row[]> => {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    try {
+      return (await client.query(query)).rows as Row[];
+    } finally {
+      await client.end();
+    }
+  };
+  const redisQueue = async (url: string) => {
+    const [{ id } = { id: '' }] = await ask<{ id: string }>(url, 'SELECT id FROM deployments');
+    return `mds-media-${id}`;
+  };
 
   return {
     closeLater,
-    database: () => server().createDatabase(),
+    ask,
+    /** Where BullMQ keeps its jobs if not in the database: what `openBullQueue` is told. */
+    inRedis,
+    /** What BullMQ has, oldest first. */
+    bullJobs: async (url: string): Promise<BullJob[]> =>
+      redis === null ? ask<BullJob>(url, BULL_JOBS) : jobsInRedis(redis().url, await redisQueue(url)),
+    /** Lines of BullMQ's own events that are kept. */
+    async bullEvents(url: string): Promise<number> {
+      if (redis !== null)
+        return Number((await redis().command('XLEN', `bull:${await redisQueue(url)}:events`)).slice(1));
+      const [{ events } = { events: Number.NaN }] = await ask<{ events: number }>(
+        url,
+        'SELECT count(*)::int AS events FROM bullmq.event',
+      );
+      return events;
+    },
+    /** Cuts the connections that belong to BullMQ, and that of whoever compares. @returns how many */
+    async cutBull(url: string): Promise<number> {
+      const ours = "application_name IN ('mds-queue', 'mds-media') AND datname = current_database()";
+      const cut = await ask(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${ours}`);
+      if (redis === null) return cut.length;
+      return cut.length + Number((await redis().command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')).slice(1));
+    },
+    /** Has BullMQ forget everything. */
+    async emptyBull(url: string): Promise<void> {
+      if (redis === null) await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
+      else await redis().command('FLUSHALL');
+    },
+    database: (template?: string) => server().createDatabase(template),
     /** As another node of the service does. */
     async open(url: string, options: Partial<BullQueueOptions> = {}): Promise<Repositories> {
       const repositories = options.repositories ?? (await openRows(url));
-      const opened = await openBullQueue({ url, logger, timing: BY_HAND, ...options, repositories });
+      const opened = await openBullQueue({ url, redis: inRedis(), logger, timing: BY_HAND, ...options, repositories });
       closeLater(() => opened.close());
       return opened;
-    },
-    /** Asks the database itself. */
-    async ask<Row>(url: string, query: string): Promise<Row[]> {
-      const client = new Client({ connectionString: url });
-      await client.connect();
-      try {
-        return (await client.query(query)).rows as Row[];
-      } finally {
-        await client.end();
-      }
     },
   };
 }
 
-/** What BullMQ has, oldest first. */
-export const BULL_JOBS = 'SELECT id, state::text AS state, lock_token, failed_reason FROM bullmq.job ORDER BY seq';
+const BULL_JOBS = 'SELECT id, state::text AS state, lock_token, failed_reason FROM bullmq.job ORDER BY seq';
 export interface BullJob {
   id: string;
   state: string;
   lock_token: string | null;
   failed_reason: string | null;
+}
+
+/** As BullMQ's own interface tells of them. */
+async function jobsInRedis(url: string, name: string): Promise<BullJob[]> {
+  const connection = new Redis(url);
+  const queue = new Queue(name, { connection });
+  try {
+    const found: BullJob[] = [];
+    for (const state of ['wait', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const) {
+      for (const { id = '', failedReason } of await queue.getJobs(state)) {
+        const token = await connection.get(`${queue.qualifiedName}:${id}:lock`);
+        const called = state === 'prioritized' || state === 'wait' ? 'waiting' : state;
+        found.push({ id, state: called, lock_token: token, failed_reason: failedReason ?? null });
+      }
+    }
+    return found.sort((a, b) => Number(a.id.slice(4)) - Number(b.id.slice(4)));
+  } finally {
+    await queue.close();
+    connection.disconnect();
+  }
 }
 
 export const newMedium = (): NewMedia => ({

@@ -1,7 +1,7 @@
 import type { MediaFailureRecord } from '../../db/media-repository.ts';
 import type { Logger } from '../../logger.ts';
 import type { JobQueue } from '../job-queue.ts';
-import type { HandedOut, QueueEngine } from './queue-engine.ts';
+import { EngineAwayError, type HandedOut, type QueueEngine } from './queue-engine.ts';
 
 /**
  * Has the engine follow what was committed of the rows. None of it fails: what the engine could not be told, the reconciler tells it.
@@ -24,9 +24,11 @@ export function createFollowing(parts: {
 }): Following {
   const { rows, engine, logger } = parts;
   const follow = (tell: () => Promise<void>): Promise<void> =>
-    tell().catch((error: unknown) =>
-      logger.warn({ err: error }, 'the job engine could not be told; it will be when rows and engine are compared'),
-    );
+    tell().catch((error: unknown) => {
+      // Of an outage there would be a line for each medium.
+      if (error instanceof EngineAwayError) return;
+      logger.warn({ err: error }, 'the job engine could not be told; it will be when rows and engine are compared');
+    });
   /** Rows that nobody holds; what is held is put in by whoever frees it. */
   const putFree = async (selection: { mediaIds: string[] } | { jobIds: number[] }) =>
     engine.put((await rows.records(selection)).filter(({ token }) => token === null));

@@ -2,24 +2,30 @@ import type { Repositories } from '../../db/repositories.ts';
 import { createBullJobQueue } from './bull-job-queue.ts';
 import { createBullMediaRepository } from './bull-media-repository.ts';
 import { createFollowing } from './following.ts';
-import { type BullEngineOptions, openBullEngine } from './open-bull-engine.ts';
+import { type BullEngineOptions, openBullEngine, type RedisOptions } from './open-bull-engine.ts';
 import { createReconciler, type ReconcilerParts } from './reconciler.ts';
 
-export interface BullQueueOptions extends BullEngineOptions {
+export interface BullQueueOptions extends Omit<BullEngineOptions, 'redis'> {
   /** Over the database of `url`; closed with what is returned. */
   repositories: Repositories;
+  /** Where BullMQ keeps its copies of the jobs; undefined: in the same database. */
+  redis?: Omit<RedisOptions, 'deploymentId'> | undefined;
   timing?: Pick<ReconcilerParts, 'intervalMs' | 'suspectMs'>;
 }
 
 /**
- * The same repositories, their jobs handed out by BullMQ, whose tables are in the schema `bullmq` of the same database and are brought up
- * to date here.
- * @throws ConfigError where BullMQ is not installed
+ * The same repositories, their jobs handed out by BullMQ. Its tables are in the schema `bullmq` of the same database and are brought up to
+ * date here, or its keys are in a Redis.
+ * @throws ConfigError as `openBullEngine` does
  */
 export async function openBullQueue(options: BullQueueOptions): Promise<Repositories> {
-  const { repositories, logger, timing = {} } = options;
-  const { jobs: rows, media } = repositories;
-  const engine = await openBullEngine(options);
+  const { repositories, redis, logger, timing = {}, ...rest } = options;
+  const { jobs: rows, media, deployment } = repositories;
+  const engine = await openBullEngine({
+    ...rest,
+    logger,
+    redis: redis && { ...redis, deploymentId: deployment.id },
+  });
   const following = createFollowing({ rows, engine, logger });
   const reconciler = createReconciler({ rows, engine, logger, ...timing });
   const { reconcile } = reconciler;

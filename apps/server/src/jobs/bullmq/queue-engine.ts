@@ -1,12 +1,20 @@
 import type { JobRecord } from '../job-queue.ts';
 
+/** The engine did not do it, as its server is away or takes nothing; it says so in the log by itself, and now and then. */
+export class EngineAwayError extends Error {
+  constructor(reason: string) {
+    super(`The job engine is away: ${reason}`);
+    this.name = 'EngineAwayError';
+  }
+}
+
 /** A job as the engine has it. */
 export interface EngineJob {
   /** Of its row. */
   jobId: number;
   /** `finished`: kept to be looked at, and handed out no more. */
   state: 'waiting' | 'delayed' | 'active' | 'finished';
-  /** Of the claim under which it is active. */
+  /** Of the claim under which it is active; null where the engine has lost it, so that nobody can end it. */
   token: string | null;
   /** Milliseconds until it is handed out where it is `delayed`; 0 where it may be. */
   dueInMs: number;
@@ -28,7 +36,10 @@ export interface QueueEngine {
   put(jobs: readonly JobRecord[]): Promise<void>;
   /** Hands a job out that is due, or null. @param token unique to this claim */
   take(as: { worker: string; token: string }): Promise<number | null>;
-  /** The job is to be handed out again, at its old place in the order. @returns false where it was not out under this token */
+  /**
+   * The job is to be handed out again, at its old place in the order if that is at once; after a delay it may come behind what waits with its
+   * priority. @returns false where it was not out under this token
+   */
   putBack(job: HandedOut, delayMs: number): Promise<boolean>;
   /** The job is over, or not wanted any more. @param job.token null: nobody has it out */
   remove(job: { jobId: number; token: string | null }): Promise<void>;

@@ -1,16 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createLogger } from '../../logger.ts';
-import {
-  accept,
-  BULL_JOBS,
-  type BullJob,
-  bullQueues,
-  claim,
-  describeWithPostgres,
-  NOTHING_MADE,
-  openRows,
-} from './bull-queue.fixture.ts';
+import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
+import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 import { createReconciler } from './reconciler.ts';
 
 const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
@@ -18,14 +11,29 @@ const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
 const PAGE_SIZE = 5;
 
-describeWithPostgres('rows and BullMQ are compared', (server) => {
-  const { open, closeLater, database, ask } = bullQueues(server);
-  const bullJobs = (url: string) => ask<BullJob>(url, BULL_JOBS);
+it('after an engine was waited for in vain, it is asked again at the usual time: only work is followed by a long pause', async () => {
+  let asked = 0;
+  const alone = async () => {
+    asked += 1;
+    await sleep(500);
+    throw new EngineAwayError('There is no answer.');
+  };
+  const engine = { alone } as Partial<QueueEngine> as QueueEngine;
+  const reconciler = createReconciler({ rows: { records: async () => [] }, engine, logger, intervalMs: 10 });
+  reconciler.start();
+  await expect.poll(() => asked, { timeout: 9_000 }).toBeGreaterThanOrEqual(3);
+  await reconciler.stop();
+});
+
+describeWithEither('rows and BullMQ are compared', (servers) => {
+  const { open, closeLater, database, cutBull, bullJobs, emptyBull, inRedis } = bullQueues(servers);
 
   /** Another node, which compares when it is told to, by a clock of its own. */
   async function comparing(url: string) {
     const rows = await openRows(url);
-    const engine = await openBullEngine({ url, logger });
+    const where = inRedis();
+    const redis = where && { ...where, deploymentId: rows.deployment.id };
+    const engine = await openBullEngine({ url, redis, logger });
     closeLater(async () => {
       await engine.close();
       await rows.close();
@@ -69,7 +77,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it("after BullMQ's tables were emptied every job is worked on, the one that was under way by nobody else", async () => {
+  it('after BullMQ was emptied every job is worked on, the one that was under way by nobody else', async () => {
     const url = await database();
     const node = await open(url);
     const { reconcile } = await comparing(url);
@@ -78,7 +86,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
     const later = await accept(node);
     await node.jobs.giveBack(await claim(node), { kind: 'retry', delayMs: 120_000, failure: crash });
     const waiting = await accept(node);
-    await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
+    await emptyBull(url);
 
     expect(await reconcile()).toEqual({ added: 2, removed: 0, freed: 0 });
     expect(await claim(node)).toMatchObject({ mediaId: waiting });
@@ -161,9 +169,7 @@ describeWithPostgres('rows and BullMQ are compared', (server) => {
       const id = await accept(rows);
       const taken = expect.poll(() => node.jobs.claim('worker-1').catch(() => null), { timeout: 40_000 });
       await taken.toMatchObject({ mediaId: id });
-      const ours = "application_name IN ('mds-queue', 'mds-media') AND datname = current_database()";
-      const cut = await ask(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${ours}`);
-      expect(cut.length).toBeGreaterThan(1);
+      expect(await cutBull(url)).toBeGreaterThan(1);
     }
     await rows.close();
   });

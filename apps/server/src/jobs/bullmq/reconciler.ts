@@ -1,6 +1,6 @@
 import type { Logger } from '../../logger.ts';
 import type { JobQueue, JobRecord } from '../job-queue.ts';
-import type { EngineJob, QueueEngine } from './queue-engine.ts';
+import { EngineAwayError, type EngineJob, type QueueEngine } from './queue-engine.ts';
 
 /** Jobs that are compared at once. */
 const PAGE = 1_000;
@@ -76,9 +76,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       const missing: JobRecord[] = [];
       for (const row of free) {
         const job = known.get(row.jobId);
-        if (job?.state === 'finished') await engine.remove({ jobId: row.jobId, token: null });
-        if (job === undefined || job.state === 'finished') missing.push(row);
-        else if (await setFree(row, job, before)) done.freed += 1;
+        if (job === undefined) missing.push(row);
+        else if (isOver(job)) {
+          await engine.remove({ jobId: row.jobId, token: null });
+          missing.push(row);
+        } else if (await setFree(row, job, before)) done.freed += 1;
       }
       await engine.put(missing);
       done.added += missing.length;
@@ -126,9 +128,15 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     if (stopped) return;
     timer = setTimeout(() => {
       const began = monotonicNow();
-      running = reconcile()
-        .catch((error: unknown) => logger.error({ err: error }, 'rows and job engine could not be compared'))
-        .finally(() => again(Math.max(intervalMs, PAUSE_PER_MS * (monotonicNow() - began))));
+      running = reconcile().then(
+        () => again(Math.max(intervalMs, PAUSE_PER_MS * (monotonicNow() - began))),
+        (error: unknown) => {
+          if (!(error instanceof EngineAwayError))
+            logger.error({ err: error }, 'rows and job engine could not be compared');
+          // Waiting for an answer that did not come was no work.
+          again(intervalMs);
+        },
+      );
     }, delayMs);
     timer.unref();
   }
@@ -144,4 +152,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       await running;
     },
   };
+}
+
+/** Whether the engine will not hand this job out any more, nor anybody give it back. */
+function isOver({ state, token }: EngineJob): boolean {
+  return state === 'finished' || (state === 'active' && token === null);
 }

@@ -1,0 +1,105 @@
+import type { RedisQueueBackend } from 'bullmq';
+import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
+import type { EngineJob, QueueEngine } from './queue-engine.ts';
+import type { RedisClient } from './redis-client.ts';
+
+/** What BullMQ's keys begin with. */
+const PREFIX = 'bull';
+
+/**
+ * Where each of these jobs stands, all at one moment: id, state, token, and the time that it is due times 4096, as BullMQ notes it. An
+ * active job has a lock; one whose lock is gone is in the list alone. KEYS[1]: what the queue's keys begin with; ARGV: ids.
+ */
+const STANDINGS = `
+local function members(...)
+  local found = {}
+  for _, list in ipairs({...}) do
+    for _, id in ipairs(redis.call('LRANGE', KEYS[1] .. list, 0, -1)) do found[id] = true end
+  end
+  return found
+end
+local active, waiting, standings = members('active'), members('wait', 'paused'), {}
+for _, id in ipairs(ARGV) do
+  local job = KEYS[1] .. id
+  local token = redis.call('GET', job .. ':lock')
+  if token or active[id] then
+    table.insert(standings, {id, 'active', token or '', ''})
+  elseif redis.call('EXISTS', job) == 1 then
+    local due = redis.call('ZSCORE', KEYS[1] .. 'delayed', id)
+    if due then
+      table.insert(standings, {id, 'delayed', '', due})
+    elseif waiting[id] or redis.call('ZSCORE', KEYS[1] .. 'prioritized', id) then
+      table.insert(standings, {id, 'waiting', '', ''})
+    else
+      table.insert(standings, {id, 'finished', '', ''})
+    end
+  end
+end
+return standings`;
+const SCORE_PER_MS = 4096;
+
+/**
+ * {@link BullStore}: the keys of BullMQ's Redis backend.
+ * @param parts.name of the queue
+ */
+export function createRedisJobs(parts: {
+  redis: RedisClient;
+  name: string;
+  alone: QueueEngine['alone'];
+  /** Ends what `alone` needs. */
+  close: () => Promise<unknown>;
+}): BullStore<RedisQueueBackend> {
+  const { redis, name, alone } = parts;
+  const { client } = redis;
+  const keys = `${PREFIX}:${name}:`;
+
+  const read = async (ids: readonly string[]): Promise<EngineJob[]> => {
+    if (ids.length === 0) return [];
+    const found = (await client.eval(STANDINGS, 1, keys, ...ids)) as [string, EngineJob['state'], string, string][];
+    return found.flatMap(([id, state, token, score]) => {
+      const jobId = jobIdOf(id);
+      const dueInMs = state === 'delayed' ? Math.max(0, Number(score) / SCORE_PER_MS - Date.now()) : 0;
+      return jobId === null ? [] : [{ jobId, state, token: token === '' ? null : token, dueInMs }];
+    });
+  };
+
+  return {
+    ask: redis.ask,
+    onError: redis.onError,
+
+    // One script, which puts it before those of its urgency that wait. `moveToDelayed` would have it come after them.
+    putBackNow: (backend, id, token) => backend.moveJobFromActiveToWait(id, token),
+
+    find: (jobIds) => read(jobIds.map(engineId)),
+
+    /*
+     * First what is delayed, then what waits, then what is out: in the direction in which jobs move by themselves, so that one that is moved
+     * on meanwhile is met again further down. ZSCAN gives everything that is there from its beginning to its end, at least once. The other way go only jobs
+     * that somebody puts back, which have rows, and are looked at again in the next comparison.
+     */
+    async page(after, limit) {
+      const [set = 'delayed', cursor = '0'] = after?.split(' ') ?? [];
+      if (set === 'lists') {
+        const lists = ['wait', 'paused', 'active'].map((list) => ['lrange', `${keys}${list}`, '0', '-1']);
+        const found = (await client.multi(lists).exec()) ?? [];
+        return { jobs: await unfinished(found.flatMap(([, ids]) => ids as string[])), next: null };
+      }
+      const [further, entries] = await client.zscan(`${keys}${set}`, cursor, 'COUNT', limit);
+      const next = further !== '0' ? `${set} ${further}` : set === 'delayed' ? 'prioritized 0' : 'lists';
+      // Each with its score.
+      return { jobs: await unfinished(entries.filter((_, at) => at % 2 === 0)), next };
+    },
+
+    alone,
+
+    async close() {
+      redis.close();
+      await parts.close();
+    },
+  };
+
+  /** Of these, what did not end meanwhile. */
+  async function unfinished(ids: readonly string[]): Promise<EngineJob[]> {
+    return (await read(ids)).filter(({ state }) => state !== 'finished');
+  }
+}
