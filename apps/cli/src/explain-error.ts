@@ -2,6 +2,7 @@ import { connectionClause } from './connection-words.ts';
 import type { Context } from './context.ts';
 import { CliError, EXIT, StoppedError } from './exit-codes.ts';
 import { Interruption } from './io.ts';
+import { MOVED_ADVICE } from './moved-deployment.ts';
 import { humanDuration } from './output/quantities.ts';
 import { shownUrl } from './output/shown-url.ts';
 
@@ -60,7 +61,9 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     const issues = error.issues
       .filter((issue) => !said.includes(issue.message))
       .map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
-    const pause = error.retryAfterMs === null ? '' : humanDuration(error.retryAfterMs);
+    // That is for programs, whose calls may lead elsewhere by then.
+    const isLater = error.retryAfterMs !== null && error.code !== 'deployment_moved';
+    const pause = isLater ? humanDuration(error.retryAfterMs) : '';
     const hints = [...issues, ...(pause ? [`Try again in ${pause}.`] : []), ...advice];
     return explained(said, EXIT.failed, hints, error.problem);
   }
@@ -107,10 +110,7 @@ const REGIONS = ['Regions that are known: mds regions list --all. Another one is
 const ADVICE: Readonly<Record<string, readonly string[]>> = {
   region_not_found: REGIONS,
   unknown_region: REGIONS,
-  deployment_moved: [
-    'Give the address of the new service with --url or MDS_URL.',
-    'What it was moved to, and how to take that back: mds migrate-to --status, mds migrate-to --cancel',
-  ],
+  deployment_moved: MOVED_ADVICE,
   node_not_found: ['Nodes that are known: mds regions list --all'],
 };
 

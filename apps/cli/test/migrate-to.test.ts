@@ -71,14 +71,40 @@ it('begins the move, follows it to its end, and prints the settings of the desti
   expect(stdout + stderr).not.toContain('s3cret');
 });
 
-it('goes on following a move that is under way, and begins none where it is over', async () => {
+it('goes on following a move that is under way, and says of one that is over what --status says', async () => {
   const running = [{}, {}, {}, {}, { state: 'done', phase: 'done', settings: SETTINGS } as const];
   await using it = await setUp(running);
   const args = ['--database', DATABASE, '--storage', STORAGE];
   const [first, second] = await Promise.all([it.mds(args), it.mds(args)]);
   expect([first.code, second.code]).toEqual([0, 0]);
   expect(first.stderr + second.stderr).toContain('It is under way already.');
-  expect((await it.mds(args)).code).toBe(1);
+  const third = await it.mds(args);
+  expect(third).toEqual(await it.mds(['--status']));
+  expect([third.code, third.stdout]).toEqual([0, expect.stringContaining(`MDS_STORAGE_URL=${STORAGE}`)]);
+  for (const elsewhere of [
+    ['--database', DATABASE, '--storage', `${STORAGE}2`],
+    ['--database', 'postgres://mds:s3cret@db:5433/mds', '--storage', STORAGE],
+    [...args, '--s3-endpoint', 'http://s3.internal:9000'],
+  ]) {
+    expect((await it.mds(elsewhere)).code).toBe(1);
+  }
+});
+
+it('names the options and the command of this program where the service speaks of its API', async () => {
+  await using service = await startService();
+  service.on('GET /control/v1/migrations', (_, res) => sendProblem(res, 404, 'not_found', 'No migration was begun.'));
+  service.on('POST /control/v1/migrations', (_, res) =>
+    sendProblem(res, 400, 'invalid_request', 'The destination cannot be used. storage_url: It has to be s3://bucket.'),
+  );
+  const mds = (...args: string[]) =>
+    mdsHere(['migrate-to', ...args], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
+  for (const option of ['--status', '--cancel']) {
+    const { code, stderr } = await mds(option);
+    expect([code, stderr]).toEqual([3, expect.stringContaining('mds migrate-to --database URL --storage URL\n')]);
+  }
+  const { code, stderr } = await mds('--database', DATABASE, '--storage', 's3://b2/p');
+  expect([code, stderr]).toEqual([1, expect.stringContaining('\n  storage_url is given by --storage.\n')]);
+  expect(stderr).not.toContain('--database');
 });
 
 it('ends with 1 where the move failed, and says what is wrong with which object', async () => {

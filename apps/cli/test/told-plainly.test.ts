@@ -62,6 +62,7 @@ it('a service that was moved is told at once and once, with where to go on, and 
   it.service.on('POST', (request, response) => {
     request.resume();
     asked += 1;
+    response.setHeader('Retry-After', '30');
     sendProblem(response, 503, 'deployment_moved', 'The deployment was moved. Go on with the service there.');
   });
   const { code, stderr } = await it.run(['ingest', '--parallel', '1', 'in']);
@@ -69,6 +70,7 @@ it('a service that was moved is told at once and once, with where to go on, and 
   expect(stderr).toContain('error: The deployment was moved. Go on with the service there. (deployment_moved');
   expect(stderr).toContain('  Give the address of the new service with --url or MDS_URL.\n');
   expect(stderr).toContain('mds migrate-to --status');
+  expect(stderr).not.toContain('Try again');
   const told = (await it.run(['ingest', '--json', 'in'])).stderr;
   expect(JSON.parse(told)).toMatchObject({ error: { exit_code: 1, problem: { code: 'deployment_moved' } } });
 });

@@ -11,7 +11,7 @@ it.each([
   [['regions', 'list', '--region', 'x'], "unknown option '--region'\n(--help"],
   [['regions', 'maintain', 'fra1', '--on'], "unknown option '--on'\n(--help"],
   [['asets'], "unknown command 'asets'\n(Did you mean assets?)"],
-  [['assets', 'fra1'], "unknown command 'fra1'\nThere are list."],
+  [['assets', 'fra1'], "unknown command 'fra1'\nThe only command of assets is list."],
   [['cache'], 'Usage: mds cache'],
   [['media', 'list', '--limit', '0'], 'It has to be a whole number from 1 up.'],
   [['media', 'get'], "missing required argument 'id'"],

@@ -4,7 +4,7 @@ import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
 import { createLogger, type Logger, logProcessWarnings } from './logger.ts';
-import { ObjectStorageError } from './storage/s3-failure.ts';
+import { ObjectStorageError, StorageAheadError } from './storage/s3-failure.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
@@ -83,7 +83,7 @@ async function main(argv: readonly string[]): Promise<void> {
   };
   service.storageKnown.catch((error: Error) => {
     logger.fatal({ err: error }, error.message);
-    stop('the storage cannot be used', 2);
+    stop('the storage cannot be used', exitCodeOf(error));
   });
   process.on('SIGTERM', () => stop('SIGTERM', 0, { graceMs: LEAVING_GRACE_MS }));
   process.on('SIGHUP', () => stop('SIGHUP', 0));
@@ -116,13 +116,18 @@ async function startWorker(config: Config, logger: Logger) {
   return composeWorker(config, logger);
 }
 
+/** Of what is foreseen: 1 where to start again may help. */
+function exitCodeOf(error: unknown): number {
+  return error instanceof DatabaseUnreachableError || error instanceof StorageAheadError ? 1 : 2;
+}
+
 main(process.argv.slice(2)).catch((error: unknown) => {
   const foreseen = [ConfigError, ListenError, DataDirError, DatabaseRefusedError, ObjectStorageError].some(
     (kind) => error instanceof kind,
   );
   if (foreseen) {
     process.stderr.write(`${(error as Error).message}\n`);
-    process.exit(error instanceof DatabaseUnreachableError ? 1 : 2);
+    process.exit(exitCodeOf(error));
   }
   process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
   process.exit(1);

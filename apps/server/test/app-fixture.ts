@@ -181,7 +181,7 @@ export async function startApp(
         s3Endpoint: null,
         openDestination: async () => Promise.reject(new Error('nothing moves here')),
       },
-      writes: { enter: () => () => undefined },
+      writes: { enter: () => () => undefined, isClosedForGood: false },
       edges: {
         ...{ regions, assets, regionMonitor },
         keptAssets: 100,

@@ -60,7 +60,7 @@ export const MediaExplanation = z
     status: MediaStatus,
     waiting_for: z.string().nullable().meta({
       description:
-        'Sentences: its place in the queue, the worker that has it, or when it is tried again; how many attempts there were, and why the last one came to nothing. Null when it is done',
+        'Sentences: its place in the queue, the worker that has it, or when it is tried again; how many attempts there were, and why the last one came to nothing; where the deployment was moved, that it is processed there. Null when it is done',
     }),
     // Spelled out: in OpenAPI 3.0 a reference cannot be null.
     job: z.strictObject(Job.shape).nullable().meta({

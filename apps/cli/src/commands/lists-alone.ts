@@ -11,7 +11,9 @@ export function listsAlone(group: Command): void {
     const names = group.commands.map((command) => command.name());
     if (names.includes(first)) return;
     const [meant] = nearOf(first, names);
-    const advice = meant === undefined ? `There are ${names.join(', ')}.` : `(Did you mean ${meant}?)`;
+    const all =
+      names.length === 1 ? `The only command of ${group.name()} is ${names[0]}.` : `There are ${names.join(', ')}.`;
+    const advice = meant === undefined ? all : `(Did you mean ${meant}?)`;
     group.error(`unknown command '${first}'\n${advice}`, { code: 'commander.unknownCommand' });
   });
 }

@@ -3,6 +3,7 @@ import type { Client } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError, StoppedError } from '../exit-codes.ts';
 import type { Journal } from '../journal/journal.ts';
+import { lookOutForMove } from '../moved-deployment.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { counted } from '../output/quantities.ts';
 import { countFiles } from './count-files.ts';
@@ -72,6 +73,7 @@ async function ingestRoots(
     display.lines({ width, height, colours: context.errorColours }),
   );
   const left: string[] = [];
+  const lookout = lookOutForMove(client, io.signal);
   let stopped: unknown;
   try {
     stopped = await ingestFiles(renamed(allFiles(context, roots, stdin), filename), {
@@ -81,7 +83,7 @@ async function ingestRoots(
       duplicate,
       wait: waited,
       journal,
-      signal: io.signal,
+      signal: lookout.signal,
       onStart: display.start,
       onEnd(transfer, outcome) {
         display.end(transfer);
@@ -93,6 +95,7 @@ async function ingestRoots(
       onLeft: (words) => left.push(words),
     });
   } finally {
+    lookout.stop();
     block.stop();
     await count.stop(stopped === null ? 0 : COUNT_GRACE_MS);
   }

@@ -1,5 +1,6 @@
 import type { MediaDetail } from '@mds/client';
 import type { Context } from '../context.ts';
+import { lookOutForMove } from '../moved-deployment.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { printable } from '../output/printable.ts';
 import { enterState, startTransfer, type Transfer, transferLine } from '../output/progress.ts';
@@ -17,6 +18,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   const retry = (id: string) => client.control.media.retry(id, { signal });
   if (!wait) return forEachMedium(context, ids, async (id) => begun(await retry(id)));
 
+  const lookout = lookOutForMove(client, signal);
   const active = new Set<Transfer>();
   const block = createLiveBlock(context.progress, (width, height) =>
     [...active].slice(0, height).map((it) => transferLine(it, width, Date.now(), context.errorColours)),
@@ -28,7 +30,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
     active.add(transfer);
     try {
       return await client.control.media.waitUntilReady(id, {
-        signal,
+        signal: lookout.signal,
         renditions: true,
         onProgress: ({ status, progress }) => enterState(transfer, status, progress),
       });
@@ -47,6 +49,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
       (write) => block.above(write),
     );
   } finally {
+    lookout.stop();
     block.stop();
   }
 }

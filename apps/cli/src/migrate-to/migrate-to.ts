@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, isConflictError, type Migration } from '@mds/client';
+import { type Client, isApiError, isConflictError, isNotFoundError, type Migration } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError, StoppedError } from '../exit-codes.ts';
 import { createLiveBlock } from '../output/live-block.ts';
@@ -26,9 +26,9 @@ export async function migrateTo(context: Context, options: MigrateToArguments): 
   const client = await context.operator();
   const { migrations } = client.control;
   const { signal } = context.io;
-  if (options.status) return tell(context, await migrations.current({ signal }));
+  if (options.status) return tell(context, await migrations.current({ signal }).catch(noneBegun));
   if (options.cancel) {
-    const canceled = await migrations.cancel({ signal });
+    const canceled = await migrations.cancel({ signal }).catch(noneBegun);
     if (context.json) context.printJson(canceled);
     else context.note('Canceled. The service takes writes again.');
     return;
@@ -52,13 +52,54 @@ async function begin(context: Context, client: Client, options: MigrateToArgumen
       { signal },
     );
   } catch (error) {
-    if (!isConflictError(error)) throw error;
+    if (!isConflictError(error)) throw withOptions(error);
     // Begun before: by this command, which was interrupted, or whose answer was lost.
     const current = await client.control.migrations.current({ signal }).catch(() => null);
-    if (current?.state !== 'running' || current.destination.storage !== storage) throw error;
-    context.note('It is under way already.');
+    if (current === null || !isTo(current, { database, storage, s3Endpoint })) throw error;
+    if (current.state !== 'running' && current.state !== 'done') throw error;
+    if (current.state === 'running') context.note('It is under way already.');
     return current;
   }
+}
+
+/** Whether a move is to where this one is wanted to, as far as the service shows it. */
+function isTo(
+  { destination, settings }: Migration,
+  { database, storage, s3Endpoint }: { database: string; storage: string; s3Endpoint: string | undefined },
+): boolean {
+  const endpoint = settings?.['MDS_S3_ENDPOINT'];
+  const isElsewhere = s3Endpoint !== undefined && settings !== null && addressOf(s3Endpoint) !== addressOf(endpoint);
+  return destination.storage === storage && destination.database === shownDatabase(database) && !isElsewhere;
+}
+
+/** Host, port and database of a URL, as the service shows them; null of what is none. */
+function shownDatabase(url: string): string | null {
+  if (!URL.canParse(url)) return null;
+  const { hostname, port, pathname, searchParams } = new URL(url);
+  return `${hostname || (searchParams.get('host') ?? 'localhost')}${port && `:${port}`}${pathname}`;
+}
+
+function addressOf(endpoint: string | undefined): string | null {
+  if (endpoint === undefined || !URL.canParse(endpoint)) return null;
+  const { origin, pathname } = new URL(endpoint);
+  return origin + pathname;
+}
+
+/** @throws the error, with the command that begins a move where none was begun */
+function noneBegun(error: unknown): never {
+  throw isNotFoundError(error)
+    ? new StoppedError(error, ['One is begun by: mds migrate-to --database URL --storage URL'])
+    : error;
+}
+
+const OPTIONS = { database_url: '--database', storage_url: '--storage', s3_endpoint: '--s3-endpoint' } as const;
+
+/** What is wrong with a destination names fields of the request; these are the options that give them. */
+function withOptions(error: unknown): unknown {
+  const said = isApiError(error) ? JSON.stringify(error.problem) : '';
+  const named = Object.entries(OPTIONS).filter(([field]) => said.includes(field));
+  const hints = named.map(([field, option]) => `${field} is given by ${option}.`);
+  return hints.length === 0 ? error : new StoppedError(error, hints);
 }
 
 async function follow(context: Context, client: Client, begun: Migration): Promise<Migration> {

@@ -53,7 +53,7 @@ export interface ControlApiParts extends ControlMediaParts {
   cache: ControlCacheParts;
   migrations: ControlMigrationsParts;
   /** Who writes has to pass it. */
-  writes: Pick<WriteGate, 'enter'>;
+  writes: Pick<WriteGate, 'enter' | 'isClosedForGood'>;
   edges: ControlEdgesParts;
   uploads: Pick<Uploads, 'serve'>;
   /** Origins whose pages may upload from a browser. */

@@ -3,6 +3,7 @@ import { parsePresets } from '@mds/transcode';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
 import type { Lease } from '../jobs/job-queue.ts';
+import { createWriteGate } from '../migration/write-gate.ts';
 import { presentExplanation } from './media-explanation.ts';
 
 let app: AppFixture;
@@ -67,6 +68,26 @@ describe('what a medium is waiting for', () => {
   });
 });
 
+it('of a medium whose deployment was moved it is said that it is processed elsewhere, until the move is taken back', async () => {
+  const writes = createWriteGate();
+  const moved = await startApp({ control: { writes } });
+  try {
+    const id = await moved.addMedia();
+    const waitingFor = async () =>
+      MediaExplanation.parse(await (await moved.control(`/media/${id}/explain`)).json()).waiting_for;
+    await writes.close();
+    expect(await waitingFor()).toMatch(/^It is the next in the queue/);
+    writes.closeForGood();
+    expect(await waitingFor()).toMatch(
+      /the deployment was moved .* the medium is processed by the service .* there\.$/,
+    );
+    writes.open();
+    expect(await waitingFor()).toMatch(/^It is the next in the queue/);
+  } finally {
+    await moved.stop();
+  }
+});
+
 describe('the job in an explanation', () => {
   it('tells programs how often it was begun, why it waits again and until when, and is gone when nothing is to be done', async () => {
     const { jobs, media } = app.repositories;
@@ -116,7 +137,7 @@ describe('an explanation', () => {
     const run = { step: 's', argv: ['ffprobe'], ms: 1, cpuMs: 1, outcome: 'ok', stderrTail: [] };
     const runs = [0, null, 5].map((maxMemoryBytes) => ({ ...run, maxMemoryBytes }));
     const explained = presentExplanation({
-      ...{ media, job: null, ahead: null, presets: [], hidden: {} },
+      ...{ media, job: null, ahead: null, moved: false, presets: [], hidden: {} },
       attempts: [
         {
           ...{ attempt: 1, worker: 'w', startedAtMs: 0, endedAtMs: 1, outcome: 'ready', failure: null },
@@ -143,6 +164,7 @@ describe('an explanation', () => {
         ...{ progress: null, dueInMs: 0, dueAtMs: 0, lastReason: leak },
       },
       ahead: null,
+      moved: false,
       attempts: [
         {
           ...{ attempt: 1, worker: 'w', startedAtMs: 0, endedAtMs: 1, outcome: 'failed' as const },

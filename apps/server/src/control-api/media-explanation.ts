@@ -19,6 +19,8 @@ export interface ExplanationParts {
   job: JobStanding | null;
   /** Jobs that are handed out before this one; null where it does not wait. */
   ahead: number | null;
+  /** Whether the deployment was moved: nothing is processed here any more. */
+  moved: boolean;
   /** Oldest first. */
   attempts: readonly AttemptRecord[];
   /** Today's. */
@@ -50,15 +52,18 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
  * there were, and why the last one came to nothing. Null where nothing more is going to happen to it by itself.
  */
 function waitingFor(
-  { media, job, ahead }: Pick<ExplanationParts, 'media' | 'job' | 'ahead'>,
+  { media, job, ahead, moved }: Pick<ExplanationParts, 'media' | 'job' | 'ahead' | 'moved'>,
   hide: (text: string) => string,
 ): string | null {
+  if (job === null && (media.status === 'ready' || media.status === 'failed')) return null;
+  const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
+  if (moved) {
+    return `Nothing here: the deployment was moved to another database and storage, and the medium is processed by the service that was started there.${again}`;
+  }
   if (job === null) {
-    if (media.status === 'ready' || media.status === 'failed') return null;
     // Start of the service puts such media back into the queue; this is what is true until then.
     return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
   }
-  const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (job.worker !== null) {
     const far = job.progress === null ? '' : `, ${Math.round(job.progress * 100)} % done`;
     return `Worker ${job.worker} works on it: attempt ${job.runs}${far}.${again}`;

@@ -7,6 +7,7 @@ import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { MediaRemoval } from '../ingest/media-removal.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
+import type { WriteGate } from '../migration/write-gate.ts';
 import type { MediaVerifier } from '../processing/media-verifier.ts';
 import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
 import type { Presented } from '../read-api/presented.ts';
@@ -26,6 +27,7 @@ export interface ControlMediaParts {
   ingest: Pick<Ingest, 'ingest'>;
   removal: MediaRemoval;
   verifier: MediaVerifier;
+  writes: Pick<WriteGate, 'isClosedForGood'>;
   /** There is a job again: workers look at once instead of at their next turn. */
   wakeWorkers(): void;
   /** Base address that clients use, without a trailing slash. */
@@ -100,6 +102,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
       const body = presentExplanation({
         media: record,
         job,
+        moved: parts.writes.isClosedForGood,
         ahead: await parts.jobs.ahead(id),
         attempts: await parts.jobs.attempts(id),
         presets: parts.presets,

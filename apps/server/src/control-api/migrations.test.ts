@@ -5,6 +5,7 @@ import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { createMigration, type Migration } from '../migration/migration.ts';
 import type { MigrationStanding } from '../migration/standing.ts';
 import { createWriteGate } from '../migration/write-gate.ts';
+import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { send } from './requests.fixture.ts';
 
 let app: AppFixture | undefined;
@@ -58,6 +59,18 @@ it('says what is wrong with a destination, and never the password', async () => 
   const problem = await problemOf(answer);
   expect([answer.status, problem.code]).toEqual([400, 'invalid_request']);
   expect(problem.detail).toContain('The database db/mds has media already.');
+  for (const [error, says] of [
+    [
+      new ObjectStorageError('There is no such bucket. Name another one in MDS_STORAGE_URL.'),
+      'another one in storage_url.',
+    ],
+    [new DatabaseRefusedError('MDS_DATABASE_URL is no URL.'), 'database_url is no URL.'],
+    [new RangeError('It has to be s3://bucket.'), 'storage_url: It has to be s3://bucket.'],
+  ] as const) {
+    const { app: other } = await startWith(error);
+    expect((await problemOf(await send(other, 'POST', '/migrations', where))).detail).toContain(says);
+    await other.stop();
+  }
   const bad = await send(app, 'POST', '/migrations', { ...where, database_url: 'mysql://mds:s3cret@db/mds' });
   const text = await bad.text();
   expect([bad.status, text.includes('database_url'), text.includes('s3cret')]).toEqual([400, true, false]);

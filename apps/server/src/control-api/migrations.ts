@@ -91,12 +91,19 @@ function refuse(error: unknown): never {
   const isForeseen =
     error instanceof DatabaseRefusedError || error instanceof ObjectStorageError || error instanceof RangeError;
   if (!isForeseen) throw error;
-  throw new AppError('invalid_request', `The destination cannot be used. ${error.message}`, { cause: error });
+  // Of a URL alone it is said what is wrong with it, and not which one it is.
+  const said = error instanceof RangeError ? `storage_url: ${error.message}` : inFields(error.message);
+  throw new AppError('invalid_request', `The destination cannot be used. ${said}`, { cause: error });
+}
+
+/** The settings of a service that is there already, as the fields that give them here. */
+function inFields(message: string): string {
+  return message
+    .replaceAll('MDS_DATABASE_URL', 'database_url')
+    .replaceAll('MDS_STORAGE_URL', 'storage_url')
+    .replaceAll('MDS_S3_ENDPOINT', 's3_endpoint');
 }
 
 function noneBegun(): AppError {
-  return new AppError(
-    'not_found',
-    'No migration was begun since this service started. POST /control/v1/migrations begins one.',
-  );
+  return new AppError('not_found', 'No migration was begun since this service started.');
 }

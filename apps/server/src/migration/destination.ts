@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type ClientBase } from 'pg';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { migrate } from '../db/postgres/migrate.ts';
@@ -11,6 +12,13 @@ export interface DestinationDatabase {
   transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
+
+/**
+ * A service that is started there finds that the storage is not its own, and ends: one that a supervisor starts again and again is not to
+ * end the move by being met in that moment.
+ */
+const LEAVING_MS = 2_000;
+const LEAVING_PAUSE_MS = 200;
 
 /** What is known by more than this service: it is not to be written over. */
 const OWN_TABLES = ['media', 'uploads', 'fetches'];
@@ -68,14 +76,20 @@ interface Place {
 
 async function refuseRunning(client: ClientBase, { shown, schema }: Place): Promise<void> {
   // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
-  // Within a transaction the view is as it was when it was first looked at.
-  await client.query('SELECT pg_stat_clear_snapshot()');
-  const { rowCount: services } = await client.query(
-    `SELECT 1 FROM pg_stat_activity
-     WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() LIMIT 1`,
-    [serviceName(schema)],
-  );
-  if (services !== 0) {
+  const deadline = performance.now() + LEAVING_MS;
+  for (;;) {
+    // Within a transaction the view is as it was when it was first looked at.
+    await client.query('SELECT pg_stat_clear_snapshot()');
+    const { rowCount: services } = await client.query(
+      `SELECT 1 FROM pg_stat_activity
+       WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() LIMIT 1`,
+      [serviceName(schema)],
+    );
+    if (services === 0) return;
+    if (performance.now() < deadline) {
+      await sleep(LEAVING_PAUSE_MS);
+      continue;
+    }
     throw new DatabaseRefusedError(
       `A service is running on the database ${shown}. Nothing was changed. Stop it, and begin again.`,
     );

@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { describeOverPostgres, type PostgresFixture, silent } from '../db/postgres/postgres.fixture.ts';
+import type { Repositories } from '../db/repositories.ts';
 import { Database } from '../db/sqlite/driver.ts';
 import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { createRemovalSweep } from '../ingest/removal-sweep.ts';
@@ -333,6 +334,25 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
       errors: [{ message: expect.stringContaining('A service is running') }],
     });
     expect(await fixture.rows('SELECT id FROM media')).toEqual([]);
+  });
+
+  it('is done where a service that is started on it too early has left again, or waits to find out whose it is', async () => {
+    const deployment = await makeDeployment();
+    await deployment.addMedia(1);
+    let opened: Promise<Repositories> | undefined;
+    const { migration } = migrationOf(deployment, {
+      async onFreeze() {
+        const leaving = await fixture.connect(`${fixture.url}?application_name=mds`);
+        setTimeout(() => void leaving.end(), 500);
+        opened = fixture.open();
+        const waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name <> 'mds' AND wait_event_type = 'Lock'";
+        await expect.poll(() => fixture.rows(waiting)).not.toEqual([]);
+      },
+    });
+    expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({ state: 'done', errors: [] });
+    const there = await opened;
+    // What it waited for, and not what was there when it began to wait.
+    expect(there?.deployment).toEqual({ id: deployment.repositories.deployment.id, hasMedia: true });
   });
 
   it('is refused where the database has media of its own', async () => {

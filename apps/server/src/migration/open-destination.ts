@@ -46,9 +46,13 @@ export async function openDestination(where: {
 }
 
 /** Those who use a service are told no more than that its storage does not answer; who names another one has to know what does not. */
-function notAnswering(error: AppError, { url, endpoint }: { url: string; endpoint: string | null }): AppError {
+export function notAnswering(error: AppError, { url, endpoint }: { url: string; endpoint: string | null }): AppError {
   const reason = error.cause instanceof S3Failure ? ` (${error.cause.code})` : '';
-  const where = endpoint === null ? url : `${url} at ${redactedUrl(endpoint)}`;
-  const detail = `The destination ${where} does not answer as it should${reason}. See that it runs and that its address is right, then begin again.`;
+  const where = endpoint === null ? 'Amazon, as no s3_endpoint is given,' : redactedUrl(endpoint);
+  const advice =
+    endpoint === null
+      ? 'A server that is not of Amazon is named by s3_endpoint; if it is of Amazon, see that this service reaches it and that AWS_REGION is right. Then begin again.'
+      : 'See that it runs and that its address is right, then begin again.';
+  const detail = `The destination ${url} at ${where} does not answer as it should${reason}. ${advice}`;
   return new AppError(error.code, detail, { cause: error, headers: error.headers });
 }

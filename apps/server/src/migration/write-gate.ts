@@ -6,6 +6,8 @@ const RETRY_AFTER_S = 30;
 /** Lets those in who write, and keeps them out while the deployment is being moved. */
 export interface WriteGate {
   readonly isClosed: boolean;
+  /** Whether the deployment was moved: what is still to be done is done elsewhere. */
+  readonly isClosedForGood: boolean;
   /**
    * Counts in one who writes; the function counts it out again. @param cut ends what it does, where that takes too long
    * @throws AppError `unavailable` while the gate is closed, `deployment_moved` once it is for good
@@ -28,6 +30,10 @@ export function createWriteGate(): WriteGate {
   return {
     get isClosed() {
       return state !== 'open';
+    },
+
+    get isClosedForGood() {
+      return state === 'closed for good';
     },
 
     enter(cut) {

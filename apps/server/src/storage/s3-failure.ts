@@ -23,6 +23,14 @@ export class ObjectStorageError extends Error {
   }
 }
 
+/** One that belongs to a deployment which may be on its way to the database: to start again later may help. */
+export class StorageAheadError extends ObjectStorageError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StorageAheadError';
+  }
+}
+
 const SECRETS = 'Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or whatever gives this service its credentials.';
 const RIGHTS =
   'They need s3:ListBucket and s3:ListBucketMultipartUploads on the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on what is in it.';

@@ -25,4 +25,8 @@ describe('the address of a bucket', () => {
     expect(() => parseS3Url(url)).toThrow(RangeError);
     expect(() => parseS3Url(url)).not.toThrow(/secret/);
   });
+
+  it('says of a bucket whose name is too short how long names are', () => {
+    expect(() => parseS3Url('s3://b2/p')).toThrow(/name of a bucket has 3 to 63 characters/);
+  });
 });

@@ -14,7 +14,11 @@ const MAX_PREFIX_LENGTH = 400;
 export function parseS3Url(url: string): S3Location {
   const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/s.exec(url) ?? [];
   // What is wrong may be a secret that was put where it does not belong, so it is not repeated.
-  if (!BUCKET.test(bucket)) throw new RangeError('It has to be s3://bucket or s3://bucket/prefix, and nothing else.');
+  if (!BUCKET.test(bucket)) {
+    throw new RangeError(
+      'It has to be s3://bucket or s3://bucket/prefix, and nothing else. The name of a bucket has 3 to 63 characters: letters, digits, ".", "-" and "_", with a letter or a digit at both ends.',
+    );
+  }
   const segments = path.split('/').filter((segment) => segment !== '');
   if (path.length > MAX_PREFIX_LENGTH || !segments.every((segment) => PREFIX_SEGMENT.test(segment))) {
     throw new RangeError('The prefix may consist of letters, digits, ".", "-" and "_", between slashes.');

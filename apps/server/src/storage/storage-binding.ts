@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deployment } from '../db/deployment.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
-import { ObjectStorageError, S3Failure } from './s3-failure.ts';
+import { ObjectStorageError, S3Failure, StorageAheadError } from './s3-failure.ts';
 import type { S3ObjectStore } from './s3-object-store.ts';
 
 /** What a storage is known to belong to. A storage of this machine alone is its database's from the start. */
@@ -30,7 +30,8 @@ export const ALWAYS_BOUND: StorageBinding = { holds: true, known: Promise.resolv
 /**
  * Ties a storage to the deployment whose database refers to its objects, by a mark in it: a service that was told of another bucket or
  * prefix than its database's, or of another database, would take every object for lost, or for nobody's.
- * @throws ObjectStorageError where it is another deployment's, or has none of this one's objects. Where it does not answer, that is no
+ * @throws ObjectStorageError where it is another deployment's, or has none of this one's objects; StorageAheadError where it may become
+ * this one's. Where it does not answer, that is no
  * error: it is asked again until it does.
  */
 export async function bindStorage(
@@ -90,7 +91,10 @@ export async function bindStorage(
 async function markAsOurs({ deployment, store, shown }: Markable & { deployment: Deployment }): Promise<void> {
   const owner = await store.owner.read();
   if (owner === deployment.id) return;
-  if (owner !== null) throw refusal(shown, 'belongs to another deployment, whose database is another one');
+  if (owner !== null) {
+    const why = 'belongs to another deployment, whose database is another one';
+    throw deployment.hasMedia ? refusal(shown, why) : aheadOfDatabase(shown, why);
+  }
   const isEmpty = await hasNothing(store);
   if (isEmpty && deployment.hasMedia) {
     throw refusal(shown, 'has no objects, and the database has media, whose objects are elsewhere');
@@ -131,8 +135,17 @@ async function hasNothing({ list }: Pick<S3ObjectStore, 'list'>): Promise<boolea
 }
 
 function refusal(shown: string, why: string): ObjectStorageError {
-  return new ObjectStorageError(
-    `The storage ${shown} ${why}. Nothing was changed. Set MDS_DATABASE_URL and MDS_STORAGE_URL both as the other nodes have them; ` +
-      'a new deployment begins with an empty bucket or prefix, one whose objects are lost with their backup.',
+  return new ObjectStorageError(`The storage ${shown} ${why}. ${REMEDY}.`);
+}
+
+/** A deployment that is being moved marks its new storage at once, and its rows are in the database when all of them are. */
+function aheadOfDatabase(shown: string, why: string): StorageAheadError {
+  return new StorageAheadError(
+    `The storage ${shown} ${why}; the database of this node is empty. ${REMEDY}. Or that deployment is being moved here: ` +
+      'then the settings are right, and this node starts when the move is done.',
   );
 }
+
+const REMEDY =
+  'Nothing was changed. Set MDS_DATABASE_URL and MDS_STORAGE_URL both as the other nodes have them; ' +
+  'a new deployment begins with an empty bucket or prefix, one whose objects are lost with their backup';

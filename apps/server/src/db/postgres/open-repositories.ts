@@ -23,7 +23,7 @@ import { inspectSchema, migrate } from './migrate.ts';
 import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { type PoolShare, sharePool } from './pool-share.ts';
 import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
-import { type DatabaseSettings, databaseSettings, PATIENCE_MS } from './settings.ts';
+import { type DatabaseSettings, databaseSettings, OPENING_NAME, PATIENCE_MS } from './settings.ts';
 import { createTransactions } from './transaction.ts';
 import { createUploadRepository } from './upload-repository.ts';
 
@@ -116,7 +116,7 @@ async function onOneConnection<T>(
 ): Promise<T> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
-    const client = new Client({ ...settings.connection, query_timeout: 0 });
+    const client = new Client({ ...settings.connection, query_timeout: 0, application_name: OPENING_NAME });
     client.on('error', () => undefined);
     try {
       await client.connect();

@@ -17,6 +17,12 @@ const PARAMETERS: ReadonlySet<string> = new Set([
 /** What the server calls connections of a service whose tables are in that schema; names there have 63 bytes at most. */
 export const serviceName = (schema: string): string => (schema === 'public' ? 'mds' : `mds ${schema}`.slice(0, 63));
 
+/**
+ * What it calls the connection of a service that finds out whose database it is, and has begun on nothing: where it waits for the tables of
+ * a move, it sees what was moved.
+ */
+export const OPENING_NAME = 'mds-opening';
+
 /** Where the database is, as its URL says. */
 export interface DatabaseSettings {
   /** For every connection; holds the password. */

@@ -1,0 +1,85 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { mdsHere, temporaryFolder } from './run-cli.ts';
+import { medium, type ScriptedService, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
+
+const LOOK = 'GET /control/v1/migrations/current';
+
+// Looks alone are by this clock: all else takes the time that it takes.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A service at which nothing is processed any more, as its worker has stopped, and a file that it takes in. */
+async function setUp() {
+  const service = await startService();
+  service.pollsUntilReady = Number.POSITIVE_INFINITY;
+  const folder = await temporaryFolder();
+  await writeFile(join(folder.path, 'a.jpg'), 'a');
+  const looks = () => service.requests.filter((request) => request === LOOK).length;
+  return {
+    ...{ service, looks },
+    run: (args: string[], interrupt?: AbortSignal) => {
+      const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: join(folder.path, 'state') };
+      return mdsHere(args, { cwd: folder.path, env, ...(interrupt && { interrupt }) });
+    },
+    /** Has it look once, and waits for the answer. */
+    async look() {
+      const before = looks();
+      await vi.advanceTimersByTimeAsync(15_000);
+      await expect.poll(looks).toBeGreaterThan(before);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    },
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What it answers to one look after the other; the last one again and again. */
+function answerLooks(service: ScriptedService, states: ('none' | 'forbidden' | 'running' | 'done')[]) {
+  service.on(LOOK, (_request, response) => {
+    const state = states.length > 1 ? states.shift() : states[0];
+    if (state === 'none') return sendProblem(response, 404, 'not_found', 'None was begun.');
+    if (state === 'forbidden') return sendProblem(response, 403, 'forbidden', 'It is not for this token.');
+    sendJson(response, 200, { object: 'migration', state });
+  });
+}
+
+const isWaiting = (service: ScriptedService) =>
+  expect.poll(() => service.requests.some((request) => /^GET \/control\/v1\/media\/med_/.test(request))).toBe(true);
+
+it.each([
+  ['ingest --wait', ['ingest', '--wait', 'a.jpg']],
+  ['media retry --wait', ['media', 'retry', '--wait', medium(1).id]],
+])('%s ends once the deployment was moved, and does not wait for what is processed elsewhere', async (_, args) => {
+  await using it = await setUp();
+  it.service.media.push(medium(1, { status: 'failed' }));
+  answerLooks(it.service, ['none', 'running', 'done']);
+  let ended = false;
+  const running = it.run(args).finally(() => {
+    ended = true;
+  });
+  await isWaiting(it.service);
+  await it.look();
+  await it.look();
+  expect(ended).toBe(false);
+  await it.look();
+  const { code, stderr } = await running;
+  expect([code, it.looks()]).toEqual([1, 3]);
+  expect(stderr).toMatch(/^error: The deployment was moved .*\(deployment_moved\)$/m);
+  expect(stderr).toContain('  Give the address of the new service with --url or MDS_URL.\n');
+});
+
+it('whoever may not look goes on waiting, and is not refused over and over', async () => {
+  await using it = await setUp();
+  answerLooks(it.service, ['forbidden']);
+  const interrupt = new AbortController();
+  const running = it.run(['ingest', '--wait', 'a.jpg'], interrupt.signal);
+  await isWaiting(it.service);
+  await it.look();
+  await vi.advanceTimersByTimeAsync(60_000);
+  interrupt.abort();
+  expect([(await running).code, it.looks()]).toEqual([130, 1]);
+});
