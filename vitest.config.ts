@@ -7,9 +7,8 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const conditions = process.env['MDS_TEST_BUILT'] === '1' ? ['node'] : ['@mds/source', 'node'];
 
 const cores = availableParallelism();
-/** Files at once that leave processors idle a third of the time, and half of it. As numbers: a share of more than 100 % counts as 100 %. */
+/** For files that leave processors idle a third of the time or more. As a number: a share of more than 100 % counts as 100 %. */
 const MORE_THAN_CORES = cores + Math.ceil(cores / 2);
-const TWICE_THE_CORES = 2 * cores;
 
 /**
  * Files whose tests spend their time waiting: for a minute without an origin, for leases to end, for a database to be unlocked. They run
@@ -75,7 +74,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'waiting', include: waiting, maxWorkers: TWICE_THE_CORES, sequence: { groupOrder: 0 } },
+        test: { name: 'waiting', include: waiting, maxWorkers: MORE_THAN_CORES, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,
