@@ -1,7 +1,7 @@
 import type { Job } from '@mds/client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { mdsHere, plain } from './run-cli.ts';
-import { medium, sendJson, startService, TOKEN } from './scripted-service.ts';
+import { mdsAt, plain } from './run-cli.ts';
+import { medium, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
 // How long ago something was stays the same, however slow the machine is.
@@ -28,11 +28,7 @@ async function setUp(data: Job[] = [running, waiting, again], next: string | nul
   );
   return {
     service,
-    mds: (args: string[], terminal?: number) =>
-      mdsHere(args, {
-        env: { MDS_URL: service.url, MDS_TOKEN: TOKEN, NO_COLOR: '1' },
-        ...(terminal && { terminal }),
-      }),
+    mds: (args: string[], terminal?: number) => mdsAt(service, args, terminal),
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
 }

@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream';
 import { nodeArguments } from '../../server/test/programs-under-test.ts';
 import { Interruption, type OutputStream } from '../src/io.ts';
 import { run } from '../src/program.ts';
+import { TOKEN } from './scripted-service.ts';
 
 /** What a run of the program left. */
 export interface Ran {
@@ -98,6 +99,12 @@ export async function mdsHere(args: readonly string[], options: InProcessOptions
   });
   await new Promise((resolve) => setImmediate(resolve));
   return { code, ...caught };
+}
+
+/** {@link mdsHere} as the operator of a scripted service. @param terminal its width; undefined: a pipe */
+export function mdsAt({ url }: { url: string }, args: readonly string[], terminal?: number): Promise<Ran> {
+  const env = { MDS_URL: url, MDS_TOKEN: TOKEN, NO_COLOR: '1' };
+  return mdsHere(args, { env, ...(terminal && { terminal }) });
 }
 
 /** A folder that is gone when it is disposed of. */

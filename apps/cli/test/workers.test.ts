@@ -1,7 +1,7 @@
 import type { Job, JobWorker } from '@mds/client';
 import { expect, it } from 'vitest';
-import { mdsHere, plain } from './run-cli.ts';
-import { medium, sendJson, startService, TOKEN } from './scripted-service.ts';
+import { mdsAt, plain } from './run-cli.ts';
+import { medium, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
 // Half a minute more, so that none becomes the next minute while the test runs.
@@ -27,11 +27,7 @@ async function setUp(data: JobWorker[] = [busy, idle, older]) {
   service.on('GET /control/v1/workers', (_, response) => sendJson(response, 200, { object: 'list', data }));
   return {
     service,
-    mds: (args: string[], terminal?: number) =>
-      mdsHere(args, {
-        env: { MDS_URL: service.url, MDS_TOKEN: TOKEN, NO_COLOR: '1' },
-        ...(terminal && { terminal }),
-      }),
+    mds: (args: string[], terminal?: number) => mdsAt(service, args, terminal),
     [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
 }
