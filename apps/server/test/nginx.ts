@@ -4,8 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from './free-port.ts';
+import { onFreePort, untilItAnswers } from './server-program.ts';
 
 /** An nginx of this process, on a free port of the loopback. */
 export interface Nginx {
@@ -25,7 +24,6 @@ export interface NginxOptions {
 }
 
 const START_MS = 5_000;
-const TRIES = 3;
 
 /**
  * Starts an nginx with one worker that serves the files below `root` and nothing else of this machine. Benchmarks start theirs
@@ -33,45 +31,30 @@ const TRIES = 3;
  * @throws with what nginx said where it does not come up
  */
 export async function startNginx(program: string, options: NginxOptions): Promise<Nginx> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await startOnce(program, options);
-    } catch (error) {
-      // Another program may take the port between being found free and being listened on.
-      if (tries === TRIES) throw error;
-    }
-  }
+  return onFreePort((port) => startOnce(program, port, options));
 }
 
-async function startOnce(program: string, options: NginxOptions): Promise<Nginx> {
+async function startOnce(program: string, port: number, options: NginxOptions): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-nginx-'));
-  const port = await freePort();
   await mkdir(join(folder, 'temp'));
   await writeFile(join(folder, 'nginx.conf'), configuration(folder, port, options));
   const child = spawn(program, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', 'stderr'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4_000);
-  });
-  let gone = false;
-  const exited = once(child, 'exit').then(() => {
-    gone = true;
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  const { exited } = await untilItAnswers(child, {
+    name: 'nginx',
+    answers: () => answers(port),
+    withinMs: START_MS,
+  }).catch(async (error: unknown) => {
+    await removeFolder();
+    throw error;
   });
   const stop = async () => {
     child.kill('SIGTERM');
     await exited;
-    await rm(folder, { recursive: true, force: true });
+    await removeFolder();
   };
-  const deadline = performance.now() + START_MS;
-  while (!(await answers(port))) {
-    if (gone || performance.now() > deadline) {
-      await stop();
-      throw new Error(`nginx does not listen: ${said}`);
-    }
-    await sleep(20);
-  }
   return { port, url: `http://127.0.0.1:${port}`, stop };
 }
 

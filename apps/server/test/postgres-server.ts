@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,8 +8,8 @@ import { promisify } from 'node:util';
 import { programOnPath } from '@mds/transcode';
 import { Client } from 'pg';
 import { endWithUs } from './end-with-us.ts';
-import { freePort } from './free-port.ts';
 import { childrenOf } from './process-tree.ts';
+import { onFreePort, untilItAnswers } from './server-program.ts';
 
 /** A PostgreSQL of this process, on a free port of the loopback, which a restart keeps. */
 export interface PostgresServer {
@@ -40,7 +39,7 @@ export const POSTGRES_PASSWORD = 'correct-horse-battery-staple';
 
 const USER = 'mds';
 const START_MS = 60_000;
-const TRIES = 3;
+const RESTARTS = 3;
 const run = promisify(execFile);
 
 /** The folder with the programs of the newest PostgreSQL of this machine; null where it has none. */
@@ -86,9 +85,9 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
     ...(options.fsync ? {} : { fsync: 'off', full_page_writes: 'off' }),
     ...options.settings,
   };
-  let port = await freePort();
+  let port = 0;
   let child: ChildProcess;
-  let exited: Promise<unknown>;
+  let exited: Promise<void>;
 
   const url = (database: string) => `postgres://${USER}:${POSTGRES_PASSWORD}@127.0.0.1:${port}/${database}`;
 
@@ -102,39 +101,20 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       ...{ ...as, cwd: folder, env: {}, detached: true },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    let said = '';
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4_000);
-    });
-    let gone = false;
-    exited = once(child, 'exit').then(() => {
-      gone = true;
-    });
     // At once, and it still gives back the memory that its processes share.
     endWithUs(child, { signal: 'QUIT', folder });
-    const deadline = performance.now() + START_MS;
-    while (!(await answers(url('postgres')))) {
-      if (gone || performance.now() > deadline) {
-        child.kill('SIGKILL');
-        await exited;
-        throw new Error(`PostgreSQL does not start: ${said}`);
-      }
-      await sleep(20);
-    }
+    const answering = () => answers(url('postgres'));
+    ({ exited } = await untilItAnswers(child, { name: 'PostgreSQL', answers: answering, withinMs: START_MS }));
   };
 
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await start();
-      break;
-    } catch (error) {
-      // Another program may take the port between being found free and being listened on.
-      if (tries === TRIES) {
-        await removeFolder();
-        throw error;
-      }
-      port = await freePort();
-    }
+  try {
+    await onFreePort((free) => {
+      port = free;
+      return start();
+    });
+  } catch (error) {
+    await removeFolder();
+    throw error;
   }
 
   let databases = 0;
@@ -173,7 +153,7 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
           return await start();
         } catch (error) {
           // Its children notice the death of their parent a moment later, and hold its memory until then.
-          if (tries === TRIES) throw error;
+          if (tries === RESTARTS) throw error;
           await sleep(500);
         }
       }

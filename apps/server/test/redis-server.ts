@@ -1,12 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { endWithUs } from './end-with-us.ts';
-import { freePort } from './free-port.ts';
+import { onFreePort, untilItAnswers } from './server-program.ts';
 import { findSystemProgram } from './system-program.ts';
 
 /** A Redis of this process, on a free port of the loopback, which a restart keeps. It remembers nothing over a restart. */
@@ -30,7 +28,6 @@ export interface RedisServer {
 export const REDIS_PASSWORD = 'another-horse-and-battery';
 
 const START_MS = 10_000;
-const TRIES = 3;
 
 /** The program; null where this machine has none. */
 export function findRedis(): string | null {
@@ -44,35 +41,18 @@ export function findRedis(): string | null {
  */
 export async function startRedisServer(program: string): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-redis-'));
-  let port = await freePort();
+  let port = 0;
   let child: ChildProcess;
-  let exited: Promise<unknown>;
+  let exited: Promise<void>;
 
   const start = async () => {
     const settings = { bind: '127.0.0.1', port: String(port), save: '', appendonly: 'no', requirepass: REDIS_PASSWORD };
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     // In a session of its own: an interrupt at the terminal is for the tests, which then stop it.
     child = spawn(program, args, { cwd: folder, env: {}, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        said = (said + text).slice(-4_000);
-      });
-    }
-    let gone = false;
-    exited = once(child, 'exit').then(() => {
-      gone = true;
-    });
     endWithUs(child, { folder });
-    const deadline = performance.now() + START_MS;
-    while ((await command('PING').catch(() => '')) !== '+PONG') {
-      if (gone || performance.now() > deadline) {
-        child.kill('SIGKILL');
-        await exited;
-        throw new Error(`Redis does not start: ${said}`);
-      }
-      await sleep(10);
-    }
+    const answers = async () => (await command('PING')) === '+PONG';
+    ({ exited } = await untilItAnswers(child, { name: 'Redis', answers, withinMs: START_MS }));
   };
 
   /** Without a client: the one that is under test must not be trusted here. */
@@ -92,18 +72,14 @@ export async function startRedisServer(program: string): Promise<RedisServer> {
     }
   };
 
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await start();
-      break;
-    } catch (error) {
-      // Another program may take the port between being found free and being listened on.
-      if (tries === TRIES) {
-        await rm(folder, { recursive: true, force: true });
-        throw error;
-      }
-      port = await freePort();
-    }
+  try {
+    await onFreePort((free) => {
+      port = free;
+      return start();
+    });
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
   }
 
   const kill9 = async () => {
