@@ -5,11 +5,10 @@ import { type DataDir, type DataDirUse, openDataDir } from './data-dir.ts';
 import type { Deployment } from './db/deployment.ts';
 import type { Repositories } from './db/repositories.ts';
 import type { ObjectOrigin } from './delivery/object-origin.ts';
-import { AppError } from './http/app-error.ts';
 import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
 import type { Logger } from './logger.ts';
 import type { ObjectStore } from './storage/object-store.ts';
-import { ALWAYS_BOUND, bindStorage, type StorageBinding } from './storage/storage-binding.ts';
+import { ALWAYS_BOUND, bindStorage, onceBound, type StorageBinding } from './storage/storage-binding.ts';
 
 /** What the service and its workers stand on: nothing above it knows which database, store and queue it is. */
 export interface Foundation {
@@ -159,26 +158,6 @@ async function openStorage(
     origin: createStoredObjectOrigin({ store }),
     bindTo: (deployment) => bindStorage({ deployment, store, shown: config.storageUrl ?? '', logger }),
     close: () => store.close(),
-  };
-}
-
-/** A store in which nothing is changed before it is known to be the right one. */
-function onceBound(store: ObjectStore, binding: StorageBinding): ObjectStore {
-  const requireBound = () => {
-    if (binding.holds) return;
-    const detail = 'The object storage does not answer. Nothing was changed in it; try again in a few seconds.';
-    throw new AppError('unavailable', detail, { headers: { 'Retry-After': '5' } });
-  };
-  return {
-    ...store,
-    async put(...args) {
-      requireBound();
-      return store.put(...args);
-    },
-    async delete(...args) {
-      requireBound();
-      return store.delete(...args);
-    },
   };
 }
 

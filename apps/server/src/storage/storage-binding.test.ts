@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createLogger } from '../logger.ts';
+import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, StorageAheadError } from './s3-failure.ts';
-import { bindStorage } from './storage-binding.ts';
+import { bindStorage, onceBound } from './storage-binding.ts';
 
 it('two new deployments that begin with one bucket in the same moment do not both have it', async () => {
   const start = async () => {
@@ -59,3 +60,22 @@ it.each([
     expect(error).toMatchObject({ name: kind.name, message: expect.stringMatching(says) });
   },
 );
+
+it('nothing is put into a storage, or removed from it, before it is known to be the right one', async () => {
+  const asked: string[] = [];
+  const store = {
+    put: async () => void asked.push('put'),
+    delete: async () => void asked.push('delete'),
+  } as Partial<ObjectStore> as ObjectStore;
+  const binding = { holds: false };
+  const guarded = onceBound(store, binding);
+  const file = { path: '/nowhere', bytes: 1, sha256: 'a' };
+  for (const change of [() => guarded.put('a', file), () => guarded.delete('a')]) {
+    await expect(change()).rejects.toMatchObject({ code: 'unavailable' });
+  }
+  expect(asked).toEqual([]);
+  binding.holds = true;
+  await guarded.put('a', file);
+  await guarded.delete('a');
+  expect(asked).toEqual(['put', 'delete']);
+});

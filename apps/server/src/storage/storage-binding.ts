@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Deployment } from '../db/deployment.ts';
 import { AppError } from '../http/app-error.ts';
 import type { Logger } from '../logger.ts';
+import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, S3Failure, StorageAheadError } from './s3-failure.ts';
 import type { S3ObjectStore } from './s3-object-store.ts';
 
@@ -83,6 +84,26 @@ export async function bindStorage(
     close() {
       closed = true;
       clearTimeout(timer);
+    },
+  };
+}
+
+/** A store in which nothing is changed before it is known to be the right one. @throws AppError `unavailable` where something would be */
+export function onceBound(store: ObjectStore, binding: Pick<StorageBinding, 'holds'>): ObjectStore {
+  const requireBound = () => {
+    if (binding.holds) return;
+    const detail = 'The object storage does not answer. Nothing was changed in it; try again in a few seconds.';
+    throw new AppError('unavailable', detail, { headers: { 'Retry-After': '5' } });
+  };
+  return {
+    ...store,
+    async put(...args) {
+      requireBound();
+      return store.put(...args);
+    },
+    async delete(...args) {
+      requireBound();
+      return store.delete(...args);
     },
   };
 }
