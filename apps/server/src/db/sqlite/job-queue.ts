@@ -122,7 +122,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
       return db
         .select()
         .from(jobs)
-        .where(sql`${jobs.leaseToken} IS NOT NULL`)
+        .where(isHeld)
         .all()
         .map((job) => ({
           token: job.leaseToken ?? '',
@@ -205,8 +205,8 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
         .from(jobs)
         .innerJoin(media, eq(media.id, jobs.mediaId))
         .leftJoin(processingAttempts, eq(processingAttempts.id, latestRun))
-        // By the index of leases, which neither `IS NOT NULL` nor an order by id makes use of: else all that waits is gone through.
-        .where(gt(jobs.leaseToken, ''))
+        .where(isHeld)
+        // By `+` not by their ids, for which all that waits would be gone through.
         .orderBy(sql`+${jobs.id}`)
         .all();
       return rows.map(({ job, latest, projectId }) => ({ ...standingOf(job, latest, now()), projectId }));
@@ -234,7 +234,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
         .select({ mediaId: jobs.mediaId, projectId: media.projectId, progress: jobs.progress })
         .from(jobs)
         .innerJoin(media, eq(media.id, jobs.mediaId))
-        .where(and(isNotNull(jobs.leaseToken), isNotNull(jobs.progress)))
+        .where(and(isHeld, isNotNull(jobs.progress)))
         .all();
       return rows.map(({ progress, ...job }) => ({ ...job, progress: progress ?? 0 }));
     },
@@ -274,6 +274,9 @@ const STANDING = {
   job: jobs,
   latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
 };
+
+/** By the index of leases, which `IS NOT NULL` makes no use of: all that waits would be gone through, and there may be a million. */
+const isHeld = gt(jobs.leaseToken, '');
 
 /** Id of the latest run of a job's medium; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
