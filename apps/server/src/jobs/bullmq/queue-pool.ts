@@ -1,4 +1,4 @@
-import { Pool } from 'pg';
+import { Pool, type QueryResult, type QueryResultRow } from 'pg';
 import type { DatabaseSettings } from '../../db/postgres/settings.ts';
 import type { Logger } from '../../logger.ts';
 import type { QueueEngine } from './queue-engine.ts';
@@ -32,16 +32,26 @@ export function createAlone(pool: Pool, queue: string): QueueEngine['alone'] {
   return async (work) => {
     const client = await pool.connect();
     const keys = [ALONE_KEY, queue];
+    /** Of a connection on which the lock's own questions failed nobody knows whether it has the lock: it is ended, and what it has with it. */
+    const sure = async <Row extends QueryResultRow>(question: string): Promise<QueryResult<Row>> => {
+      try {
+        return await client.query<Row>(question, keys);
+      } catch (error) {
+        broken = true;
+        throw error;
+      }
+    };
+    let broken = false;
     try {
-      const asked = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1, hashtext($2)) AS got', keys);
+      const asked = await sure<{ got: boolean }>('SELECT pg_try_advisory_lock($1, hashtext($2)) AS got');
       if (!asked.rows[0]?.got) return null;
       try {
         return await work();
       } finally {
-        await client.query('SELECT pg_advisory_unlock($1, hashtext($2))', keys);
+        await sure('SELECT pg_advisory_unlock($1, hashtext($2))');
       }
     } finally {
-      client.release();
+      client.release(broken);
     }
   };
 }

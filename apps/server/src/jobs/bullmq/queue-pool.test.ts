@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { silentProxy } from '../../../test/silent-proxy.ts';
+import { databaseSettings } from '../../db/postgres/settings.ts';
+import { createLogger } from '../../logger.ts';
+import { describeWithPostgres } from './bull-queue.fixture.ts';
+import { createAlone, openQueuePool } from './queue-pool.ts';
+
+describeWithPostgres('what only one process does', (server) => {
+  it('ends the connection of which nobody knows whether it has the lock, and no other', async () => {
+    const url = await server().createDatabase();
+    const proxy = await silentProxy(url);
+    const settings = databaseSettings(proxy.url);
+    Object.assign(settings.connection, { query_timeout: 500 });
+    const pool = openQueuePool(settings, { logger: createLogger('silent'), max: 1 });
+    try {
+      // Its unlocking arrives nowhere.
+      await expect(createAlone(pool, 'queue')(async () => proxy.goSilent())).rejects.toThrow();
+      expect(pool.totalCount).toBe(0);
+      // A task that fails says nothing of the connection.
+      const failing = createAlone(pool, 'another')(() => Promise.reject(new Error('of the task')));
+      await expect(failing).rejects.toThrow('of the task');
+      expect(pool.totalCount).toBe(1);
+    } finally {
+      await pool.end();
+      await proxy.stop();
+    }
+  });
+});
