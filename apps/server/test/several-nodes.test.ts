@@ -126,17 +126,14 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     const read = async (reader: number) => {
       for (let n = reader; !done; n++) {
         const path = paths[n % paths.length] ?? '';
-        // Each twice: a connection that was kept may be closed just as it is used.
-        const nodes = n % 2 === 0 ? [a, b, a, b] : [b, a, b, a];
-        let status: number | null = null;
-        for (const node of nodes) {
-          const answer = await fetch(node.url + path).catch(() => null);
-          await answer?.arrayBuffer().catch(() => null);
-          status = answer?.status ?? null;
-          if (status === 200) break;
+        const nodes = n % 2 === 0 ? [a, b] : [b, a];
+        const said: string[] = [];
+        for (const { url } of nodes) {
+          said.push(await outcomeOf(url + path));
+          if (said.at(-1) === '200') break;
         }
         requests += 1;
-        if (status !== 200) failures.push(`${path} ${status}`);
+        if (said.at(-1) !== '200') failures.push(`${path}: ${said.join(', then ')}`);
       }
     };
     const readers = Array.from({ length: 4 }, (_, reader) => read(reader));
@@ -159,3 +156,15 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     expect(said).not.toContain('correct-horse-battery-staple');
   });
 });
+
+/** The status of an answer that came whole, or why none did. */
+async function outcomeOf(url: string): Promise<string> {
+  try {
+    const answer = await fetch(url);
+    await answer.arrayBuffer();
+    return String(answer.status);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    return `${message}: ${cause instanceof Error ? cause.message : cause}`;
+  }
+}
