@@ -28,7 +28,7 @@ export function endToEndFiles() {
 /** Quick ones that go through every part: the read API, pictures and their renditions, uploads that go on, video. */
 export const ALWAYS_ON_BOTH = [
   'apps/server/test/conformance.test.ts',
-  'apps/server/test/other-process.test.ts',
-  'apps/server/test/tus.test.ts',
+  'apps/server/test/other-process.measuring.test.ts',
+  'apps/server/test/tus.waiting.test.ts',
   'apps/server/test/video.test.ts',
 ];

@@ -5,9 +5,9 @@ import { ROOT } from './workspace.mjs';
 
 it('end-to-end tests are found by what they start, and those that bring servers of their own are told apart', () => {
   const { files, ownServers } = endToEndFiles();
-  expect(files).toEqual(expect.arrayContaining([...ALWAYS_ON_BOTH, 'apps/cli/test/watch-kill.test.ts']));
+  expect(files).toEqual(expect.arrayContaining([...ALWAYS_ON_BOTH, 'apps/cli/test/watch-kill.waiting.test.ts']));
   expect(files).not.toContain('apps/cli/test/usage.test.ts');
-  expect(ownServers).toContain('apps/server/test/several-nodes.test.ts');
+  expect(ownServers).toContain('apps/server/test/several-nodes.waiting.test.ts');
   expect(files.filter((file) => ownServers.includes(file))).toEqual([]);
 });
 

@@ -15,7 +15,7 @@ await main(async () => {
 
 /** Whether this machine has PostgreSQL and an S3 server; what is missing is said where it is looked for. */
 async function hasServers() {
-  const argv = ['--conditions=@mds/source', '--import', 'tsx', 'apps/server/test/backend-servers.ts', '--look'];
+  const argv = ['--conditions=@mds/source', '--import', 'tsx', 'apps/server/test/support/backend-servers.ts', '--look'];
   try {
     await run(process.execPath, argv);
     return true;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { noisePng } from '../../apps/server/test/pictures.ts';
-import { waveHeader } from '../../apps/server/test/wave.ts';
+import { noisePng } from '../../apps/server/test/support/pictures.ts';
+import { waveHeader } from '../../apps/server/test/support/wave.ts';
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { sendFiles } from '../service/send-files.ts';
@@ -128,7 +128,7 @@ async function copyEach(paths: readonly string[], to: string): Promise<number> {
   return performance.now() - start;
 }
 
-/** Takes a medium out again, so that rounds do not fill the disk. */
+/** Takes a media object out again, so that rounds do not fill the disk. */
 async function forget({ url }: RunningService, token: string, id: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const { status } = await fetch(`${url}/control/v1/media/${id}`, { method: 'DELETE', headers });

@@ -2,7 +2,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSlowReader } from '../../apps/server/test/slow-readers.ts';
+import { openSlowReader } from '../../apps/server/test/support/slow-readers.ts';
 import { defineBenchmark } from '../benchmark.ts';
 import { alternate } from '../rounds.ts';
 import { keepUploadsOpen } from '../service/open-uploads.ts';

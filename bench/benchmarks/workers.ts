@@ -50,10 +50,10 @@ export default defineBenchmark({
       tables: [timeTable(measured), waitingTable(measured, media), processorTable(measured, media)],
       problems,
       notes: [
-        `${media} media a turn, ${imagePresets.length} renditions each. The time is that from the first medium's beginning to the last one's end; a worker's own start, and that of its engine, is part of it on both sides.`,
+        `${media} media a turn, ${imagePresets.length} renditions each. The time is that from the first media object's beginning to the last one's end; a worker's own start, and that of its engine, is part of it on both sides.`,
         'PostgreSQL, the service that took the media in, and the S3 server where there is one, run on the same two cores as the workers. Commits wait for the disk.',
         `With S3, ${told(measured['embedded queue, S3'])}: no goal, as the server is a program in Python that takes its processor time from the workers; where the store is on machines of its own it does not.`,
-        "The queue's share is the time for which workers stand still because of it: for claims. Its upkeep (beats, looks at leases, progress) goes on beside renders, and most of what it waits for is a processor that is rendering; what it costs is part of PostgreSQL's processor time. A job ends in the transaction that makes its medium ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.",
+        "The queue's share is the time for which workers stand still because of it: for claims. Its upkeep (beats, looks at leases, progress) goes on beside renders, and most of what it waits for is a processor that is rendering; what it costs is part of PostgreSQL's processor time. A job ends in the transaction that makes its media object ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.",
       ],
     };
   },
@@ -144,14 +144,14 @@ function timeTable(measured: Record<Deployment, Measured>): Table {
 function waitingTable(measured: Record<Deployment, Measured>, media: number): Table {
   const rows = rowsOf(measured, (worked, workers) =>
     (['claimsMs', 'upkeepMs', 'leaseWritesMs'] as const).flatMap((what) => {
-      const aMedium = summarize(worked.map((each) => each[what] / media)).median;
+      const aMediaObject = summarize(worked.map((each) => each[what] / media)).median;
       const share = summarize(worked.map((each) => each[what] / (workers * each.ms))).median;
-      return [aMedium.toFixed(1), `${(100 * share).toFixed(2)} %`];
+      return [aMediaObject.toFixed(1), `${(100 * share).toFixed(2)} %`];
     }),
   );
   const ofTheirTime = "of the workers' time";
   const head = ['side', 'claims', ofTheirTime, 'upkeep', ofTheirTime, 'writing', ofTheirTime];
-  return { title: 'what workers wait for, milliseconds a medium', head, rows };
+  return { title: 'what workers wait for, milliseconds a media object', head, rows };
 }
 
 function processorTable(measured: Record<Deployment, Measured>, media: number): Table {
@@ -160,5 +160,5 @@ function processorTable(measured: Record<Deployment, Measured>, media: number): 
     who.map((name) => summarize(worked.map(({ processorMs }) => processorMs[name] / media)).median.toFixed(0)),
   );
   const head = ['side', 'workers and renders', ...who.slice(1)];
-  return { title: 'processor time, milliseconds a medium', head, rows };
+  return { title: 'processor time, milliseconds a media object', head, rows };
 }

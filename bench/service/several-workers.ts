@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Client, createClient } from '@mds/client';
-import { endWithUs } from '../../apps/server/test/end-with-us.ts';
-import { findPostgres, startPostgresServer } from '../../apps/server/test/postgres-server.ts';
-import { findS3Server, S3_SERVER, startS3Server } from '../../apps/server/test/s3-server.ts';
-import { BUILT, spawnService } from '../../apps/server/test/service-process.ts';
+import { endWithUs } from '../../apps/server/test/support/end-with-us.ts';
+import { findPostgres, startPostgresServer } from '../../apps/server/test/support/postgres-server.ts';
+import { findS3Server, S3_SERVER, startS3Server } from '../../apps/server/test/support/s3-server.ts';
+import { BUILT, spawnService } from '../../apps/server/test/support/service-process.ts';
 import type { Need } from '../benchmark.ts';
 import { childNamed } from './processor-time.ts';
 
@@ -31,7 +31,7 @@ interface WaitingTime {
 
 /** What a worker says of its work when it is stopped. */
 export interface WorkerReport {
-  /** Each medium that it finished: when, on the clock of this machine, and how long it took, in milliseconds. */
+  /** Each media object that it finished: when, on the clock of this machine, and how long it took, in milliseconds. */
   readonly finished: readonly { readonly atMs: number; readonly tookMs: number }[];
   readonly claims: WaitingTime;
   readonly upkeep: WaitingTime;
@@ -50,7 +50,7 @@ export interface WorkerlessService {
   readonly client: Client;
   /** Process ids; what belongs to each descends from it. Null: there is none. */
   readonly pids: Readonly<Record<'service' | 'PostgreSQL' | 'S3 server', number | null>>;
-  /** @param onFinished told of every medium that a worker has finished, and of a worker's end with the error that it is */
+  /** @param onFinished told of every media object that a worker has finished, and of a worker's end with the error that it is */
   startWorker(onFinished: (died: Error | null) => void): RunningWorker;
   stop(): Promise<void>;
 }
@@ -121,7 +121,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
     if (msg === 'the worker signed off') signedOff = rest as typeof signedOff;
-    if (msg !== 'medium is ready') return;
+    if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);
   });

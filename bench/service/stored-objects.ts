@@ -8,7 +8,7 @@ import { cached } from '../cache.ts';
 import { root } from '../needs.ts';
 import { schemaKey } from './media-rows.ts';
 
-const filler = 'apps/server/test/data-dir-filler.ts';
+const filler = 'apps/server/test/support/data-dir-filler.ts';
 /** Another number makes every folder anew. */
 const VERSION = 2;
 

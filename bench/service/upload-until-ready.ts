@@ -14,7 +14,7 @@ export interface Upload {
   patienceMs: number;
 }
 
-/** When a medium became ready, and of how many renditions. */
+/** When a media object became ready, and of how many renditions. */
 export interface Readiness {
   id: string;
   /** From the moment that the last byte was handed to the kernel. */
@@ -22,7 +22,7 @@ export interface Readiness {
   renditions: number;
 }
 
-/** Uploads a file and waits until the medium is `ready`. Throws where it fails, or takes longer than it may. */
+/** Uploads a file and waits until the media object is `ready`. Throws where it fails, or takes longer than it may. */
 export async function uploadUntilReady(
   { url }: RunningService,
   token: string,

@@ -1,12 +1,12 @@
 import { processorTimes } from './processor-time.ts';
 import type { RunningWorker, WorkerlessService, WorkerReport } from './several-workers.ts';
 
-/** Many times what a medium takes; a batch that takes longer never ends. */
+/** Many times what a media object takes; a batch that takes longer never ends. */
 const PATIENCE_MS_A_MEDIUM = 60_000;
 
 /** How a batch was worked off. */
 export interface WorkedOff {
-  /** From the first medium's beginning to the last one's end. */
+  /** From the first media object's beginning to the last one's end. */
   readonly ms: number;
   /** Milliseconds that the workers stood still for a job, together. */
   readonly claimsMs: number;
@@ -16,7 +16,7 @@ export interface WorkedOff {
   readonly leaseWritesMs: number;
   /** Media that each worker finished. */
   readonly shares: readonly number[];
-  /** Milliseconds of processor time by who took it, from the workers' start to their last medium. */
+  /** Milliseconds of processor time by who took it, from the workers' start to their last media object. */
   readonly processorMs: Readonly<Record<'workers' | keyof WorkerlessService['pids'], number>>;
 }
 

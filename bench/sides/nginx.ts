@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { programOnPath } from '@mds/transcode';
-import { type Nginx, startNginx } from '../../apps/server/test/nginx.ts';
+import { type Nginx, startNginx } from '../../apps/server/test/support/nginx.ts';
 import type { Need } from '../benchmark.ts';
 import type { StoredObjects } from '../service/stored-objects.ts';
 

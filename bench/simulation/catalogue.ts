@@ -1,24 +1,24 @@
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
 import { createNormal, createRandom } from '../../scripts/paint-samples/noise.mjs';
 
-/** One of a medium's objects, and how often it is asked for among them. */
+/** One of a media object's objects, and how often it is asked for among them. */
 export interface CataloguedObject extends OwnedObject {
-  /** Share of the requests for its medium. */
+  /** Share of the requests for its media object. */
   readonly weight: number;
 }
 
 /** What the simulated service has of one picture or video. */
-export interface CataloguedMedium {
+export interface CataloguedMedia {
   readonly id: string;
   readonly objects: readonly CataloguedObject[];
   readonly bytes: number;
-  /** The object that a request for the medium is for. @param uniform from 0 to below 1 */
+  /** The object that a request for the media object is for. @param uniform from 0 to below 1 */
   pick(uniform: number): CataloguedObject;
 }
 
 /** Makes media, one after the other, each unlike those before. */
 export interface Catalogue {
-  next(): CataloguedMedium;
+  next(): CataloguedMedia;
 }
 
 interface Shape {
@@ -77,17 +77,17 @@ export function createCatalogue(seed: number, videoShare: number): Catalogue {
         const size = Math.max(1, Math.round(bytes * scale));
         return { mediaId: id, object: { key: `${id}/${file}`, sha256, bytes: size, pieces: null }, weight };
       });
-      return mediumOf(id, objects);
+      return mediaObjectOf(id, objects);
     },
   };
 }
 
-/** A medium of these objects, whose weights are brought to a sum of 1. */
-export function mediumOf(id: string, weighted: readonly CataloguedObject[]): CataloguedMedium {
+/** A media object of these objects, whose weights are brought to a sum of 1. */
+export function mediaObjectOf(id: string, weighted: readonly CataloguedObject[]): CataloguedMedia {
   const total = weighted.reduce((sum, { weight }) => sum + weight, 0);
   const objects = weighted.map((object) => ({ ...object, weight: object.weight / total }));
   const last = objects.at(-1);
-  if (last === undefined) throw new RangeError('A medium has objects.');
+  if (last === undefined) throw new RangeError('A media object has objects.');
   return {
     id,
     objects,

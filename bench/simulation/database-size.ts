@@ -27,7 +27,7 @@ const servers = createRequire(join(root, 'apps/server/package.json'));
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const digits = (value: number, length: number) => value.toString(32).padStart(length, '0');
 
-/** Rows of one medium by table, as ingest and rendering write them. */
+/** Rows of one media object by table, as ingest and rendering write them. */
 function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
   const createdAtMs = 1_750_000_000_000 + index * 250;
   // Time, and what nobody can guess.
@@ -37,7 +37,7 @@ function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
   const common = { media_id: id, revision };
   const folder = `renditions/${source.slice(0, 2)}/${source}`;
   const identified = JSON.stringify({ kind: 'image', format: 'jpeg', width: 4000, height: 3000, orientation: 1 });
-  const medium = {
+  const mediaObject = {
     ...{ id, project_id: 'default', created_at_ms: createdAtMs, content_type: 'image/jpeg', bytes: 3_145_728 + index },
     ...{ width: 4000, height: 3000, status: 'ready', filename: `IMG_${index}.jpg`, sha256: source, kind: 'image' },
     ...{ format: 'jpeg', codecs: '["jpeg"]', warnings: '[]', identified, attempts: 1 },
@@ -51,7 +51,7 @@ function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
       ...{ bytes: 16_384 + index, width: 960, height: 720, updated_at_ms: updated, current: true },
     };
   });
-  if (index % VIDEO_EVERY !== 0) return { media: [medium], media_renditions: renditions };
+  if (index % VIDEO_EVERY !== 0) return { media: [mediaObject], media_renditions: renditions };
   const hls = { ...renditions[0], name: 'hls', extension: 'm3u8', content_type: 'application/vnd.apple.mpegurl' };
   const files = Array.from({ length: FILES }, (_, segment) => ({
     ...{
@@ -64,7 +64,7 @@ function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
     ...{ object_key: `${folder}/hls.${revision}/1080p/segment-${segment}.m4s`, sha256: sha256(`${index} ${segment}`) },
     bytes: 700_000,
   }));
-  return { media: [medium], media_renditions: [...renditions, hls], rendition_files: files };
+  return { media: [mediaObject], media_renditions: [...renditions, hls], rendition_files: files };
 }
 
 /** The last requests of regions, 10,000 of each: what the request log keeps. */

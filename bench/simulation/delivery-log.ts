@@ -1,6 +1,6 @@
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
 import { createRandom } from '../../scripts/paint-samples/noise.mjs';
-import type { Catalogue, CataloguedMedium } from './catalogue.ts';
+import type { Catalogue, CataloguedMedia } from './catalogue.ts';
 import type { PopularObject } from './lru-theory.ts';
 import { createZipf } from './zipf.ts';
 
@@ -55,7 +55,7 @@ export function createDeliveryLog(demand: Demand, catalogueOf: () => Catalogue):
       const { catalogue, places } = start();
       const draw = (edge: number) => {
         const own = random() < regional;
-        return places[placeOf(edge, own, zipf.draw(random()))] as CataloguedMedium;
+        return places[placeOf(edge, own, zipf.draw(random()))] as CataloguedMedia;
       };
       for (let count = 0; count < demand.requests; count += 1) {
         if (random() < demand.arrivals / 1_000_000) places[Math.floor(random() * media)] = catalogue.next();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
-import { type Catalogue, mediumOf } from './catalogue.ts';
+import { type Catalogue, mediaObjectOf } from './catalogue.ts';
 import { createDeliveryLog, type Demand } from './delivery-log.ts';
 import { cheHitRatios, exactLruHitRatio } from './lru-theory.ts';
 import { simulate } from './simulate.ts';
@@ -14,7 +14,7 @@ function plainCatalogue(bytesOf: (index: number) => number): Catalogue {
       const [id, sha256] = [`med_${count}`, count.toString(16).padStart(64, '0')];
       const object = { key: id, sha256, bytes: bytesOf(count), pieces: null };
       count += 1;
-      return mediumOf(id, [{ mediaId: id, object, weight: 1 } satisfies OwnedObject & { weight: number }]);
+      return mediaObjectOf(id, [{ mediaId: id, object, weight: 1 } satisfies OwnedObject & { weight: number }]);
     },
   };
 }

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { mdsHere, plain } from './run-cli.ts';
 import { scriptRegions } from './scripted-regions.ts';
-import { medium, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
-const id = medium(1).id;
+const id = mediaObject(1).id;
 
 async function setUp() {
   const service = await startService();
@@ -18,7 +18,7 @@ async function setUp() {
   };
 }
 
-it('purges a medium, a path, the address that media url prints, or everything', async () => {
+it('purges a media object, a path, the address that media url prints, or everything', async () => {
   await using it = await setUp();
   await it.purge(['--media', id]);
   await it.purge(['--path', `/media/${id}/thumb.webp`]);
@@ -105,10 +105,10 @@ it('waiting for nodes is drawn on a terminal, and nothing of it stays', async ()
 it('what is not there ends with 3 and the reason of the service, so that a typing error is seen', async () => {
   await using it = await setUp();
   it.service.on('POST /control/v1/cache/purge', (_, response) =>
-    sendProblem(response, 404, 'rendition_not_found', 'The medium has no typo.webp.'),
+    sendProblem(response, 404, 'rendition_not_found', 'The media object has no typo.webp.'),
   );
   expect(await it.purge(['--path', `/media/${id}/typo.webp`])).toEqual({
     ...{ code: 3, stdout: '' },
-    stderr: 'error: The medium has no typo.webp. (rendition_not_found, request req-1)\n',
+    stderr: 'error: The media object has no typo.webp. (rendition_not_found, request req-1)\n',
   });
 });

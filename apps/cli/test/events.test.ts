@@ -1,9 +1,9 @@
 import type { Event } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, start } from './run-cli.ts';
-import { medium, type ScriptedService, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, type ScriptedService, startService, TOKEN } from './scripted-service.ts';
 
-const { id } = medium(1);
+const { id } = mediaObject(1);
 const kept = (n: number, at = '2026-01-31T08:15:00Z') => ({ id: String(n), created_at: at });
 const failure = { code: 'corrupt_media', message: 'The file is damaged.', retryable: false };
 

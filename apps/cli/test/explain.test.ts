@@ -3,13 +3,13 @@ import { expect, it } from 'vitest';
 import { displayWidth } from '../src/output/display-width.ts';
 import { failedVideo, queuedPicture, waitingJob } from './explanations.ts';
 import { mdsHere, plain } from './run-cli.ts';
-import { medium, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, startService, TOKEN } from './scripted-service.ts';
 
-const { id } = medium(1);
+const { id } = mediaObject(1);
 
 async function setUp(explanation: MediaExplanation = failedVideo(id)) {
   const service = await startService();
-  service.media.push(medium(1));
+  service.media.push(mediaObject(1));
   service.explanations.set(id, explanation);
   return {
     service,
@@ -146,7 +146,7 @@ it('a reason that two formats share is told once, a ladder of one rung in one li
   expect((await it.explain([], { terminal: 70 })).stdout).toMatch(/most as large as\n +1280 x 720\.$/m);
 });
 
-it('says what a medium waits for', async () => {
+it('says what a media object waits for', async () => {
   await using it = await setUp(queuedPicture(id));
   const { stdout } = await it.explain([], { terminal: 80 });
   expect(stdout).toContain('waiting    It is the 3rd in the queue.\n');
@@ -274,7 +274,7 @@ it('nothing that a file or a program says reaches the terminal that could do som
   }
 });
 
-it('a medium that is not there is code 3', async () => {
+it('a media object that is not there is code 3', async () => {
   await using it = await setUp();
   it.service.media.length = 0;
   expect(await it.explain()).toMatchObject({ code: 3, stdout: '' });

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { MediaDetail } from '@mds/client';
 import { expect, vi } from 'vitest';
-import { type ServiceProcess, spawnService } from '../../server/test/service-process.ts';
-import { findSystemProgram, testWith } from '../../server/test/system-program.ts';
+import { type ServiceProcess, spawnService } from '../../server/test/support/service-process.ts';
+import { findSystemProgram, testWith } from '../../server/test/support/system-program.ts';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
 
 const ffmpeg = process.env['FFMPEG_PATH'] ?? findSystemProgram('ffmpeg');

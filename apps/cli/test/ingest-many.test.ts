@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { png } from '../../server/test/pictures.ts';
-import { spawnService } from '../../server/test/service-process.ts';
+import { png } from '../../server/test/support/pictures.ts';
+import { spawnService } from '../../server/test/support/service-process.ts';
 import { start, temporaryFolder } from './run-cli.ts';
 
 const FILES = 2_000;

@@ -3,8 +3,8 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { expect, it } from 'vitest';
-import { noisePng } from '../../server/test/pictures.ts';
-import { spawnService } from '../../server/test/service-process.ts';
+import { noisePng } from '../../server/test/support/pictures.ts';
+import { spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, plain, start, temporaryFolder } from './run-cli.ts';
 import { startService, TOKEN } from './scripted-service.ts';
 
@@ -73,7 +73,7 @@ it('a large file whose upload was killed half-way goes on from there in the next
   expect(data).toMatchObject([{ bytes: it.picture.byteLength, filename: 'large.png' }]);
 });
 
-it('a file that is written to while it is uploaded makes no medium', { timeout: 240_000 }, async () => {
+it('a file that is written to while it is uploaded makes no media object', { timeout: 240_000 }, async () => {
   await using it = await setUp();
   const running = it.run(['ingest', 'large.png']);
   await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.3);

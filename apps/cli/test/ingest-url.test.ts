@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { expect, it } from 'vitest';
-import { png } from '../../server/test/pictures.ts';
-import { spawnService } from '../../server/test/service-process.ts';
+import { png } from '../../server/test/support/pictures.ts';
+import { spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
 
 /** A service that may fetch from this machine, or may not, and a site with `/lake.png?key=…`. */
@@ -36,7 +36,7 @@ async function setUp(allow: string) {
   };
 }
 
-it('a URL becomes a medium, named as asked, and what cannot be fetched fails with the reason', async () => {
+it('a URL becomes a media object, named as asked, and what cannot be fetched fails with the reason', async () => {
   await using it = await setUp('127.0.0.0/8');
   const { code, stdout, stderr } = await it.ingest([`${it.site}/lake.png?key=1`, '--filename', 'a lake.png']);
   expect([code, stderr]).toEqual([0, '1 file: 1 created\n']);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { MediaDetail } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { change, medium, type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { change, mediaObject, type ScriptedService, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
@@ -73,7 +73,7 @@ it('a file that several paths lead to goes once', async () => {
   expect(it.service.requests).toHaveLength(1);
 });
 
-it('--wait waits until it is processed, and a medium that fails makes it fail', async () => {
+it('--wait waits until it is processed, and a media object that fails makes it fail', async () => {
   await using it = await setUp();
   await writeFile(join(it.folder, 'broken.jpg'), 'x');
   const { code, stdout } = await it.ingest(['--wait', 'in/a.jpg', 'broken.jpg']);
@@ -86,10 +86,10 @@ it('--wait waits until it is processed, and a medium that fails makes it fail', 
   expect(code).toBe(1);
 });
 
-/** A medium that is ready, though some of its renditions failed and something was wrong with it. */
+/** A media object that is ready, though some of its renditions failed and something was wrong with it. */
 function incomplete(found: MediaDetail | undefined): void {
-  if (!found) throw new Error('There should be a medium');
-  const [thumb, large] = medium(1).renditions;
+  if (!found) throw new Error('There should be a media object');
+  const [thumb, large] = mediaObject(1).renditions;
   if (!thumb || !large) throw new Error('There should be two renditions');
   const failed = { ...large, state: 'failed' as const, reason: 'It was killed.', bytes: null, files: null };
   // Of thumb an earlier revision failed, which nobody misses.
@@ -146,8 +146,8 @@ it('--wait goes on while renditions of what is there already are made again', as
   await it.ingest(['in/a.jpg']);
   it.service.hasEvents = true;
   const [found] = it.service.media;
-  if (!found) throw new Error('There should be a medium');
-  Object.assign(found, { status: 'ready', renditions: medium(1).renditions });
+  if (!found) throw new Error('There should be a media object');
+  Object.assign(found, { status: 'ready', renditions: mediaObject(1).renditions });
   const [first] = found.renditions;
   if (first) first.state = 'pending';
   const running = it.ingest(['--wait', 'in/a.jpg']);

@@ -1,7 +1,7 @@
 import type { Job } from '@mds/client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { mdsAt, plain } from './run-cli.ts';
-import { medium, sendJson, startService } from './scripted-service.ts';
+import { mediaObject, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
 // How long ago something was stays the same, however slow the machine is.
@@ -9,15 +9,15 @@ beforeEach(() => vi.useFakeTimers({ toFake: ['Date'], now: NOW }));
 afterEach(() => vi.useRealTimers());
 const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
 const waiting: Job = {
-  ...{ object: 'job', id: 'job-8', media_id: medium(2).id, state: 'queued', priority: 100, attempts: 0 },
+  ...{ object: 'job', id: 'job-8', media_id: mediaObject(2).id, state: 'queued', priority: 100, attempts: 0 },
   ...{ due_at: ago(125), worker: null, started_at: null, progress: null, last_reason: null },
 };
 const running: Job = {
-  ...{ ...waiting, id: 'job-7', media_id: medium(1).id, state: 'running', attempts: 2, due_at: ago(60) },
+  ...{ ...waiting, id: 'job-7', media_id: mediaObject(1).id, state: 'running', attempts: 2, due_at: ago(60) },
   ...{ worker: 'vm:32485:4c51bd3c', started_at: ago(42), progress: 0.367, last_reason: 'Its worker disappeared.' },
 };
 const again: Job = {
-  ...{ ...waiting, id: 'job-9', media_id: medium(3).id, attempts: 1, due_at: ago(-8) },
+  ...{ ...waiting, id: 'job-9', media_id: mediaObject(3).id, attempts: 1, due_at: ago(-8) },
   last_reason: 'The renderer crashed. Look into the log of the service.',
 };
 
@@ -38,7 +38,7 @@ it('shows on a terminal who works on what since when, how far it is, what waits,
   const { code, stdout } = await it.mds(['jobs'], 160);
   expect(code).toBe(0);
   expect(plain(stdout).split('\n')).toEqual([
-    'MEDIUM                          STATE    PRIORITY  ATTEMPTS  DONE  SINCE  WORKER             LAST REASON',
+    'MEDIA                           STATE    PRIORITY  ATTEMPTS  DONE  SINCE  WORKER             LAST REASON',
     `${running.media_id}  running       100         2   36%    42s  vm:32485:4c51bd3c  Its worker disappeared.`,
     `${waiting.media_id}  queued        100         0     -     2m  -                  -`,
     `${again.media_id}  queued        100         1     -  in 8s  -                  The renderer crashed. Look into the log of the service.`,
@@ -46,7 +46,7 @@ it('shows on a terminal who works on what since when, how far it is, what waits,
   ]);
 });
 
-it('finds room on a narrow terminal, with medium, state and progress at any rate', async () => {
+it('finds room on a narrow terminal, with media object, state and progress at any rate', async () => {
   await using it = await setUp();
   const lines = plain((await it.mds(['jobs'], 60)).stdout)
     .trimEnd()

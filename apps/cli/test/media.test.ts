@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { MediaDetail, MediaRendition } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { change, medium, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { change, mediaObject, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
@@ -11,7 +11,7 @@ const CURSOR_UP = /\x1b\[(\d+)F/g;
 async function setUp(count = 3) {
   const service = await startService();
   const folder = await temporaryFolder();
-  for (let n = 1; n <= count; n++) service.media.push(medium(n));
+  for (let n = 1; n <= count; n++) service.media.push(mediaObject(n));
   return {
     service,
     folder: folder.path,
@@ -24,7 +24,7 @@ async function setUp(count = 3) {
   };
 }
 
-const id = medium(1).id;
+const id = mediaObject(1).id;
 
 it('list goes through as many pages as its limit takes, and no further', async () => {
   await using it = await setUp(250);
@@ -54,9 +54,9 @@ it("list --json is the API's own envelope, and its cursor goes on where the list
   ]);
   const rest = await it.media(['list', '--cursor', first.next_cursor]);
   expect(rest.stdout.split('\n').map((line) => line.slice(-27, -23) && line.slice(0, 30))).toEqual([
-    medium(3).id,
-    medium(4).id,
-    medium(5).id,
+    mediaObject(3).id,
+    mediaObject(4).id,
+    mediaObject(5).id,
     '',
   ]);
 });
@@ -72,7 +72,7 @@ it.each([80, 120, 40])('list fits a terminal of %i columns, ids whole', async (t
       .trimEnd()
       .split('\n');
     expect(lines[0]).toMatch(/^ID {30}STATUS/);
-    for (const n of [1, 2, 3]) expect(lines[n]?.startsWith(medium(n).id)).toBe(true);
+    for (const n of [1, 2, 3]) expect(lines[n]?.startsWith(mediaObject(n).id)).toBe(true);
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(Math.max(terminal, 50));
   }
 });
@@ -260,25 +260,27 @@ it.each([
   await using it = await setUp(3);
   const ran = await it.media(['delete', id], { terminal: 80, stdin });
   expect(ran.code).toBe(code);
-  expect(ran.stderr).toContain(`${id}  photo-1.jpg  image/jpeg, 2.4 MB\nDelete 1 medium with all renditions? [y/N] `);
+  expect(ran.stderr).toContain(
+    `${id}  photo-1.jpg  image/jpeg, 2.4 MB\nDelete 1 media object with all renditions? [y/N] `,
+  );
   expect(it.service.media).toHaveLength(left);
 });
 
 it('delete --yes asks nobody, goes through them all, and ends with what went wrong first', async () => {
   await using it = await setUp(3);
-  const { code, stdout, stderr } = await it.media(['delete', '--yes', id, 'med_nope', medium(2).id]);
-  expect(stdout).toBe(`${id}\tdeleted\n${medium(2).id}\tdeleted\n`);
-  expect(stderr).toContain('failed  med_nope: There is no medium med_nope.');
+  const { code, stdout, stderr } = await it.media(['delete', '--yes', id, 'med_nope', mediaObject(2).id]);
+  expect(stdout).toBe(`${id}\tdeleted\n${mediaObject(2).id}\tdeleted\n`);
+  expect(stderr).toContain('failed  med_nope: There is no media object med_nope.');
   expect(stderr).toContain('error: 1 of 3 failed.');
   expect(code).toBe(3);
 });
 
-it('retry sends a failed medium back, and says why it does not another', async () => {
+it('retry sends a failed media object back, and says why it does not another', async () => {
   await using it = await setUp(2);
   Object.assign(it.service.media[0] ?? {}, { status: 'failed' });
   expect(await it.media(['retry', id])).toMatchObject({ code: 0, stdout: `${id}\tqueued\n` });
-  const { code, stderr } = await it.media(['retry', medium(2).id]);
-  expect([code, stderr]).toEqual([1, `error: ${medium(2).id} is ready. (state_conflict, request req-1)\n`]);
+  const { code, stderr } = await it.media(['retry', mediaObject(2).id]);
+  expect([code, stderr]).toEqual([1, `error: ${mediaObject(2).id} is ready. (state_conflict, request req-1)\n`]);
 });
 
 it('Ctrl-C at the question deletes nothing', async () => {
@@ -294,23 +296,25 @@ it('retry --wait shows how far they are, and tells how each ended in the order t
   await using it = await setUp(3);
   it.service.hasEvents = true;
   for (const found of it.service.media.slice(0, 2)) Object.assign(found, { status: 'failed' });
-  const running = it.media(['retry', '--wait', id, medium(3).id, medium(2).id], { terminal: 80 });
+  const running = it.media(['retry', '--wait', id, mediaObject(3).id, mediaObject(2).id], { terminal: 80 });
   await expect
     .poll(() => it.service.requests.filter((line) => line.startsWith('GET /control/v1/media/')).length)
     .toBe(4);
   await change(it.service, id, 'processing', 0.33);
-  await change(it.service, medium(2).id, 'processing');
+  await change(it.service, mediaObject(2).id, 'processing');
   await new Promise((resolve) => setTimeout(resolve, 250));
   await change(it.service, id, 'ready');
   await new Promise((resolve) => setTimeout(resolve, 250));
-  await change(it.service, medium(2).id, 'failed');
+  await change(it.service, mediaObject(2).id, 'failed');
   const { code, stdout, stderr } = await running;
   expect(plain(stdout)).toBe(`${id}  ready\n`);
   expect(plain(stderr)).toMatch(/…\w+ +━+─+ +33% {2}processing/);
   expect(plain(stderr)).toContain(
-    `failed  ${medium(2).id}: ${medium(2).id} failed: corrupt_media: The file is damaged.`,
+    `failed  ${mediaObject(2).id}: ${mediaObject(2).id} failed: corrupt_media: The file is damaged.`,
   );
-  expect(plain(stderr)).toContain(`failed  ${medium(3).id}: ${medium(3).id} is ready. (state_conflict, request req-1)`);
+  expect(plain(stderr)).toContain(
+    `failed  ${mediaObject(3).id}: ${mediaObject(3).id} is ready. (state_conflict, request req-1)`,
+  );
   expect(plain(stderr)).toContain('error: 2 of 3 failed.');
   // Every line of progress that was drawn was taken away again: what stays are two failures and the error.
   const up = [...stderr.matchAll(CURSOR_UP)].reduce((sum, [, rows]) => sum + Number(rows), 0);
@@ -320,12 +324,12 @@ it('retry --wait shows how far they are, and tells how each ended in the order t
   expect(code).toBe(1);
 });
 
-it('retry --wait of a ready medium waits for its renditions that are made again', async () => {
+it('retry --wait of a ready media object waits for its renditions that are made again', async () => {
   await using it = await setUp(1);
   it.service.hasEvents = true;
   const [found] = it.service.media;
   const [first] = found?.renditions ?? [];
-  if (!found || !first) throw new Error('There should be a medium with a rendition');
+  if (!found || !first) throw new Error('There should be a media object with a rendition');
   it.service.on('POST', (_, response) => {
     first.state = 'pending';
     sendJson(response, 202, found);
@@ -337,7 +341,7 @@ it('retry --wait of a ready medium waits for its renditions that are made again'
   expect(await running).toEqual({ code: 0, stdout: `${id}\tready\n`, stderr: '' });
 });
 
-it('retry --wait of a ready medium says which of its renditions failed again, and ends with 1', async () => {
+it('retry --wait of a ready media object says which of its renditions failed again, and ends with 1', async () => {
   await using it = await setUp(2);
   it.service.hasEvents = true;
   const [found, other] = it.service.media;
@@ -345,9 +349,9 @@ it('retry --wait of a ready medium says which of its renditions failed again, an
   const [second] = other?.renditions ?? [];
   if (!found || !other || !first || !second) throw new Error('There should be media with renditions');
   it.service.on('POST', (request, response) => {
-    const [medium, rendition] = request.url?.includes(id) ? [found, first] : [other, second];
+    const [mediaObject, rendition] = request.url?.includes(id) ? [found, first] : [other, second];
     rendition.state = 'pending';
-    sendJson(response, 202, medium);
+    sendJson(response, 202, mediaObject);
   });
   expect(await it.media(['retry', id])).toMatchObject({
     ...{ code: 0, stdout: `${id}\tready\tbeing made again: thumb.webp\n` },
@@ -401,7 +405,7 @@ function rendition(name: string, extension: string, content_type: string, rest: 
 /** A video of 12.3 seconds with all that is made of one. */
 function video(change: Partial<MediaDetail> = {}): MediaDetail {
   const hls = { url: `/media/${id}/hls/master.m3u8`, immutable_url: `/media/${id}/hls.0a1b2c3d/master.m3u8` };
-  return medium(1, {
+  return mediaObject(1, {
     ...{ kind: 'video', content_type: 'video/mp4', filename: 'clip.mp4', duration: 12.3, codecs: ['h264', 'aac'] },
     renditions: [
       rendition('hls', 'm3u8', 'application/vnd.apple.mpegurl', { ...hls, bytes: 12_300_000, files: 34 }),
@@ -415,7 +419,7 @@ function video(change: Partial<MediaDetail> = {}): MediaDetail {
 it('list and get show how long a video plays, how far its processing is, and of how many files its stream consists', async () => {
   await using it = await setUp(0);
   it.service.hasEvents = true;
-  it.service.media.push(video({ status: 'processing', progress: 0.429 }), medium(2));
+  it.service.media.push(video({ status: 'processing', progress: 0.429 }), mediaObject(2));
   const list = plain((await it.media(['list', '--detail'], { terminal: 120 })).stdout).split('\n');
   expect(list[1]).toMatch(/^med_\w+ {2}processing 42% {2}video\/mp4 .* 0:12 {2}clip\.mp4$/);
   expect(list[2]).toMatch(/^med_\w+ {2}ready {11}image\/jpeg .* - {2}photo-2\.jpg$/);
@@ -450,7 +454,7 @@ it('shows no pixels of what is no picture, be it said as nothing or as zero', as
 it('shows media of a service that does not say how far it is', async () => {
   await using it = await setUp(1);
   it.service.on(`GET /control/v1/media/${id}`, (_, response) => {
-    const { progress: _p, renditions, ...older } = medium(1, { status: 'processing' });
+    const { progress: _p, renditions, ...older } = mediaObject(1, { status: 'processing' });
     sendJson(response, 200, { ...older, renditions: renditions.map(({ files: _f, ...rest }) => rest) });
   });
   expect(plain((await it.media(['get', id], { terminal: 100 })).stdout)).toMatch(/^status +processing$/m);

@@ -2,8 +2,8 @@ import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeOverPostgres } from '../../server/src/db/postgres/postgres.fixture.ts';
-import { POSTGRES_PASSWORD } from '../../server/test/postgres-server.ts';
-import { spawnService } from '../../server/test/service-process.ts';
+import { POSTGRES_PASSWORD } from '../../server/test/support/postgres-server.ts';
+import { spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
 
 const run = (env: Record<string, string>, ...args: string[]) => mdsHere(['migrate', ...args], { env });

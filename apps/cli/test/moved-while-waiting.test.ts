@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
-import { medium, type ScriptedService, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, type ScriptedService, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 const LOOK = 'GET /control/v1/migrations/current';
 
@@ -52,10 +52,10 @@ const isWaiting = (service: ScriptedService) =>
 
 it.each([
   ['ingest --wait', ['ingest', '--wait', 'a.jpg']],
-  ['media retry --wait', ['media', 'retry', '--wait', medium(1).id]],
+  ['media retry --wait', ['media', 'retry', '--wait', mediaObject(1).id]],
 ])('%s ends once the deployment was moved, and does not wait for what is processed elsewhere', async (_, args) => {
   await using it = await setUp();
-  it.service.media.push(medium(1, { status: 'failed' }));
+  it.service.media.push(mediaObject(1, { status: 'failed' }));
   answerLooks(it.service, ['none', 'running', 'done']);
   let ended = false;
   const running = it.run(args).finally(() => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { mds, start, temporaryFolder } from './run-cli.ts';
-import { medium, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, startService, TOKEN } from './scripted-service.ts';
 
 // Each of these starts a process; they wait on one another less than they would one by one. Beside each other, those that poll need
 // the `expect` of their own test.
@@ -24,12 +24,12 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
 
   it('talks to the service that MDS_URL names, with the token of MDS_TOKEN', async () => {
     await using service = await startService();
-    service.media.push(medium(1));
+    service.media.push(mediaObject(1));
     const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
     const { code, stdout } = await mds(['media', 'list', '--detail'], { env });
     expect(code).toBe(0);
     expect(stdout).toBe(
-      `${medium(1).id}\tready\timage/jpeg\t2400000\t4032x3024\t${service.media[0]?.created_at}\tphoto-1.jpg\t\t\t\n`,
+      `${mediaObject(1).id}\tready\timage/jpeg\t2400000\t4032x3024\t${service.media[0]?.created_at}\tphoto-1.jpg\t\t\t\n`,
     );
   });
 
@@ -67,7 +67,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
 
   it('ends quietly when nobody reads on, as with head', async ({ expect }) => {
     await using service = await startService();
-    for (let n = 0; n < 2_000; n++) service.media.push(medium(n));
+    for (let n = 0; n < 2_000; n++) service.media.push(mediaObject(n));
     const running = start(['--url', service.url, 'media', 'list', '--all']);
     await expect.poll(() => running.stdout(), { timeout: 40_000 }).not.toBe('');
     running.closeStdout();
@@ -92,6 +92,8 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     const env = { MDS_TOKEN: TOKEN, FORCE_COLOR: '1' };
     expect((await mds(args, { env })).stderr).toContain('\x1b[31merror:\x1b[39m');
     // Node 22 itself puts a line before it that says which of the two it would have heeded.
-    expect((await mds(args, { env: { ...env, NO_COLOR: '1' } })).stderr).toMatch(/^error: There is no medium/m);
+    expect((await mds(args, { env: { ...env, NO_COLOR: '1' } })).stderr).toMatch(
+      /^error: There is no (such )?media object/m,
+    );
   });
 });

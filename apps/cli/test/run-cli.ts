@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { nodeArguments } from '../../server/test/programs-under-test.ts';
+import { nodeArguments } from '../../server/test/support/programs-under-test.ts';
 import { Interruption, type OutputStream } from '../src/io.ts';
 import { run } from '../src/program.ts';
 import { TOKEN } from './scripted-service.ts';

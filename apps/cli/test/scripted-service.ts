@@ -19,9 +19,9 @@ export interface ScriptedService extends AsyncDisposable {
   headers(): IncomingMessage['headers'];
   /** Answers instead of the script, for requests whose `METHOD /path` begins so. */
   on(prefix: string, handler: Handler): void;
-  /** Polls that a new medium takes to become ready. */
+  /** Polls that a new media object takes to become ready. */
   pollsUntilReady: number;
-  /** What is answered for `explain`, by the medium's id. */
+  /** What is answered for `explain`, by the media object's id. */
   explanations: Map<string, MediaExplanation>;
   /** Whether it has events; an older service has none. */
   hasEvents: boolean;
@@ -33,8 +33,8 @@ export interface ScriptedService extends AsyncDisposable {
   bytesPerSecond: number;
 }
 
-/** A medium that is ready; `n` makes its id. */
-export function medium(n: number, change: Partial<MediaDetail> = {}): MediaDetail {
+/** A media object that is ready; `n` makes its id. */
+export function mediaObject(n: number, change: Partial<MediaDetail> = {}): MediaDetail {
   const id = `med_01k0c4s6q8y2v4w6x8z0a2${String(n).padStart(4, '0')}`;
   const rendition = (name: string, edge: number) => ({
     name,
@@ -73,7 +73,7 @@ export function medium(n: number, change: Partial<MediaDetail> = {}): MediaDetai
   };
 }
 
-/** Moves a medium on, and tells those who listen. */
+/** Moves a media object on, and tells those who listen. */
 export async function change(
   service: ScriptedService,
   id: string,
@@ -81,7 +81,7 @@ export async function change(
   progress: number | null = null,
 ): Promise<void> {
   const found = service.media.find((it) => it.id === id);
-  if (!found) throw new Error(`There is no medium ${id}`);
+  if (!found) throw new Error(`There is no media object ${id}`);
   const error =
     status === 'failed' ? { code: 'corrupt_media', message: 'The file is damaged.', retryable: false } : null;
   Object.assign(found, { status, progress, error });
@@ -152,7 +152,7 @@ export async function startService(): Promise<ScriptedService> {
     if (url.pathname === '/control/v1/media') return ingest(url, request, response);
     const found = service.media.find((it) => it.id === id);
     if (id === undefined || !found) {
-      return sendProblem(response, 404, 'media_not_found', `There is no medium ${id ?? url.pathname}.`);
+      return sendProblem(response, 404, 'media_not_found', `There is no media object ${id ?? url.pathname}.`);
     }
     if (url.pathname.startsWith('/media/')) return deliver(found, action ?? '', response);
     if (request.method === 'DELETE') {
@@ -179,7 +179,7 @@ export async function startService(): Promise<ScriptedService> {
   };
 
   const advance = (found: MediaDetail) => {
-    // With events a medium moves on when the test says so, and not when it is asked for.
+    // With events a media object moves on when the test says so, and not when it is asked for.
     if (service.hasEvents) return;
     if (found.status !== 'queued' && found.status !== 'processing') return;
     const count = (polls.get(found.id) ?? 0) + 1;
@@ -217,7 +217,13 @@ export async function startService(): Promise<ScriptedService> {
     const sha256 = hash.digest('hex');
     const existing = service.media.find((it) => it.sha256 === sha256);
     if (existing && url.searchParams.get('duplicate') !== 'allow') return sendJson(response, 200, existing);
-    const made = medium(1000 + service.media.length, { filename, sha256, bytes, status: 'queued', renditions: [] });
+    const made = mediaObject(1000 + service.media.length, {
+      filename,
+      sha256,
+      bytes,
+      status: 'queued',
+      renditions: [],
+    });
     service.media.unshift(made);
     return sendJson(response, 201, made);
   };

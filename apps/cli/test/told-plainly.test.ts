@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
-import { medium, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 /** A service that refuses every URL, and a folder with `in/a.jpg`. */
 async function setUp() {
@@ -124,7 +124,7 @@ it('the list of accepted formats is not said again for every file', async () => 
 
 it('what has no pixels has none in a pipe either', async () => {
   await using it = await setUp();
-  it.service.media.push(medium(1, { width: 0, height: 0, content_type: 'audio/mpeg' }));
+  it.service.media.push(mediaObject(1, { width: 0, height: 0, content_type: 'audio/mpeg' }));
   expect((await it.run(['media', 'list'])).stdout.split('\t')[4]).toBe('');
 });
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
-import { medium, sendProblem, startService, TOKEN } from './scripted-service.ts';
+import { mediaObject, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
 it.each([
   [['stauts'], "unknown command 'stauts'\n(Did you mean status?)"],
@@ -88,12 +88,12 @@ it('without a token says where it looked for one', async () => {
 it('finds the token that the service left in its data folder, here or where MDS_DATA_DIR says', async () => {
   await using service = await startService();
   await using folder = await temporaryFolder();
-  service.media.push(medium(1));
+  service.media.push(mediaObject(1));
   for (const data of ['data', 'elsewhere']) {
     await mkdir(join(folder.path, data));
     await writeFile(join(folder.path, data, 'control-token'), `${TOKEN}\n`, { mode: 0o600 });
     const env = { MDS_URL: service.url, ...(data === 'data' ? {} : { MDS_DATA_DIR: data }) };
-    const { code } = await mdsHere(['media', 'get', medium(1).id], { cwd: folder.path, env });
+    const { code } = await mdsHere(['media', 'get', mediaObject(1).id], { cwd: folder.path, env });
     expect(code).toBe(0);
   }
 });
@@ -119,7 +119,7 @@ it('ends with 3 for what is not there, and gives the number of the request', asy
     env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },
   });
   expect(code).toBe(3);
-  expect(stderr).toBe('error: There is no medium med_nope. (media_not_found, request req-1)\n');
+  expect(stderr).toBe('error: There is no media object med_nope. (media_not_found, request req-1)\n');
 });
 
 it('ends with 4 for a scope that is too small, with 1 for everything else', async () => {

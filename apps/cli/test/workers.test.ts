@@ -1,7 +1,7 @@
 import type { Job, JobWorker } from '@mds/client';
 import { expect, it } from 'vitest';
 import { mdsAt, plain } from './run-cli.ts';
-import { medium, sendJson, startService } from './scripted-service.ts';
+import { mediaObject, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
 // Half a minute more, so that none becomes the next minute while the test runs.
@@ -11,10 +11,10 @@ const busy: JobWorker = {
   ...{ since: ago(3 * 60), running: 3, jobs: [] },
 };
 const film: Job = {
-  ...{ object: 'job', id: 'job-7', media_id: medium(1).id, state: 'running', priority: 100, attempts: 2 },
+  ...{ object: 'job', id: 'job-7', media_id: mediaObject(1).id, state: 'running', priority: 100, attempts: 2 },
   ...{ due_at: ago(60), worker: busy.id, started_at: ago(42), progress: 0.367, last_reason: null },
 };
-const picture: Job = { ...film, id: 'job-8', media_id: medium(2).id, started_at: ago(3), progress: null };
+const picture: Job = { ...film, id: 'job-8', media_id: mediaObject(2).id, started_at: ago(3), progress: null };
 busy.jobs = [film, picture];
 const idle: JobWorker = {
   ...{ ...busy, id: 'vm-2:77:0387a402', host: 'vm-2', pid: 77, concurrency: 1, since: ago(50) },
@@ -37,7 +37,7 @@ it('shows on a terminal who works since when and on what, how far it is, who has
   const { code, stdout } = await it.mds(['workers'], 160);
   expect(code).toBe(0);
   expect(plain(stdout).split('\n')).toEqual([
-    'ID                   HOST    PID  REGION  SINCE  RUNNING  MEDIUM                          STARTED  DONE',
+    'ID                   HOST    PID  REGION  SINCE  RUNNING  MEDIA                           STARTED  DONE',
     `vm-1:32485:4c51bd3c  vm-1  32485  fra1       3h   3 of 4  ${film.media_id}      42m   36%`,
     `                                                          ${picture.media_id}       3m     -`,
     'vm-2:77:0387a402     vm-2     77  fra1      50m   0 of 1  -                                     -     -',
@@ -46,13 +46,13 @@ it('shows on a terminal who works since when and on what, how far it is, who has
   ]);
 });
 
-it('finds room on a terminal of 80 columns, with host, process, medium and progress at any rate', async () => {
+it('finds room on a terminal of 80 columns, with host, process, media object and progress at any rate', async () => {
   await using it = await setUp([{ ...busy, host: 'renderer-7.media.example.internal' }]);
   const lines = plain((await it.mds(['workers'], 80)).stdout)
     .trimEnd()
     .split('\n');
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
-  expect(lines[0]).toMatch(/^HOST +PID .*RUNNING {2}MEDIUM/);
+  expect(lines[0]).toMatch(/^HOST +PID .*RUNNING {2}MEDIA/);
   expect(lines[1]).toMatch(/^renderer\S*… {2}32485 .*3 of 4 {2}med_\w+ .*36%$/);
 });
 

@@ -1,7 +1,7 @@
 import { Problem } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../test/app-fixture.ts';
-import { AppError } from './http/app-error.ts';
+import { type AppFixture, startApp, TOKENS } from '../test/support/app-fixture.ts';
+import { AppError } from './base/app-error.ts';
 
 let app: AppFixture;
 

@@ -1,15 +1,15 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import helmet from 'helmet';
+import { AppError } from './base/app-error.ts';
+import type { Logger } from './base/logger.ts';
 import { type ControlApiParts, mountControlApi } from './control-api/control-api.ts';
-import { AppError } from './http/app-error.ts';
 import { mountDiscovery } from './http/discovery.ts';
 import { mountDocsPage } from './http/docs-page.ts';
 import { mountHealth } from './http/health.ts';
-import { type Metrics, mountMetrics } from './http/metrics.ts';
 import { sendProblem } from './http/problem.ts';
 import { mountProblemTypes } from './http/problem-types.ts';
 import { refuseBadTarget } from './http/request-path.ts';
-import type { Logger } from './logger.ts';
+import { type Metrics, mountMetrics } from './listener/metrics.ts';
 import { mountReadApi, type ReadApiParts } from './read-api/read-api.ts';
 
 /** What the app is made of; null for a plane that this process does not serve. */
@@ -27,7 +27,7 @@ export interface AppParts {
 }
 
 /**
- * The Express app of all planes but delivery; it listens to nothing, and stands behind the front (http/front.ts). Paths are case-sensitive; a trailing slash is tolerated. Forwarding
+ * The Express app of all planes but delivery; it listens to nothing, and stands behind the request listener (listener/request-listener.ts). Paths are case-sensitive; a trailing slash is tolerated. Forwarding
  * headers are not believed.
  */
 export function createApp(parts: AppParts): Express {

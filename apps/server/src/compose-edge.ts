@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { readApi } from '@mds/contract';
 import type { Express } from 'express';
 import { createApp } from './app.ts';
+import type { Logger } from './base/logger.ts';
 import type { Service } from './compose.ts';
 import { type Config, ConfigError } from './config.ts';
 import { openDataDir } from './data-dir.ts';
@@ -20,14 +21,13 @@ import { mountSignpost } from './edge/signpost.ts';
 import { createStateFile } from './edge/state-file.ts';
 import { cacheFolderProbe, originProbe } from './edge/status-probes.ts';
 import { allowEveryOrigin } from './http/cors.ts';
-import { createFront } from './http/front.ts';
-import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
 import { answerJson } from './http/json-answers.ts';
 import { refuseOtherMethods } from './http/methods.ts';
-import { createMetrics } from './http/metrics.ts';
 import { listen } from './listen.ts';
-import type { Logger } from './logger.ts';
-import { resolveRegion } from './regions/region-identity.ts';
+import { announceLeaving, createHttpServer, drainServer } from './listener/http-server.ts';
+import { createMetrics } from './listener/metrics.ts';
+import { createRequestListener } from './listener/request-listener.ts';
+import { resolveRegion } from './regions/region-setting.ts';
 import { apiProbe, deliveryProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 
@@ -149,7 +149,7 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
         mountSignpost(app, { originUrl, token });
       },
     });
-    const server = createHttpServer(createFront({ app, delivery, versions: null, metrics, logger }));
+    const server = createHttpServer(createRequestListener({ app, delivery, versions: null, metrics, logger }));
     const url = await listen(server, config);
     publicUrl = config.publicUrl ?? url;
 

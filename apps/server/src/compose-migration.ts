@@ -1,9 +1,9 @@
+import { AppError } from './base/app-error.ts';
+import type { Logger } from './base/logger.ts';
 import type { Config } from './config.ts';
 import type { ControlMigrationsParts } from './control-api/migrations.ts';
 import type { FetchRunner } from './fetches/fetch-runner.ts';
 import type { Foundation } from './foundation.ts';
-import { AppError } from './http/app-error.ts';
-import type { Logger } from './logger.ts';
 import { removeChangeLog } from './migration/change-log.ts';
 import { createMigration } from './migration/migration.ts';
 import { openSourceDatabase } from './migration/source-database.ts';

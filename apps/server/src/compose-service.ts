@@ -1,6 +1,6 @@
+import type { Logger } from './base/logger.ts';
 import type { Service } from './compose.ts';
 import type { Config } from './config.ts';
-import type { Logger } from './logger.ts';
 
 /**
  * Builds and starts the service for the configured roles, of which one is `api` or `edge`. What only the other needs is not loaded.

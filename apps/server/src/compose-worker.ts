@@ -3,15 +3,15 @@ import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Logger } from './base/logger.ts';
 import { type Config, workerEnvironment } from './config.ts';
 import type { Repositories } from './db/repositories.ts';
 import { layFoundation } from './foundation.ts';
-import type { Logger } from './logger.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
 import { timeWaiting, type WaitingTime } from './processing/waiting-times.ts';
 import { createWorker } from './processing/worker.ts';
 import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratch.ts';
-import { resolveRegion } from './regions/region-identity.ts';
+import { resolveRegion } from './regions/region-setting.ts';
 
 /** A running worker without a service around it. */
 export interface WorkerService {

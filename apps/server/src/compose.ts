@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
+import type { Logger } from './base/logger.ts';
 import { composeMigration } from './compose-migration.ts';
 import { superviseWorker } from './compose-worker.ts';
 import { type Config, secretsOf } from './config.ts';
@@ -14,11 +15,6 @@ import { createDownload } from './fetches/download.ts';
 import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
 import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
-import { createAdmission } from './http/admission.ts';
-import { createFront } from './http/front.ts';
-import { announceLeaving, createHttpServer, drainServer } from './http/http-server.ts';
-import { createMetrics } from './http/metrics.ts';
-import { createOverloadGuard } from './http/overload.ts';
 import { createIngest } from './ingest/ingest.ts';
 import { createMediaRemoval } from './ingest/media-removal.ts';
 import { createPieceWriting } from './ingest/piece-writing.ts';
@@ -27,13 +23,17 @@ import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
 import { createQueueBound } from './jobs/queue-bound.ts';
 import { listen } from './listen.ts';
-import type { Logger } from './logger.ts';
+import { createAdmission } from './listener/admission.ts';
+import { announceLeaving, createHttpServer, drainServer } from './listener/http-server.ts';
+import { createMetrics } from './listener/metrics.ts';
+import { createOverloadGuard } from './listener/overload.ts';
+import { createRequestListener } from './listener/request-listener.ts';
 import { createRestartableFetchRunner } from './migration/restartable-fetch-runner.ts';
 import { createWriteGate } from './migration/write-gate.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
-import { resolveRegion } from './regions/region-identity.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
+import { resolveRegion } from './regions/region-setting.ts';
 import { apiProbe, databaseProbe, deliveryProbe, objectStorageProbe, processingProbe } from './status/probes.ts';
 import { createStatusBoard } from './status/status-board.ts';
 import { createUploads } from './uploads/uploads.ts';
@@ -337,7 +337,7 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
         },
       },
     });
-    const front = createFront({
+    const requestListener = createRequestListener({
       app,
       delivery: config.roles.has('edge') ? delivery : null,
       versions: repositories.versions,
@@ -345,7 +345,7 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
       logger,
       guard: createOverloadGuard(logger, createAdmission({ databaseWaitMs: repositories.waitMs })),
     });
-    const server = createHttpServer(front);
+    const server = createHttpServer(requestListener);
     await probed;
     await uploads.start();
     const url = await listen(server, config);

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { allowRuleOf } from './fetches/address-filter.ts';
 import { parseRedisUrl } from './jobs/bullmq/redis-location.ts';
-import { resolveRegion, UnknownRegionError } from './regions/region-identity.ts';
+import { resolveRegion, UnknownRegionError } from './regions/region-setting.ts';
 import { parseS3Url } from './storage/s3-location.ts';
 
 const GIB = 1024 ** 3;

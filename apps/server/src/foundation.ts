@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { createEngine, defaultPresets, type Engine, type Preset, parsePresets } from '@mds/transcode';
+import { createKeyedLock, type KeyedLock } from './base/keyed-lock.ts';
+import type { Logger } from './base/logger.ts';
 import { type Config, ConfigError } from './config.ts';
 import { type DataDir, type DataDirUse, openDataDir } from './data-dir.ts';
 import type { Deployment } from './db/deployment.ts';
 import type { Repositories } from './db/repositories.ts';
 import type { ObjectOrigin } from './delivery/object-origin.ts';
-import { createKeyedLock, type KeyedLock } from './ingest/keyed-lock.ts';
-import type { Logger } from './logger.ts';
 import type { ObjectStore } from './storage/object-store.ts';
 import { ALWAYS_BOUND, bindStorage, onceBound, type StorageBinding } from './storage/storage-binding.ts';
 

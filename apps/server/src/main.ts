@@ -1,9 +1,9 @@
+import { createLogger, type Logger, logProcessWarnings } from './base/logger.ts';
 import { composeService } from './compose-service.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { DataDirError } from './data-dir.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from './db/database-refused-error.ts';
 import { ListenError } from './listen.ts';
-import { createLogger, type Logger, logProcessWarnings } from './logger.ts';
 import { ObjectStorageError, StorageAheadError } from './storage/s3-failure.ts';
 
 /** A stop that takes longer than this is cut short; orchestrators kill after about this time, too. */

@@ -1,9 +1,9 @@
 import { join, resolve } from 'node:path';
+import { createLogger } from './base/logger.ts';
 import { type Config, ConfigError } from './config.ts';
 import { DATABASE_FILE, openDataDir } from './data-dir.ts';
 import type { SchemaState } from './db/migrations.ts';
 import { openSharedRepositories } from './foundation.ts';
-import { createLogger } from './logger.ts';
 
 /** What became of a database: `applied` is what it had before. */
 export interface SchemaReport extends SchemaState {

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished } from 'vitest';
-import { findPostgres } from './postgres-server.ts';
-import { findS3Server, S3_SERVER } from './s3-server.ts';
-import { testWith } from './system-program.ts';
+import { findPostgres } from './support/postgres-server.ts';
+import { findS3Server, S3_SERVER } from './support/s3-server.ts';
+import { testWith } from './support/system-program.ts';
 
-const SERVERS = fileURLToPath(new URL('./backend-servers.ts', import.meta.url));
+const SERVERS = fileURLToPath(new URL('./support/backend-servers.ts', import.meta.url));
 const programs = findPostgres() === null ? null : findS3Server();
 
 testWith(programs, `PostgreSQL or ${S3_SERVER}`)(

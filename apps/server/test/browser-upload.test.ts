@@ -4,10 +4,10 @@ import { build } from 'esbuild';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
-import { browserPath, launchBrowser, type PageServer, servePages } from './browser.ts';
-import { noisePng } from './pictures.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
-import { testWith } from './system-program.ts';
+import { browserPath, launchBrowser, type PageServer, servePages } from './support/browser.ts';
+import { noisePng } from './support/pictures.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
+import { testWith } from './support/system-program.ts';
 
 const inBrowser = testWith(browserPath, 'Chromium');
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { png } from './pictures.ts';
-import { BUILT, ServiceDidNotStart, type ServiceProcess, spawnService } from './service-process.ts';
+import { png } from './support/pictures.ts';
+import { BUILT, ServiceDidNotStart, type ServiceProcess, spawnService } from './support/service-process.ts';
 
 const run = promisify(execFile);
 const BUILT_CLI = fileURLToPath(new URL('../../cli/dist/main.js', import.meta.url));

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { createClient, createFileUploadStore, InvalidRequestError, isApiError } from '@mds/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
-import { freePort } from './free-port.ts';
-import { noisePng } from './pictures.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { freePort } from './support/free-port.ts';
+import { noisePng } from './support/pictures.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 const KIB = 1024;
 let pictures = 0;
@@ -43,7 +43,7 @@ describe('the client uploads to the service', () => {
     expect([media.sha256, media.bytes, media.filename, created]).toEqual([sha256, bytes.length, 'noise.png', true]);
   });
 
-  it('says whether the project had the bytes already, and makes another medium of them where it is asked to', async () => {
+  it('says whether the project had the bytes already, and makes another media object of them where it is asked to', async () => {
     const { bytes } = picture();
     const { upload } = house.client.control.media;
     const first = await upload(bytes);
@@ -54,7 +54,7 @@ describe('the client uploads to the service', () => {
     expect(other.media.id).not.toBe(first.media.id);
   });
 
-  it('the same idempotency key gives the same medium, whatever happens in between', async () => {
+  it('the same idempotency key gives the same media object, whatever happens in between', async () => {
     const { bytes } = picture();
     const options = { duplicate: 'allow', idempotencyKey: 'the very same' } as const;
     const { media } = await house.client.control.media.upload(bytes, options);
@@ -107,7 +107,7 @@ describe('the client uploads to the service', () => {
   });
 
   it.each([
-    ['what is no medium', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
+    ['what is no media object', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
     ['nothing at all', Buffer.alloc(0), {}, 'empty_file'],
     ['what is not what its checksum says', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
   ])('refuses %s with a code', async (_, bytes, options, code) => {

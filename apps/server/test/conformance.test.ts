@@ -13,9 +13,9 @@ import {
 } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { z } from 'zod';
-import { png } from './pictures.ts';
-import { parseRaw, rawRequest } from './raw-request.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
+import { png } from './support/pictures.ts';
+import { parseRaw, rawRequest } from './support/raw-request.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
 
 /**
  * The interface document, sentence by sentence, against the whole service over HTTP. Fields are named here once more, so that
@@ -202,7 +202,7 @@ describe('2. Resources and their fields', () => {
 });
 
 describe('3. States and transitions', () => {
-  it('a medium is `ready`, a region, the service and each component `operational`, an asset HIT or MISS', async () => {
+  it('a media object is `ready`, a region, the service and each component `operational`, an asset HIT or MISS', async () => {
     const { data } = await read('/api/v1/media', MediaList);
     expect(new Set(data.map(({ status }) => status))).toEqual(new Set(['ready']));
     const { status, components } = await read('/api/v1/status', Status);
@@ -321,7 +321,7 @@ describe('4. Endpoints', () => {
 
   it('4.7 "presets applied during processing": each was applied, and its path leads to what it announces', async () => {
     const presets = await read('/api/v1/renditions', RenditionList);
-    // The medium is a picture; what is made of video and audio, video.test.ts looks at.
+    // The media object is a picture; what is made of video and audio, video.test.ts looks at.
     const data = presets.data.filter(({ source_kinds }) => source_kinds.includes('image'));
     const id = media[0]?.id ?? '';
     const detail = await ready(id);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 
-const MODULE = new URL('./end-with-us.ts', import.meta.url).href;
+const MODULE = new URL('./support/end-with-us.ts', import.meta.url).href;
 
 /** Starts a process that has a child end with it, and gives the process id of that child. */
 async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }> {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sendFile, startSource } from '../src/fetches/scripted-source.fixture.ts';
-import { png } from './pictures.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { png } from './support/pictures.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 /** More than is written before the first second is over. */
 const picture = png(7, 1600, 1200);

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { expect, it } from 'vitest';
-import { png } from './pictures.ts';
-import { spawnService } from './service-process.ts';
+import { png } from './support/pictures.ts';
+import { spawnService } from './support/service-process.ts';
 
 it('the service runs from source, too, as `npm run dev` does: its worker and its engine render a picture', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-source-'));

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createLogger } from '../src/base/logger.ts';
+import { originalKey } from '../src/base/object-key.ts';
 import type { Service } from '../src/compose.ts';
-import { createLogger } from '../src/logger.ts';
-import { originalKey } from '../src/storage/object-store.ts';
-import { damageObject, openStoreOf } from './backends.ts';
-import { png } from './pictures.ts';
-import { composeUnderTest, nodeArguments } from './programs-under-test.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
+import { damageObject, openStoreOf } from './support/backends.ts';
+import { png } from './support/pictures.ts';
+import { composeUnderTest, nodeArguments } from './support/programs-under-test.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
 
 const run = promisify(execFile);
 

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, createClient, createFileUploadStore, type UploadStore } from '@mds/client';
 import { Fetch } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { originalKey } from '../src/storage/object-store.ts';
-import { openStoreOf } from './backends.ts';
-import { freePort } from './free-port.ts';
-import { noisePng, png } from './pictures.ts';
-import { seededRandom } from './seeded-random.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { originalKey } from '../src/base/object-key.ts';
+import { openStoreOf } from './support/backends.ts';
+import { freePort } from './support/free-port.ts';
+import { noisePng, png } from './support/pictures.ts';
+import { seededRandom } from './support/seeded-random.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 /** `MDS_TEST_KILLS=100 npm test -- apps/server/test/kill.test.ts` for the long version. */
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
@@ -56,10 +56,10 @@ afterEach(async () => {
 });
 
 it(
-  `fault 16: after kill -9 of the service at ${KILLS} random moments of a mixed load, every medium that was acknowledged is there, byte-exact, and becomes ready`,
+  `fault 16: after kill -9 of the service at ${KILLS} random moments of a mixed load, every media object that was acknowledged is there, byte-exact, and becomes ready`,
   async () => {
     const random = seededRandom(SEED);
-    /** Id by SHA-256 of what was answered with 201 or 200; a medium whose deletion was answered is taken out. */
+    /** Id by SHA-256 of what was answered with 201 or 200; a media object whose deletion was answered is taken out. */
     const acknowledged = new Map<string, string>();
     const perhapsDeleted = new Set<string>();
     /** Ids of fetches that were answered with 202. */
@@ -137,7 +137,7 @@ it(
 
     const service = await start();
     const client = createClient({ baseUrl: service.url, token: service.token });
-    for (const [sha256, id] of promised) acknowledged.set(sha256, await mediumOf(client, id));
+    for (const [sha256, id] of promised) acknowledged.set(sha256, await mediaObjectOf(client, id));
     const found = await becomeReady(client, [...acknowledged.values()]);
     await using objects = await openStoreOf(dataDir);
     for (const [sha256, id] of acknowledged) {
@@ -177,7 +177,7 @@ async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<s
 }
 
 /** What a fetch came to. It goes on by itself, however often the service was killed. */
-async function mediumOf(client: Client, fetchId: string): Promise<string> {
+async function mediaObjectOf(client: Client, fetchId: string): Promise<string> {
   for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(100)) {
     const { status, media_id: mediaId, error } = await client.control.fetches.get(fetchId);
     if (mediaId !== null) return mediaId;
@@ -204,7 +204,7 @@ async function becomeReady(client: Client, ids: string[]): Promise<Map<string, s
   const ready = () => ids.filter((id) => states.get(id) === 'ready').length;
   let most = -1;
   for (let deadline = Date.now() + 60_000; Date.now() < deadline && ready() < ids.length; await sleep(200)) {
-    for await (const medium of client.media.list({ limit: 100 })) states.set(medium.id, medium.status);
+    for await (const mediaObject of client.media.list({ limit: 100 })) states.set(mediaObject.id, mediaObject.status);
     if (ready() === most) continue;
     most = ready();
     deadline = Date.now() + 60_000;

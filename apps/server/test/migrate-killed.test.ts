@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, isNotFoundError, type Migration } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Database } from '../src/db/sqlite/driver.ts';
-import { fillForMove } from './migrate-filling.ts';
-import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
-import { bucketObjects, folderObjects, postgresRows, sqliteRows } from './migrate-sides.ts';
-import { seededRandom } from './seeded-random.ts';
-import type { ServiceProcess } from './service-process.ts';
+import { fillForMove } from './support/migrate-filling.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './support/migrate-servers.ts';
+import { bucketObjects, folderObjects, postgresRows, sqliteRows } from './support/migrate-sides.ts';
+import { seededRandom } from './support/seeded-random.ts';
+import type { ServiceProcess } from './support/service-process.ts';
 
 const MEDIA = 40;
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 3);

@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fillForMove } from './migrate-filling.ts';
-import { type KnownAnswer, readKnown, startReadLoad } from './migrate-reading.ts';
-import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
-import { bucketObjects, digestOf, folderObjects, postgresRows, sqliteRows } from './migrate-sides.ts';
-import { png } from './pictures.ts';
-import type { ServiceProcess } from './service-process.ts';
+import { fillForMove } from './support/migrate-filling.ts';
+import { type KnownAnswer, readKnown, startReadLoad } from './support/migrate-reading.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './support/migrate-servers.ts';
+import { bucketObjects, digestOf, folderObjects, postgresRows, sqliteRows } from './support/migrate-sides.ts';
+import { png } from './support/pictures.ts';
+import type { ServiceProcess } from './support/service-process.ts';
 
 /** 10,000 in its long form. */
 const MEDIA = Number(process.env['MDS_TEST_MIGRATE_MEDIA'] ?? 24);

@@ -2,13 +2,13 @@ import { tmpdir } from 'node:os';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createLogger } from '../src/logger.ts';
-import { originalKey } from '../src/storage/object-store.ts';
+import { createLogger } from '../src/base/logger.ts';
+import { originalKey } from '../src/base/object-key.ts';
 import { parseS3Url } from '../src/storage/s3-location.ts';
 import { openS3ObjectStore } from '../src/storage/s3-object-store.ts';
-import { freePort } from './free-port.ts';
-import { describeMoves, type MoveServers, startMoveServers } from './migrate-servers.ts';
-import { POSTGRES_PASSWORD } from './postgres-server.ts';
+import { freePort } from './support/free-port.ts';
+import { describeMoves, type MoveServers, startMoveServers } from './support/migrate-servers.ts';
+import { POSTGRES_PASSWORD } from './support/postgres-server.ts';
 
 describeMoves('a move to where nothing can be kept', (bin) => {
   let servers: MoveServers;

@@ -7,13 +7,13 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, createClient, type Migration } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { endWithUs } from './end-with-us.ts';
-import { png } from './pictures.ts';
-import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
-import { nodeArguments } from './programs-under-test.ts';
-import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
-import { describeWith } from './system-program.ts';
+import { endWithUs } from './support/end-with-us.ts';
+import { png } from './support/pictures.ts';
+import { findPostgres, type PostgresServer, startPostgresServer } from './support/postgres-server.ts';
+import { nodeArguments } from './support/programs-under-test.ts';
+import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './support/s3-server.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
+import { describeWith } from './support/system-program.ts';
 
 const bin = findPostgres();
 /** Of the source: whatever the run is about, its database is the embedded one. */

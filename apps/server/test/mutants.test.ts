@@ -7,10 +7,10 @@ import { type Client, createClient } from '@mds/client';
 import { Problem } from '@mds/contract';
 import { formats } from '@mds/transcode';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { makeClip } from './clips.ts';
-import { mutantOf, type Sample } from './mutator.ts';
-import { noisePng, png } from './pictures.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { makeClip } from './support/clips.ts';
+import { mutantOf, type Sample } from './support/mutator.ts';
+import { noisePng, png } from './support/pictures.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 /** `MDS_TEST_MUTANTS=10000 npm test -- apps/server/test/mutants.test.ts` for the long version. */
 const MUTANTS = Number(process.env['MDS_TEST_MUTANTS'] ?? 300);

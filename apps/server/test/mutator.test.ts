@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { mutantOf, mutationNames, type Sample } from './mutator.ts';
-import { noisePng, png } from './pictures.ts';
+import { mutantOf, mutationNames, type Sample } from './support/mutator.ts';
+import { noisePng, png } from './support/pictures.ts';
 
 const samples: Sample[] = [
   { name: 'a', bytes: png(1) },

@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { browserPath, launchBrowser, type PageServer, servePages } from './browser.ts';
-import { makeClip } from './clips.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
-import { findSystemProgram, testWith } from './system-program.ts';
+import { browserPath, launchBrowser, type PageServer, servePages } from './support/browser.ts';
+import { makeClip } from './support/clips.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
+import { findSystemProgram, testWith } from './support/system-program.ts';
 
 const ffmpegPath = findSystemProgram('ffmpeg');
 const inBrowser = testWith(browserPath, 'Chromium');
@@ -50,7 +50,7 @@ describe('a real player', { timeout: 120_000 }, () => {
     id = media.id;
     await house.client.control.media.waitUntilReady(id, { timeoutMs: 110_000 });
     const hls = await readFile(createRequire(import.meta.url).resolve('hls.js/dist/hls.min.js'));
-    const player = await readFile(new URL('./player-page.js', import.meta.url));
+    const player = await readFile(new URL('./support/player-page.js', import.meta.url));
     pages = await servePages(PAGE, () => ({
       '/hls.js': ['text/javascript', hls],
       '/player.js': ['text/javascript', player],

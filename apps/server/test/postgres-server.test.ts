@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { expect } from 'vitest';
-import { findPostgres, startPostgresServer } from './postgres-server.ts';
-import { testWith } from './system-program.ts';
+import { findPostgres, startPostgresServer } from './support/postgres-server.ts';
+import { testWith } from './support/system-program.ts';
 
 const bin = findPostgres();
 

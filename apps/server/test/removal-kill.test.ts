@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { originalKey, renditionsPrefix } from '../src/storage/object-store.ts';
-import { openStoreOf } from './backends.ts';
-import { noisePng } from './pictures.ts';
-import { sha256 } from './points-of-presence.ts';
-import { type ServiceProcess, spawnService } from './service-process.ts';
+import { originalKey, renditionsPrefix } from '../src/base/object-key.ts';
+import { openStoreOf } from './support/backends.ts';
+import { noisePng } from './support/pictures.ts';
+import { sha256 } from './support/points-of-presence.ts';
+import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 /** So many that their removal takes longer than it takes to see that it has begun. */
 const RENDITIONS = 80;
@@ -87,7 +87,7 @@ it('fault 16: after kill -9 in the middle of a deletion, the objects that it lef
       under.some((start) => key.startsWith(start)),
       key,
     ).toBe(true);
-  // As a worker leaves them that is killed before it has seen that its medium is gone.
+  // As a worker leaves them that is killed before it has seen that its media object is gone.
   const late = `${renditionsPrefix(sha256(picture))}late.0000000a/720p/00001.m4s`;
   {
     await using store = await openStoreOf(dataDir);

@@ -6,7 +6,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
+import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './support/s3-server.ts';
 
 const program = findS3Server();
 if (program === null)

@@ -7,12 +7,12 @@ import { pipeline } from 'node:stream/promises';
 import { createClient } from '@mds/client';
 import { expect, it, onTestFinished } from 'vitest';
 import { startCuttingProxy } from '../../../packages/client/test/cutting-proxy.ts';
+import { originalKey } from '../src/base/object-key.ts';
 import { hashStream } from '../src/storage/hash-stream.ts';
-import { originalKey } from '../src/storage/object-store.ts';
-import { areBackendsRemote, openStoreOf } from './backends.ts';
-import { seededRandom } from './seeded-random.ts';
-import { spawnService } from './service-process.ts';
-import { waveHeader } from './wave.ts';
+import { areBackendsRemote, openStoreOf } from './support/backends.ts';
+import { seededRandom } from './support/seeded-random.ts';
+import { spawnService } from './support/service-process.ts';
+import { waveHeader } from './support/wave.ts';
 
 const MIB = 1024 * 1024;
 /** `MDS_TEST_UPLOAD_MIB=1024 npm test -- apps/server/test/upload-bad-link.test.ts` for the long version. */

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FormatList, Status } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeClip } from './clips.ts';
-import { png } from './pictures.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
-import { videoService } from './video-service.ts';
+import { makeClip } from './support/clips.ts';
+import { png } from './support/pictures.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
+import { videoService } from './support/video-service.ts';
 
 let folder: string;
 let service: ServiceFixture;

@@ -6,17 +6,17 @@ import { promisify } from 'node:util';
 import { type Event, Manifest, MediaVerification } from '@mds/contract';
 import { findPrograms } from '@mds/transcode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { damageObject, openStoreOf } from './backends.ts';
-import { makeClip } from './clips.ts';
-import { type ServiceFixture, startService } from './service-fixture.ts';
-import { readEvents, type VideoService, videoService } from './video-service.ts';
+import { damageObject, openStoreOf } from './support/backends.ts';
+import { makeClip } from './support/clips.ts';
+import { type ServiceFixture, startService } from './support/service-fixture.ts';
+import { readEvents, type VideoService, videoService } from './support/video-service.ts';
 
 let service: ServiceFixture;
 let video: VideoService;
 let clip: string;
 let id: string;
 let told: Promise<Event[]>;
-/** Progress as the medium's detail had it, as often as it was asked. */
+/** Progress as the media object's detail had it, as often as it was asked. */
 const progress: (number | null)[] = [];
 
 beforeAll(async () => {
@@ -251,7 +251,7 @@ describe('a video', () => {
     expect((await video.explain(id)).attempts.at(-1)?.runs.map(({ step }) => step)).not.toContain('preview.webp');
   }, 60_000);
 
-  it('another medium of the same bytes is ready without anything being made, and neither takes the other along', async () => {
+  it('another media object of the same bytes is ready without anything being made, and neither takes the other along', async () => {
     const twin = await video.accept(clip, 'copy.mp4', '&duplicate=allow');
     const { status, thumbhash } = await video.ended(twin);
     expect([status, thumbhash]).toEqual(['ready', (await video.detail(id)).thumbhash]);

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { expect, it } from 'vitest';
-import { noisePng } from './pictures.ts';
-import { startService } from './service-fixture.ts';
+import { noisePng } from './support/pictures.ts';
+import { startService } from './support/service-fixture.ts';
 
 it('an operator of one service sees its one worker: where it runs, since when, and what it is at', async () => {
   const before = Math.floor(Date.now() / 1000) * 1000;

@@ -40,11 +40,11 @@ export interface Client extends ReadClient {
    */
   url(media: MediaReference, name: string, options?: UrlOptions): string;
   /**
-   * The value of an `<img srcset>`. Makes no request; best given a manifest, well given a medium of the list (widths are
-   * computed, never beyond the medium's own), and with an id alone it names the presets' widths. Empty for what is no picture.
+   * The value of an `<img srcset>`. Makes no request; best given a manifest, well given a media object of the list (widths are
+   * computed, never beyond the media object's own), and with an id alone it names the presets' widths. Empty for what is no picture.
    */
   srcset(media: SrcsetMedia, options?: SrcsetOptions): string;
-  /** All that a page needs to show a medium. */
+  /** All that a page needs to show a media object. */
   manifest(media: MediaReference, options?: RequestOptions): Promise<Manifest>;
   /**
    * GETs a rendition by its address or path, without the token, whoever's the address is. Resolves with the headers; the

@@ -14,7 +14,7 @@ export interface PurgeOptions extends RequestOptions {
 /** The operator's part of the caches. */
 export interface ControlCache {
   /**
-   * Drops something from every tier of the cache of every node in every region: all of a medium (`{ media_id }`), what is at
+   * Drops something from every tier of the cache of every node in every region: all of a media object (`{ media_id }`), what is at
    * one delivery path (`{ path }`), or `{ everything: true }`. Nothing is lost by it: what is asked for again is fetched again.
    * Resolves with a receipt for each node that is known, also where not every one of them has answered: see `complete`.
    */

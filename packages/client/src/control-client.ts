@@ -22,10 +22,10 @@ import { type WaitOptions, waitUntilReady } from './wait-until-ready.ts';
 export interface IngestOptions extends RequestOptions {
   /** The name that the file had; only ever shown. At most 255 characters. */
   filename?: string | undefined;
-  /** `allow` makes another medium of bytes that the project has already; default `existing`. */
+  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
   /**
-   * Makes a repetition of this very request safe, by this client or by you: it gives the medium that the first one made.
+   * Makes a repetition of this very request safe, by this client or by you: it gives the media object that the first one made.
    * Where the body can be sent again, one is made up if you give none, so that the client's own retries are safe.
    */
   idempotencyKey?: string | undefined;
@@ -38,11 +38,11 @@ export interface IngestOptions extends RequestOptions {
 /** What became of an ingest. */
 export interface Ingested {
   media: MediaDetail;
-  /** False where the project had these bytes already, and `media` is the medium that has them. */
+  /** False where the project had these bytes already, and `media` is the media object that has them. */
   created: boolean;
 }
 
-/** How to verify a medium. */
+/** How to verify a media object. */
 export interface VerifyOptions extends RequestOptions {
   /** Make damaged and missing renditions again; default false. */
   repair?: boolean | undefined;
@@ -90,24 +90,24 @@ export interface ControlClient {
     ingestUrl(url: string | URL, options?: IngestUrlOptions): Promise<Ingested>;
     /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
     list(options?: DetailListOptions): PagePromise<MediaDetail>;
-    /** A medium in detail. */
+    /** A media object in detail. */
     get(id: string, options?: RequestOptions): Promise<MediaDetail>;
-    /** Why a medium is as it is: what it was found to be, what was planned, every attempt, and what it waits for. */
+    /** Why a media object is as it is: what it was found to be, what was planned, every attempt, and what it waits for. */
     explain(id: string, options?: RequestOptions): Promise<MediaExplanation>;
     /**
-     * Processes a failed medium again, or those renditions of a ready one that failed. Not repeated by the client.
+     * Processes a failed media object again, or those renditions of a ready one that failed. Not repeated by the client.
      * @throws ConflictError where nothing has failed
      */
     retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
     /**
-     * Has the service read every stored byte of a medium and compare it with what was recorded. `repair`: makes renditions
+     * Has the service read every stored byte of a media object and compare it with what was recorded. `repair`: makes renditions
      * that are damaged or missing again; the answer's `repair` says what came of it.
      */
     verify(id: string, options?: VerifyOptions): Promise<MediaVerification>;
-    /** Deletes a medium and its renditions. */
+    /** Deletes a media object and its renditions. */
     delete(id: string, options?: RequestOptions): Promise<void>;
     /**
-     * Waits until the medium is ready: over the service's events, one connection for all that are waited for; where it has
+     * Waits until the media object is ready: over the service's events, one connection for all that are waited for; where it has
      * none, by asking ever less often.
      * @throws MediaFailedError with the failure where it fails; TimeoutError after `timeoutMs`
      */

@@ -21,7 +21,7 @@ export interface FetchProgress {
 export interface IngestUrlOptions extends RequestOptions {
   /** A label of at most 255 characters, only ever shown; the last part of the URL's path by default. */
   filename?: string | undefined;
-  /** `allow` makes another medium of bytes that the project has already; default `existing`. */
+  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
   /** Makes a repetition of this very request safe: it follows the fetch that the first one made. One is made up if you give none. */
   idempotencyKey?: string | undefined;

@@ -2,7 +2,7 @@ import type { Manifest, ManifestRendition, Media, MediaDetail, MediaRendition, R
 import { buildDeliveryPath, parseDeliveryPath, renditionPath } from '@mds/contract/delivery-path';
 import { ConfigurationError } from './errors.ts';
 
-/** A medium as the service describes it, or its id. */
+/** A media object as the service describes it, or its id. */
 export type MediaReference = string | Pick<Media, 'id'>;
 
 /** Which form of a rendition to point to. */
@@ -23,13 +23,13 @@ export type SrcsetPreset = Pick<Rendition, 'name' | 'kind' | 'source_kinds' | 'e
 export interface SrcsetOptions {
   /** File name extension without its dot; default `webp`. */
   extension?: string | undefined;
-  /** Name the revisions that are cached for ever. Only where the medium's renditions are known; default false. */
+  /** Name the revisions that are cached for ever. Only where the media object's renditions are known; default false. */
   immutable?: boolean | undefined;
   /** The deployment's own presets (`client.renditions.list()`), where they are not the service's defaults. */
   presets?: readonly SrcsetPreset[] | undefined;
 }
 
-/** A medium that a srcset can be made for; the more is known about it, the better. */
+/** A media object that a srcset can be made for; the more is known about it, the better. */
 export type SrcsetMedia = MediaReference | Media | MediaDetail | Manifest;
 
 /** What the service's own presets are where they are not a picture that could be negotiated. */
@@ -71,7 +71,7 @@ export function deliveryUrl(baseUrl: string, media: MediaReference, name: string
 }
 
 /**
- * The address of a medium's manifest.
+ * The address of a media object's manifest.
  * @param baseUrl without a slash at its end
  * @throws ConfigurationError where the id is none
  */
@@ -82,8 +82,8 @@ export function manifestUrl(baseUrl: string, media: MediaReference): string {
 /**
  * The value of an `<img srcset>`: addresses with their widths, smallest first.
  *
- * - With renditions (a manifest, or a medium in detail): the pictures that are there, with their true widths.
- * - With `width` and `height` (a medium of the list): the presets' widths, computed as the service scales: into the
+ * - With renditions (a manifest, or a media object in detail): the pictures that are there, with their true widths.
+ * - With `width` and `height` (a media object of the list): the presets' widths, computed as the service scales: into the
  *   preset's box, shape kept, never enlarged. Of several presets that come out equally wide, the first is named.
  * - With an id alone: the presets' own widths, which a smaller or an upright picture does not reach.
  *

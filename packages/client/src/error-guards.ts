@@ -20,7 +20,7 @@ export const isMdsError = (error: unknown): error is MdsError => error instanceo
 /** Whether an answer came, and was an error. */
 export const isApiError = (error: unknown): error is ApiError => error instanceof ApiError;
 
-/** Whether there is no such medium, rendition, region or path. */
+/** Whether there is no such media object, rendition, region or path. */
 export const isNotFoundError = (error: unknown): error is NotFoundError => error instanceof NotFoundError;
 
 /** Whether there is no token, a token that is not valid, or one that does not allow this. */
@@ -43,8 +43,8 @@ export const isConnectionError = (error: unknown): error is ConnectionError => e
 /** Whether something took too long. */
 export const isTimeoutError = (error: unknown): error is TimeoutError => error instanceof TimeoutError;
 
-/** Whether a medium that was waited for has failed. */
+/** Whether a media object that was waited for has failed. */
 export const isMediaFailedError = (error: unknown): error is MediaFailedError => error instanceof MediaFailedError;
 
-/** Whether a URL that was to be ingested did not become a medium. */
+/** Whether a URL that was to be ingested did not become a media object. */
 export const isFetchFailedError = (error: unknown): error is FetchFailedError => error instanceof FetchFailedError;

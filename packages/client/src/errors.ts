@@ -117,12 +117,12 @@ export class ForbiddenError extends ApiError {
   override name = 'ForbiddenError';
 }
 
-/** 404: no such medium, rendition, region or path. */
+/** 404: no such media object, rendition, region or path. */
 export class NotFoundError extends ApiError {
   override name = 'NotFoundError';
 }
 
-/** 409: the state of the medium or the region does not allow this, or the Idempotency-Key was used for another request. */
+/** 409: the state of the media object or the region does not allow this, or the Idempotency-Key was used for another request. */
 export class ConflictError extends ApiError {
   override name = 'ConflictError';
 }
@@ -132,7 +132,7 @@ export class RateLimitError extends ApiError {
   override name = 'RateLimitError';
 }
 
-/** A medium that was waited for has failed. */
+/** A media object that was waited for has failed. */
 export class MediaFailedError extends MdsError {
   override name = 'MediaFailedError';
   readonly media: MediaDetail;
@@ -147,7 +147,7 @@ export class MediaFailedError extends MdsError {
   }
 }
 
-/** A URL that was to be ingested did not become a medium: the service could not fetch it, did not accept it, or was told to cancel. */
+/** A URL that was to be ingested did not become a media object: the service could not fetch it, did not accept it, or was told to cancel. */
 export class FetchFailedError extends MdsError {
   override name = 'FetchFailedError';
   readonly fetch: Fetch;
@@ -158,7 +158,7 @@ export class FetchFailedError extends MdsError {
 
   constructor(fetch: Fetch) {
     const why = fetch.error ? `${fetch.error.code}: ${fetch.error.message}` : 'it was canceled';
-    super(`${fetch.id} of ${fetch.source_url} did not become a medium: ${why}`);
+    super(`${fetch.id} of ${fetch.source_url} did not become a media object: ${why}`);
     this.fetch = fetch;
     this.failure = fetch.error;
     this.code = fetch.error?.code ?? null;

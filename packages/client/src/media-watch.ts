@@ -1,9 +1,9 @@
 import type { Event } from '@mds/contract';
 import type { EventsOptions } from './events.ts';
 
-/** What one waiter hears about its medium. */
+/** What one waiter hears about its media object. */
 export interface MediaListener {
-  /** Something happened to the medium, or became worth asking for: the connection stands, or was lost. */
+  /** Something happened to the media object, or became worth asking for: the connection stands, or was lost. */
   onChange(): void;
   /** How far its processing is, from 0 to 1. */
   onProgress(progress: number): void;
@@ -11,7 +11,7 @@ export interface MediaListener {
 
 /** One waiter's part in the stream. */
 export interface MediaSubscription {
-  /** Whether what happens to the medium is told at this moment; where it is not, it has to be asked for. */
+  /** Whether what happens to the media object is told at this moment; where it is not, it has to be asked for. */
   isLive(): boolean;
   close(): void;
 }
@@ -31,7 +31,7 @@ export function createMediaWatch(follow: (options: EventsOptions) => AsyncIterab
   let connection: { stop: AbortController; live: boolean } | null = null;
 
   const tell = (event: Event) => {
-    // Of a region, or of the caches: nobody who waits for a medium waits for that.
+    // Of a region, or of the caches: nobody who waits for a media object waits for that.
     if (!('id' in event.data)) return;
     for (const [listener, id] of listeners) {
       if (event.data.id !== id) continue;

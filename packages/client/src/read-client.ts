@@ -41,7 +41,7 @@ export interface ReadClient {
     list(options?: RequestOptions): Promise<FormatList>;
   };
   renditions: {
-    /** The presets: what is made of every medium. */
+    /** The presets: what is made of every media object. */
     list(options?: RequestOptions): Promise<RenditionList>;
   };
   /** The state of the service and its parts. Resolves whatever it says; throws only where nothing could be learned. */

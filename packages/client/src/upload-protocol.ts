@@ -5,7 +5,7 @@ import type { MEDIA_CREATED_HEADER, MEDIA_ID_HEADER, PROBLEM_CODE_HEADER } from 
 /** Where uploads go. */
 export const UPLOADS_PATH = '/control/v1/uploads';
 
-/** Names the medium that an upload became. */
+/** Names the media object that an upload became. */
 export const MEDIA_ID: typeof MEDIA_ID_HEADER = 'MDS-Media-Id';
 /** Whether the upload made it: `false` where the project had its bytes already. */
 export const MEDIA_CREATED: typeof MEDIA_CREATED_HEADER = 'MDS-Media-Created';

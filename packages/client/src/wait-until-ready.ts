@@ -3,23 +3,23 @@ import { MediaFailedError, TimeoutError } from './errors.ts';
 import type { MediaSubscription, MediaWatch } from './media-watch.ts';
 import type { RequestOptions } from './transport.ts';
 
-/** How far a medium is. */
+/** How far a media object is. */
 export interface MediaProgress {
   status: MediaStatus;
   /** Share of the processing that is done, from 0 to 1; null where it is not processed now, or the service does not say. */
   progress: number | null;
 }
 
-/** How to wait for a medium. */
+/** How to wait for a media object. */
 export interface WaitOptions extends RequestOptions {
-  /** Milliseconds after which waiting ends with a {@link TimeoutError}; for ever by default. The medium is not affected. */
+  /** Milliseconds after which waiting ends with a {@link TimeoutError}; for ever by default. The media object is not affected. */
   timeoutMs?: number | undefined;
   /** Called with every answer, the last one included. */
   onUpdate?: ((media: MediaDetail) => void) | undefined;
   /** Called whenever the state or the progress has changed, between answers too where the service has events. */
   onProgress?: ((progress: MediaProgress) => void) | undefined;
   /**
-   * Wait on while renditions of a ready medium are pending, as they are after a `retry` of one some of whose renditions
+   * Wait on while renditions of a ready media object are pending, as they are after a `retry` of one some of whose renditions
    * failed; default false: ready is ready.
    */
   renditions?: boolean | undefined;
@@ -31,7 +31,7 @@ const LONGEST_PAUSE_MS = 5_000;
 const LIVE_PAUSE_MS = 15_000;
 
 /**
- * Waits until a medium is ready: asks when an event says that something happened, and without events ever less often. A
+ * Waits until a media object is ready: asks when an event says that something happened, and without events ever less often. A
  * state that is not known here, a newer service's, counts as being on its way.
  * @param get asks once
  */

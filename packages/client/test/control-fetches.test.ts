@@ -28,7 +28,7 @@ const fetching: UrlFetch = {
 const done: UrlFetch = { ...fetching, status: 'done', received_bytes: 100, media_id: 'med_1', created: false };
 const url = 'https://example.org/lake.jpg?signature=x';
 
-it('has the service fetch a URL, follows it, and resolves with the medium', async () => {
+it('has the service fetch a URL, follows it, and resolves with the media object', async () => {
   const bodies: unknown[] = [];
   await using server = await startServer(async (request, response, n) => {
     if (request.method === 'POST') bodies.push(JSON.parse((await readBody(request)).toString()));

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ConnectionError, createClient, TimeoutError } from '../src/index.ts';
 import { rejection, sendJson, startServer } from './http-server.ts';
 
-it('asks why a medium is as it is', async () => {
+it('asks why a media object is as it is', async () => {
   const explanation = {
     id: 'med_1',
     status: 'queued',

@@ -16,7 +16,7 @@ const media: Media = {
 };
 
 describe('url', () => {
-  it('points to a rendition of a medium, or of its id', () => {
+  it('points to a rendition of a media object, or of its id', () => {
     expect(client.url(media, 'thumb', { extension: 'webp' })).toBe(`${base}/thumb.webp`);
     expect(client.url(id, 'medium', { extension: 'avif', revision: '0a1b2c3d' })).toBe(`${base}/medium.0a1b2c3d.avif`);
     expect(client.url(id, 'medium')).toBe(`${base}/medium`);
@@ -60,13 +60,13 @@ describe('srcset', () => {
     expect(client.srcset(id, { extension: 'avif' })).toBe(`${base}/medium.avif 1280w`);
   });
 
-  it('of a medium computes widths as the service scales: into a box, shape kept', () => {
+  it('of a media object computes widths as the service scales: into a box, shape kept', () => {
     expect(client.srcset({ ...media, width: 3000, height: 4000 })).toBe(
       `${base}/thumb.webp 240w, ${base}/small.webp 480w, ${base}/medium.webp 960w, ${base}/large.webp 1536w`,
     );
   });
 
-  it("never goes beyond the medium's own width, for a preset never enlarges", () => {
+  it("never goes beyond the media object's own width, for a preset never enlarges", () => {
     expect(client.srcset({ ...media, width: 500, height: 400 })).toBe(
       `${base}/thumb.webp 320w, ${base}/small.webp 500w`,
     );
@@ -135,7 +135,7 @@ describe('srcset', () => {
   });
 });
 
-it('fetches the manifest of a medium', async () => {
+it('fetches the manifest of a media object', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, { object: 'manifest', id }));
   const manifest = await createClient({ baseUrl: server.url }).manifest(media);
   expect(manifest.id).toBe(id);

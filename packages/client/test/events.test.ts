@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import { ApiError, ConnectionError, createClient, type Event, isAuthError, MdsError } from '../src/index.ts';
 import { rejection, sendJson, sendProblem, startServer } from './http-server.ts';
 
-const medium = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
+const mediaObject = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
 
 function stateEvent(n: number, type: 'media.created' | 'media.ready' = 'media.ready'): Event {
   const status = type === 'media.ready' ? 'ready' : 'queued';
-  return { id: String(n), created_at: '2026-01-31T08:15:00Z', type, data: { id: medium, status, error: null } };
+  return { id: String(n), created_at: '2026-01-31T08:15:00Z', type, data: { id: mediaObject, status, error: null } };
 }
 
 /** Writes events as the service does. */
@@ -55,7 +55,7 @@ it('gives those types that were asked for, typed, and all others of a newer serv
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   const [ready] = await take(1, control.events({ types: ['media.ready'] }));
   const type: 'media.ready' | undefined = ready?.type;
-  expect([type, ready?.id, ready?.data.id]).toEqual(['media.ready', '4', medium]);
+  expect([type, ready?.id, ready?.data.id]).toEqual(['media.ready', '4', mediaObject]);
   expect(await take(1, control.events())).toEqual([newer]);
 });
 

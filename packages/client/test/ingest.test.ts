@@ -9,7 +9,7 @@ import { readBody, rejection, sendJson, sendProblem, startServer, type TestServe
 
 const CONTENT = Buffer.from('twelve bytes');
 
-/** Answers with the body it got, as a medium's sha256, and its headers. */
+/** Answers with the body it got, as a media object's sha256, and its headers. */
 function echoServer(): Promise<TestServer> {
   return startServer(async (request, response) => {
     const body = await readBody(request);
@@ -56,7 +56,7 @@ it('an empty file is sent as one; what to say of it is up to the service', async
   expect(server.headers[0]?.['content-length']).toBe('0');
 });
 
-it('says whether the medium is new', async () => {
+it('says whether the media object is new', async () => {
   await using server = await startServer(async (request, response) => {
     await readBody(request);
     sendJson(response, 200, { id: 'med_1' });
@@ -78,7 +78,7 @@ it('tells how far it is', async () => {
   ]);
 });
 
-it('what can be sent again is, under one idempotency key, so that two attempts make one medium', async () => {
+it('what can be sent again is, under one idempotency key, so that two attempts make one media object', async () => {
   await using server = await startServer(async (request, response, n) => {
     if (n === 1) return void request.socket.destroy();
     const body = await readBody(request);

@@ -128,7 +128,7 @@ it('a download may take longer than the time limit once it has begun, and its si
   await expect(endless.text()).rejects.toThrow('enough');
 });
 
-it('a retry of a medium is not repeated, for the first may have gone through', async () => {
+it('a retry of a media object is not repeated, for the first may have gone through', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 503, 'overloaded'));
   await rejection(createClient({ baseUrl: server.url, token: 't' }).control.media.retry('med_1'));
   expect(server.requests).toEqual(['POST /control/v1/media/med_1/retry']);

@@ -211,7 +211,7 @@ it('a service that takes no more and says nothing is given up after the time lim
   expect(error).toBeInstanceOf(TimeoutError);
 });
 
-it('where the answer to the last byte was lost, the medium is found by asking for the upload', async () => {
+it('where the answer to the last byte was lost, the media object is found by asking for the upload', async () => {
   await using service = await startTusService((request, response) => {
     if (request.method === 'PATCH') {
       response.writeHead = () => response.destroy() as never;
@@ -224,7 +224,7 @@ it('where the answer to the last byte was lost, the medium is found by asking fo
   expect(service.patchedFrom()).toEqual([0]);
 });
 
-/** Takes the name of the medium out of an answer. */
+/** Takes the name of the media object out of an answer. */
 function unname(response: ServerResponse): void {
   const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
   response.writeHead = ((status: number, ...rest: unknown[]) => {
@@ -234,7 +234,7 @@ function unname(response: ServerResponse): void {
   }) as typeof response.writeHead;
 }
 
-it('where the answer to the last byte does not name the medium, the upload is asked which one it became', async () => {
+it('where the answer to the last byte does not name the media object, the upload is asked which one it became', async () => {
   await using service = await startTusService((request, response) => {
     if (request.method === 'PATCH') unname(response);
     return false;
@@ -243,13 +243,13 @@ it('where the answer to the last byte does not name the medium, the upload is as
   expect(media.id).toBe(service.arrived[0]?.id);
 });
 
-it('a service that never says which medium it became is told so, not left for ever', async () => {
+it('a service that never says which media object it became is told so, not left for ever', async () => {
   await using service = await startTusService((_, response) => {
     unname(response);
     return false;
   });
   const error = await rejection(clientOf(service.url).upload(new Blob([content]), { maxRetries: 1 }));
-  expect(String(error)).toContain('nothing says which medium it became');
+  expect(String(error)).toContain('nothing says which media object it became');
 });
 
 it('one who may read a body once is told so where the service forgot what it had', async () => {

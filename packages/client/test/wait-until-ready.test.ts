@@ -36,7 +36,7 @@ async function eventfulServer(media: Record<string, { status: string; progress?:
   return { server, streams, tell, asked, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-it('waits until the medium is ready and tells of every step, a state it does not know included', async () => {
+it('waits until the media object is ready and tells of every step, a state it does not know included', async () => {
   await using server = await statesServer('queued', 'levitating', 'processing', 'ready');
   const seen: string[] = [];
   const { control } = createClient({ baseUrl: server.url, token: 't' });
@@ -45,7 +45,7 @@ it('waits until the medium is ready and tells of every step, a state it does not
   expect(seen).toEqual(['queued', 'levitating', 'processing', 'ready']);
 });
 
-it('throws the failure of a medium that fails', async () => {
+it('throws the failure of a media object that fails', async () => {
   await using server = await statesServer('processing', 'failed');
   const error = await rejection(
     createClient({ baseUrl: server.url, token: 't' }).control.media.waitUntilReady('med_1'),
@@ -100,7 +100,7 @@ it('over events asks when there is something to learn, and tells of progress bet
   await expect.poll(() => seen.length).toBe(2);
   for (const progress of [0.25, 0.25, 0.5]) it.tell('media.progress', { id: 'med_1', progress });
   it.tell('media.progress', { id: 'med_2', progress: 0.9 });
-  // Of no medium: nothing to ask for, and nothing to stumble over.
+  // Of no media object: nothing to ask for, and nothing to stumble over.
   it.tell('region.status_changed', { code: 'fra1', status: 'partial_outage' });
   it.tell('cache.purged', { media_id: null, path: null });
   it.tell('cache.purged', { media_id: 'med_1', path: null });
@@ -152,7 +152,7 @@ it('what happened while the connection was lost is learned all the same', async 
   expect((await waiting).status).toBe('ready');
 });
 
-it('with `renditions` waits for those of a ready medium that are being made again', async () => {
+it('with `renditions` waits for those of a ready media object that are being made again', async () => {
   const media = { med_1: { status: 'ready', renditions: [{ state: 'ready' }, { state: 'pending' }] } };
   await using it = await eventfulServer(media);
   const { control } = createClient({ baseUrl: it.server.url, token: 't' });

@@ -15,11 +15,11 @@ export { CONTROL_API_PREFIX };
 export const TokenScope = z.enum(['ingest', 'operate']);
 export type TokenScope = z.infer<typeof TokenScope>;
 
-/** State of one rendition of one medium. */
+/** State of one rendition of one media object. */
 export const RenditionState = z.enum(['pending', 'ready', 'skipped', 'failed']);
 export type RenditionState = z.infer<typeof RenditionState>;
 
-/** One rendition of one medium. Sizes are null until it is ready. */
+/** One rendition of one media object. Sizes are null until it is ready. */
 export const MediaRendition = z
   .strictObject({
     name: z.string(),
@@ -38,7 +38,7 @@ export const MediaRendition = z
   .meta({ id: 'MediaRendition' });
 export type MediaRendition = z.infer<typeof MediaRendition>;
 
-/** A medium as its operator sees it: the seven public fields and everything else that is known. */
+/** A media object as its operator sees it: the seven public fields and everything else that is known. */
 export const MediaDetail = Media.extend({
   filename: z.string().nullable(),
   sha256: Sha256,
@@ -67,7 +67,7 @@ export const Repair = z.enum(['none', 'possible', 'queued', 'needs_preset', 'giv
 });
 export type Repair = z.infer<typeof Repair>;
 
-/** The stored bytes of one medium, each read through and compared with the SHA-256 recorded for them. */
+/** The stored bytes of one media object, each read through and compared with the SHA-256 recorded for them. */
 export const MediaVerification = z
   .strictObject({
     id: MediaId,
@@ -107,16 +107,17 @@ export const controlApi = c.router(
       path: '/media',
       summary: 'Ingest a file',
       description:
-        'The body is the file; what it is, is read from its bytes. 201 with a new medium, or 200 with the one that has these bytes already.',
+        'The body is the file; what it is, is read from its bytes. 201 with a new media object, or 200 with the one that has these bytes already.',
       query: z.object({
         filename: Filename.optional(),
         duplicate: z.enum(['existing', 'allow']).default('existing').meta({
-          description: '`allow` makes another medium of bytes that the project already has',
+          description: '`allow` makes another media object of bytes that the project already has',
         }),
       }),
       headers: z.object({
         'idempotency-key': z.string().min(1).max(255).optional().meta({
-          description: 'Makes a retry of the same request safe: it answers with the medium that the first one made',
+          description:
+            'Makes a retry of the same request safe: it answers with the media object that the first one made',
         }),
       }),
       body: c.noBody(),
@@ -144,7 +145,7 @@ export const controlApi = c.router(
       method: 'GET',
       path: '/media/:id',
       pathParams: mediaPath,
-      summary: 'A medium in detail',
+      summary: 'A media object in detail',
       responses: { ...controlProblems, 200: MediaDetail, 404: problemResponse },
       metadata: { scope: 'ingest' },
     },
@@ -152,7 +153,7 @@ export const controlApi = c.router(
       method: 'GET',
       path: '/media/:id/explain',
       pathParams: mediaPath,
-      summary: 'Why a medium is as it is',
+      summary: 'Why a media object is as it is',
       description:
         'What identification found, what was decided for each preset and why, every attempt with its programs, timings and last words, and what it is waiting for.',
       responses: { ...controlProblems, 200: MediaExplanation, 404: problemResponse },
@@ -164,7 +165,7 @@ export const controlApi = c.router(
       pathParams: mediaPath,
       summary: 'Process again what failed',
       description:
-        'A medium that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
+        'A media object that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
       body: c.noBody(),
       responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
       metadata: { scope: 'operate' },
@@ -173,7 +174,7 @@ export const controlApi = c.router(
       method: 'POST',
       path: '/media/:id/verify',
       pathParams: mediaPath,
-      summary: 'Check the stored bytes of a medium',
+      summary: 'Check the stored bytes of a media object',
       description:
         'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original; those that no preset makes any more are given up.',
       query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
@@ -185,8 +186,8 @@ export const controlApi = c.router(
       method: 'DELETE',
       path: '/media/:id',
       pathParams: mediaPath,
-      summary: 'Delete a medium',
-      description: 'The medium, its renditions and, unless another medium has the same bytes, its objects.',
+      summary: 'Delete a media object',
+      description: 'The media object, its renditions and, unless another media object has the same bytes, its objects.',
       responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse },
       metadata: { scope: 'operate' },
     },

@@ -7,7 +7,7 @@ import { MediaId, RegionCode } from './scalars.ts';
 const c = initContract();
 
 /**
- * What to drop from every cache: all of a medium, what is at one delivery path, or everything. Nothing is lost by it: what is asked
+ * What to drop from every cache: all of a media object, what is at one delivery path, or everything. Nothing is lost by it: what is asked
  * for again is fetched again.
  */
 export const Purge = z
@@ -54,7 +54,7 @@ export const controlCacheApi = c.router(
       path: '/cache/purge',
       summary: 'Drop something from every cache',
       description:
-        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat. Of a path, the objects that it stands for are dropped, and nothing else of their medium. 404 for a medium that does not exist, and for a path that stands for nothing.',
+        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat. Of a path, the objects that it stands for are dropped, and nothing else of their medium. 404 for a media object that does not exist, and for a path that stands for nothing.',
       query: z.object({
         wait: z
           .union([z.number(), z.string().regex(/^\d{1,2}$/, 'must be a whole number of seconds')])

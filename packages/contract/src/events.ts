@@ -13,7 +13,7 @@ const MediaEventData = z.strictObject({ id: MediaId, status: MediaStatus, error:
 const kept = { id: z.string().regex(/^\d+$/), created_at: Timestamp };
 
 /**
- * What happened to a medium, a rendition, a region or the caches, in the order of `id`, a number that only grows. As server-sent events (WHATWG
+ * What happened to a media object, a rendition, a region or the caches, in the order of `id`, a number that only grows. As server-sent events (WHATWG
  * HTML, 9.2): `event` is the type, `id` the id and `data` this document. `media.progress` is told to who listens and not kept: it
  * has no id, and a listener that comes back does not get it again.
  */
@@ -50,7 +50,10 @@ export const Event = z
       type: z.literal('cache.purged'),
       data: z.strictObject({
         media_id: MediaId.nullable(),
-        path: z.string().nullable().meta({ description: 'Where medium and path are null, everything was dropped' }),
+        path: z
+          .string()
+          .nullable()
+          .meta({ description: 'Where media object and path are null, everything was dropped' }),
         objects: z
           .array(Sha256)
           .optional()

@@ -39,13 +39,13 @@ export const FetchRequest = z
       description: "A label; the last part of the URL's path where it is left out",
     }),
     duplicate: z.enum(['existing', 'allow']).default('existing').meta({
-      description: '`allow` makes another medium of bytes that the project already has',
+      description: '`allow` makes another media object of bytes that the project already has',
     }),
   })
   .meta({ id: 'FetchRequest' });
 export type FetchRequest = z.infer<typeof FetchRequest>;
 
-/** A file on its way in from a URL. It becomes a medium once all of it is there and accepted. */
+/** A file on its way in from a URL. It becomes a media object once all of it is there and accepted. */
 export const Fetch = z
   .strictObject({
     object: z.literal('fetch'),
@@ -58,7 +58,7 @@ export const Fetch = z
     received_bytes: z.int().min(0).meta({ description: 'At most a second old while it is `fetching`' }),
     total_bytes: z.int().min(0).nullable().meta({ description: 'As the source says; null where it does not say' }),
     attempts: z.int().min(0).meta({ description: 'Times that it was begun, this one included' }),
-    media_id: MediaId.nullable().meta({ description: 'The medium that it became; null until it is `done`' }),
+    media_id: MediaId.nullable().meta({ description: 'The media object that it became; null until it is `done`' }),
     created: z.boolean().nullable().meta({
       description: 'False where the project had these bytes already; null until it is `done`',
     }),
@@ -83,10 +83,13 @@ export const fetchesApi = c.router(
       path: '/media',
       summary: 'Ingest from a URL',
       description:
-        'With `Content-Type: application/json`: the service fetches the file itself. 202 at once; with `Prefer: wait=N` 201 or 200 with the medium where it is accepted within N seconds.',
+        'With `Content-Type: application/json`: the service fetches the file itself. 202 at once; with `Prefer: wait=N` 201 or 200 with the media object where it is accepted within N seconds.',
       headers: z.object({
         'idempotency-key': z.string().min(1).max(255).optional(),
-        prefer: z.string().optional().meta({ description: '`wait=N`: seconds to wait for the medium, 60 at most' }),
+        prefer: z
+          .string()
+          .optional()
+          .meta({ description: '`wait=N`: seconds to wait for the media object, 60 at most' }),
       }),
       body: FetchRequest,
       responses: {

@@ -11,7 +11,7 @@ const c = initContract();
 export const JobState = z.enum(['queued', 'running'], { error: 'must be queued or running' });
 export type JobState = z.infer<typeof JobState>;
 
-/** What there is to be done about one medium; it has one job at a time. */
+/** What there is to be done about one media object; it has one job at a time. */
 export const Job = z
   .strictObject({
     object: z.literal('job'),
@@ -20,7 +20,8 @@ export const Job = z
     state: JobState,
     priority: z.int().meta({ description: 'The lower, the sooner; of equal ones the oldest goes first' }),
     attempts: z.int().min(0).meta({
-      description: 'Times that processing the medium was begun, the attempt that runs, lost and released ones included',
+      description:
+        'Times that processing the media object was begun, the attempt that runs, lost and released ones included',
     }),
     due_at: Timestamp.meta({
       description: 'From when on it may be claimed: in the future where it is to be tried again',
@@ -43,7 +44,7 @@ export type Job = z.infer<typeof Job>;
 export const JobList = listOf(Job).extend({ next_cursor: z.string().nullable() }).meta({ id: 'JobList' });
 export type JobList = z.infer<typeof JobList>;
 
-/** The routes for the queue of jobs. What is done about one of them is done about its medium: `retry`, `delete`. */
+/** The routes for the queue of jobs. What is done about one of them is done about its media object: `retry`, `delete`. */
 export const jobsApi = c.router(
   {
     list: {

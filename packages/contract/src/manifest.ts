@@ -14,7 +14,7 @@ export const ManifestRendition = z.strictObject({
 });
 export type ManifestRendition = z.infer<typeof ManifestRendition>;
 
-/** `/media/{id}/manifest.json`: all that a page needs to show a medium. */
+/** `/media/{id}/manifest.json`: all that a page needs to show a media object. */
 export const Manifest = z
   .strictObject({
     object: z.literal('manifest'),
@@ -24,7 +24,7 @@ export const Manifest = z
     height: z.int(),
     duration: z.number().nullable().meta({ description: 'Seconds' }),
     thumbhash: z.string().nullable(),
-    poster: z.string().nullable().meta({ description: 'URL of a still that stands for the medium' }),
+    poster: z.string().nullable().meta({ description: 'URL of a still that stands for the media object' }),
     storyboard: z.string().nullable().meta({ description: 'URL of the WebVTT storyboard' }),
     renditions: z.array(ManifestRendition),
   })

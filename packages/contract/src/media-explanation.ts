@@ -33,17 +33,17 @@ export const PlannedPreset = z.strictObject({
 });
 export type PlannedPreset = z.infer<typeof PlannedPreset>;
 
-/** One attempt at processing a medium. */
+/** One attempt at processing a media object. */
 export const ProcessingAttempt = z.strictObject({
   attempt: z.int().meta({
-    description: 'Attempts of a medium are numbered as they came, lost and released ones included',
+    description: 'Attempts of a media object are numbered as they came, lost and released ones included',
   }),
   worker: z.string(),
   started_at: Timestamp,
   ended_at: Timestamp.nullable().meta({ description: 'Null while it runs, and where its worker died' }),
   outcome: z.enum(['running', 'ready', 'failed', 'retried', 'released', 'lost']).meta({
     description:
-      '`retried`: failed, and tried again. `released`: given back, and not counted: its worker was stopped, or what `error` says would have kept it from any medium. `lost`: its worker died',
+      '`retried`: failed, and tried again. `released`: given back, and not counted: its worker was stopped, or what `error` says would have kept it from any media object. `lost`: its worker died',
   }),
   error: MediaFailure.nullable().meta({ description: 'Why it came to nothing, where the attempt itself found out' }),
   notes: z.array(z.string()).meta({ description: 'What was decided on the way, such as that a stream was copied' }),
@@ -52,7 +52,7 @@ export const ProcessingAttempt = z.strictObject({
 });
 export type ProcessingAttempt = z.infer<typeof ProcessingAttempt>;
 
-/** Everything that is known of why a medium is as it is. */
+/** Everything that is known of why a media object is as it is. */
 export const MediaExplanation = z
   .strictObject({
     id: MediaId,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
 
-/** Why a medium failed. */
+/** Why a media object failed. */
 export const MediaFailure = z.strictObject({ code: z.string(), message: z.string(), retryable: z.boolean() });
 export type MediaFailure = z.infer<typeof MediaFailure>;

@@ -43,7 +43,7 @@ it('is a document that generators and reference pages can read: valid under redo
   }
 }, 60_000);
 
-it('tells a reader all seven reads, with the fields of a medium and how long each answer is good', () => {
+it('tells a reader all seven reads, with the fields of a media object and how long each answer is good', () => {
   const document: Document = JSON.parse(written());
   const reads = Object.keys(document.paths).filter((path) => path.startsWith('/api/v1'));
   expect(reads.sort()).toEqual([

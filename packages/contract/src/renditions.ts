@@ -5,7 +5,7 @@ import { Codecs, listOf, MediaKind, Revision } from './scalars.ts';
 
 const c = initContract();
 
-/** A rendition preset: what is made of every accepted medium of its source kinds. Null where a field has no meaning. */
+/** A rendition preset: what is made of every accepted media object of its source kinds. Null where a field has no meaning. */
 export const Rendition = z
   .strictObject({
     name: z.string().meta({ example: 'medium' }),

@@ -11,7 +11,7 @@ export type Timestamp = z.infer<typeof Timestamp>;
 export const MediaId = z
   .string()
   .regex(/^med_[0-9a-z]{26}$/, 'must be med_ and 26 lower-case letters and digits')
-  .meta({ description: 'Identifier of a medium', example: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6' });
+  .meta({ description: 'Identifier of a media object', example: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6' });
 export type MediaId = z.infer<typeof MediaId>;
 
 /** `ast_` and a lower-case token. */
@@ -43,7 +43,7 @@ export type Revision = z.infer<typeof Revision>;
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 export type Sha256 = z.infer<typeof Sha256>;
 
-/** What a medium, a format or a preset is about. */
+/** What a media object, a format or a preset is about. */
 export const MediaKind = z.enum(['image', 'video', 'audio']);
 export type MediaKind = z.infer<typeof MediaKind>;
 

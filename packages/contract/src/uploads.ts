@@ -25,9 +25,9 @@ export const UploadId = z
   .regex(/^upl_[0-9a-z]{26}$/)
   .meta({ description: 'Prefix `upl_` and a lower-case ULID' });
 
-/** Names the medium that an upload became: on the answer that finished it, and on every HEAD until the upload expires. */
+/** Names the media object that an upload became: on the answer that finished it, and on every HEAD until the upload expires. */
 export const MEDIA_ID_HEADER = 'MDS-Media-Id';
-/** Beside {@link MEDIA_ID_HEADER}: `true` where the upload made the medium, `false` where the project had its bytes already. */
+/** Beside {@link MEDIA_ID_HEADER}: `true` where the upload made the media object, `false` where the project had its bytes already. */
 export const MEDIA_CREATED_HEADER = 'MDS-Media-Created';
 /** The problem code of an upload that was refused, on every answer about it: browsers' tus clients see no bodies. */
 export const PROBLEM_CODE_HEADER = 'MDS-Problem-Code';

@@ -30,8 +30,8 @@ export function nodeName(text: string): string {
   return matching(text, /^[\x21-\x7e]{1,128}$/, 'It has to be a name as mds regions list --all prints it.');
 }
 
-/** Reads the id of a medium. */
-export function mediumId(text: string): string {
+/** Reads the id of a media object. */
+export function mediaId(text: string): string {
   const form = 'It has to be med_ and 26 small letters and digits, as mds media list prints it.';
   return matching(text, /^med_[0-9a-z]{26}$/, form);
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { PurgeArguments } from '../cache/purge-cache.ts';
 import type { Context } from '../context.ts';
-import { mediumId, secondsToWait } from './arguments.ts';
+import { mediaId, secondsToWait } from './arguments.ts';
 
 /** `mds cache`: what the points of presence hold. */
 export function registerCache(program: Command, context: () => Context): void {
@@ -9,7 +9,7 @@ export function registerCache(program: Command, context: () => Context): void {
   cache
     .command('purge')
     .description('drop something from every cache in every region (needs a token)')
-    .addOption(new Option('--media <id>', 'all of a medium').argParser(mediumId).conflicts(['path', 'everything']))
+    .addOption(new Option('--media <id>', 'all of a media object').argParser(mediaId).conflicts(['path', 'everything']))
     .addOption(
       new Option(
         '--path <path>',
@@ -33,7 +33,7 @@ that is gone for good: mds regions forget NODE.
 Elsewhere than on a terminal: region, node, state, tab-separated.
 
 Exit code 1 unless every node has dropped it, 3 where there is nothing to purge:
-no such medium, nothing at the path. To purge again does no harm.
+no such media object, nothing at the path. To purge again does no harm.
 
 Examples:
   mds cache purge --media med_01k0c4s6q8y2v4w6x8z0a2c4e6

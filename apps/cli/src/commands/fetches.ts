@@ -49,5 +49,5 @@ export function registerFetches(program: Command, context: () => Context): void 
 const LIST_HELP = `
 Elsewhere than on a terminal: id, status, bytes received, bytes in all (empty
 where the source does not say), time of creation, URL without its query, id of
-the medium, error, tab-separated.
+the media object, error, tab-separated.
 `;

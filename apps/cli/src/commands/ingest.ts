@@ -38,7 +38,7 @@ what is missing; what failed is tried again.
 Elsewhere than on a terminal: id, outcome (created, existing, remembered,
 failed), status, file, reason (or what of it could not be made), warnings, tab-separated, as each
 file is done. With --json one object a line:
-  {"file","outcome","media_id","media": the API's medium or null,
+  {"file","outcome","media_id","media": the API's media object or null,
    "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
 
 A URL is fetched by the service itself, which refuses addresses that are not

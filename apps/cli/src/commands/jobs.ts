@@ -27,11 +27,11 @@ export function registerJobs(program: Command, context: () => Context): void {
 }
 
 const LIST_HELP = `
-Every medium that is to be processed has one job; what is ready or failed has
+Every media object that is to be processed has one job; what is ready or failed has
 none. mds media explain tells more of one of them, mds media list --status
 failed what failed for good.
 
-Elsewhere than on a terminal: id of the medium, state, priority (the lower, the
+Elsewhere than on a terminal: id of the media object, state, priority (the lower, the
 sooner), attempts, progress from 0 to 1, when the attempt that runs was begun,
 from when on it may be claimed, worker, why the last attempt came to nothing,
 id of the job, tab-separated.

@@ -32,7 +32,7 @@ export function registerMedia(program: Command, context: () => Context): void {
 
   media
     .command('get')
-    .description('show a medium in detail (needs a token)')
+    .description('show a media object in detail (needs a token)')
     .argument('<id>', 'med_…')
     .action(async (id: string) => {
       const { showMedia } = await import('../media/show-media.ts');
@@ -41,7 +41,7 @@ export function registerMedia(program: Command, context: () => Context): void {
 
   media
     .command('explain')
-    .description('tell why a medium is as it is: what it is, what was planned, every attempt (needs a token)')
+    .description('tell why a media object is as it is: what it is, what was planned, every attempt (needs a token)')
     .argument('<id>', 'med_…')
     .option('--all', 'every attempt with the command line of every program, whole')
     .addHelpText('after', EXPLAIN_HELP)
@@ -68,7 +68,7 @@ export function registerMedia(program: Command, context: () => Context): void {
     .command('download')
     .description('download a rendition')
     .argument('<id>', 'med_…')
-    .argument('[name]', 'a rendition; without it the largest there is for the kind of medium')
+    .argument('[name]', 'a rendition; without it the largest there is for the kind of media object')
     .option('--ext <extension>', 'format, where a rendition has several')
     .option('-o, --output <path>', 'file to write, - for standard output; default ID-NAME.EXT here')
     .option('--force', 'write over a file that is there')

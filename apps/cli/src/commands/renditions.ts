@@ -10,7 +10,7 @@ export function registerRenditions(program: Command, context: () => Context): vo
   listsAlone(renditions);
   renditions
     .command('list', { isDefault: true })
-    .description('list the presets: what is made of every medium')
+    .description('list the presets: what is made of every media object')
     .action(() => listRenditions(context()));
 }
 

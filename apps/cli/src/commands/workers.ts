@@ -24,6 +24,6 @@ those of others count.
 
 Elsewhere than on a terminal: id of the worker, host, process id, region,
 concurrency, since when it works, how many jobs it has, and of each a line with
-id of the medium, when the attempt was begun, progress from 0 to 1 and id of the
+id of the media object, when the attempt was begun, progress from 0 to 1 and id of the
 job, tab-separated; one line without these for a worker that has none.
 `;

@@ -57,7 +57,7 @@ function elapsed({ started_at: from, ended_at: to }: ProcessingAttempt): string 
 }
 
 function outcomeOf(colours: Colours, { outcome, error }: Pick<ProcessingAttempt, 'outcome' | 'error'>): string {
-  // What kept it from any medium is said below it, and was not its worker's end.
+  // What kept it from any media object is said below it, and was not its worker's end.
   const said = outcome === 'released' && error ? 'given back, not counted' : (OUTCOMES[outcome] ?? outcome);
   return colourState(colours, outcome === 'running' ? 'processing' : outcome, printable(said));
 }

@@ -9,7 +9,7 @@ import { planLines } from './plan-lines.ts';
 import { probeFacts } from './probe-facts.ts';
 
 /**
- * Tells why a medium is as it is.
+ * Tells why a media object is as it is.
  * @param all every program of every attempt with its whole command line; otherwise those of the latest attempt, and what failed
  */
 export async function explainMedia(context: Context, id: string, all: boolean): Promise<void> {

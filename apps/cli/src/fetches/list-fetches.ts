@@ -57,7 +57,7 @@ function columnsOf({ colours, interactive }: Context): Column<UrlFetch>[] {
   if (interactive) return columns;
   return [
     ...columns,
-    { title: 'MEDIUM', text: ({ media_id: id }) => id ?? '' },
+    { title: 'MEDIA', text: ({ media_id: id }) => id ?? '' },
     { title: 'ERROR', text: ({ error }) => (error ? `${shortMessage(error.message)} (${error.code})` : '') },
   ];
 }

@@ -37,7 +37,7 @@ function humanFacts({ colours }: Context, fetch: UrlFetch): [string, string][] {
     ['created', `${printable(fetch.created_at)}  ${colours.dim(humanAge(fetch.created_at, Date.now()))}`],
   ];
   if (fetch.filename !== null) facts.splice(2, 0, ['file', printable(fetch.filename)]);
-  if (fetch.media_id !== null) facts.push(['medium', printable(fetch.media_id)]);
+  if (fetch.media_id !== null) facts.push(['media', printable(fetch.media_id)]);
   if (fetch.error) facts.push(['error', colours.red(printable(`${fetch.error.message} (${fetch.error.code})`))]);
   return facts;
 }

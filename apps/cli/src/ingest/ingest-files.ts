@@ -13,10 +13,10 @@ export interface IngestOutcome {
   /** `remembered`: the journal has it from an earlier run, and nothing was asked. */
   outcome: 'created' | 'existing' | 'remembered' | 'failed';
   media_id: string | null;
-  /** The medium as it was last seen, on its way still where waiting for it was cut short; null where it was not seen. */
+  /** The media object as it was last seen, on its way still where waiting for it was cut short; null where it was not seen. */
   media: MediaDetail | null;
   error: { code: string | null; message: string } | null;
-  /** Which renditions a medium that is ready has not, for they failed: `hls.m3u8`. */
+  /** Which renditions a media object that is ready has not, for they failed: `hls.m3u8`. */
   failed_renditions: string[];
 }
 
@@ -27,7 +27,7 @@ export interface IngestPlan {
   /** How many at once. */
   parallel: number;
   duplicate: NonNullable<IngestOptions['duplicate']>;
-  /** Whether a file is done when its medium is ready, and not when it is stored. */
+  /** Whether a file is done when its media object is ready, and not when it is stored. */
   wait: boolean;
   /** What earlier runs did; null where nothing is remembered. */
   journal: Journal | null;
@@ -90,12 +90,12 @@ async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, pla
       transfer.sentBytes = known.bytes;
       return { outcome: rememberedOutcome(file, known), stopped: null };
     }
-    media = known && (await mediumOf(known, plan));
+    media = known && (await mediaObjectOf(known, plan));
     accepted = media && 'existing';
     if (media === null) {
       const ingested = await plan.send(file, {
         duplicate: plan.duplicate,
-        // Where the program died before it could note what it sent: the same key gives the same medium.
+        // Where the program died before it could note what it sent: the same key gives the same media object.
         idempotencyKey:
           source && plan.duplicate === 'allow' ? journal?.idempotencyKey(source.path, source.version) : undefined,
         signal,
@@ -144,8 +144,11 @@ function remember(
   journal?.record({ path, bytes, mtime_ms: mtimeMs, state: 'accepted', media_id: mediaId, code: null, message: null });
 }
 
-/** The medium that the journal names; null where the service has it no more, so that the file is sent again. */
-async function mediumOf({ media_id: id }: JournalEntry, { client, signal }: IngestPlan): Promise<MediaDetail | null> {
+/** The media object that the journal names; null where the service has it no more, so that the file is sent again. */
+async function mediaObjectOf(
+  { media_id: id }: JournalEntry,
+  { client, signal }: IngestPlan,
+): Promise<MediaDetail | null> {
   const { isNotFoundError } = await import('@mds/client');
   try {
     return id === null ? null : await client.control.media.get(id, { signal });

@@ -112,8 +112,8 @@ function partly({ incomplete, failedRenditions, warnings }: Tally): string[] {
 }
 
 /** Where to read on, for files that were taken in and failed after that, or of which renditions did. */
-export function printWhereToReadOn(context: Context, { firstFailedMedium, firstIncomplete }: Tally): void {
+export function printWhereToReadOn(context: Context, { firstFailedMedia, firstIncomplete }: Tally): void {
   const say = (line: string) => context.note(context.errorColours.dim(line));
-  if (firstFailedMedium) say(`What was tried: mds media explain ${firstFailedMedium.media_id}`);
+  if (firstFailedMedia) say(`What was tried: mds media explain ${firstFailedMedia.media_id}`);
   if (firstIncomplete) say(`Why renditions failed: mds media get ${firstIncomplete.media_id}`);
 }

@@ -5,7 +5,7 @@ export function isStillProcessed({ outcome, media }: IngestOutcome): boolean {
   return outcome !== 'failed' && media !== null && media.status !== 'ready';
 }
 
-/** Whether a file's medium is ready while renditions of it failed. */
+/** Whether a file's media object is ready while renditions of it failed. */
 export function isIncomplete({ failed_renditions: failed }: IngestOutcome): boolean {
   return failed.length > 0;
 }
@@ -34,7 +34,7 @@ export interface Tally {
   failedRenditions: number;
   warnings: number;
   /** The first that was accepted and then failed, and the first of which renditions did. */
-  firstFailedMedium: IngestOutcome | null;
+  firstFailedMedia: IngestOutcome | null;
   firstIncomplete: IngestOutcome | null;
   add(outcome: IngestOutcome): void;
 }
@@ -57,7 +57,7 @@ export function createTally(waited: boolean): Tally {
     incomplete: 0,
     failedRenditions: 0,
     warnings: 0,
-    firstFailedMedium: null,
+    firstFailedMedia: null,
     firstIncomplete: null,
     add(result) {
       this.files++;
@@ -74,7 +74,7 @@ export function createTally(waited: boolean): Tally {
         this.firstIncomplete ??= result;
       }
       if (result.outcome !== 'failed') return;
-      if (result.media?.status === 'failed') this.firstFailedMedium ??= result;
+      if (result.media?.status === 'failed') this.firstFailedMedia ??= result;
       const code = result.error?.code ?? null;
       const group = failures.get(code) ?? { code, files: 0, first: [] };
       failures.set(code, group);

@@ -27,7 +27,7 @@ export async function listJobs(context: Context, options: JobListArguments): Pro
 
 function columnsOf({ colours, interactive }: Context): Column<Job>[] {
   const now = Date.now();
-  const medium: Column<Job> = { title: 'MEDIUM', text: ({ media_id: id }) => id };
+  const mediaObject: Column<Job> = { title: 'MEDIA', text: ({ media_id: id }) => id };
   const state: Column<Job> = {
     title: 'STATE',
     text: (job) => job.state,
@@ -65,10 +65,10 @@ function columnsOf({ colours, interactive }: Context): Column<Job>[] {
   };
   if (interactive) {
     const since: Column<Job> = { title: 'SINCE', text: (job) => sinceOf(job, now), align: 'right' };
-    return [medium, state, priority, attempts, done, since, worker, reason];
+    return [mediaObject, state, priority, attempts, done, since, worker, reason];
   }
   return [
-    ...[medium, state, priority, attempts, done],
+    ...[mediaObject, state, priority, attempts, done],
     { title: 'STARTED', text: ({ started_at: at }) => at ?? '' },
     { title: 'DUE', text: ({ due_at: at }) => at },
     ...[worker, reason],

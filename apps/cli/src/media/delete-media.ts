@@ -3,7 +3,7 @@ import { confirm, requireTerminal } from '../confirm.ts';
 import type { Context } from '../context.ts';
 import { printable } from '../output/printable.ts';
 import { counted, humanBytes } from '../output/quantities.ts';
-import { forEachMedium } from './for-each-medium.ts';
+import { forEachMedia } from './for-each-media.ts';
 
 /**
  * Deletes media, after asking on the terminal.
@@ -20,10 +20,10 @@ export async function deleteMedia(context: Context, ids: readonly string[], sure
     for (const it of media) {
       io.stderr.write(`${printable(`${it.id}  ${it.filename ?? ''}  ${it.content_type}, ${humanBytes(it.bytes)}`)}\n`);
     }
-    const what = counted(media.length, 'medium').replace('mediums', 'media');
+    const what = counted(media.length, 'media object');
     await confirm(context, `Delete ${what} with all renditions?`, 'Nothing was deleted.');
   }
-  await forEachMedium(context, ids, async (id) => {
+  await forEachMedia(context, ids, async (id) => {
     await client.control.media.delete(id, { signal: io.signal });
     return { line: `${id}\tdeleted`, json: { id, deleted: true } };
   });

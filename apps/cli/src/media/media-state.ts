@@ -2,7 +2,7 @@ import { failedRenditions, type MediaDetail } from '@mds/client';
 import { type Colours, colourState } from '../output/colours.ts';
 import { counted, percent } from '../output/quantities.ts';
 
-/** The state of a medium for people: `ready`, `ready, 2 failed` (renditions), `processing 42%`. */
+/** The state of a media object for people: `ready`, `ready, 2 failed` (renditions), `processing 42%`. */
 export function stateOf(media: Pick<MediaDetail, 'status' | 'progress' | 'renditions'>): string {
   const { status, progress } = media;
   // A service older than this command does not say how far it is.
@@ -11,7 +11,7 @@ export function stateOf(media: Pick<MediaDetail, 'status' | 'progress' | 'rendit
   return failed > 0 ? `${status}, ${failed} failed` : status;
 }
 
-/** Colours the state of a medium: one that is ready in part is not as green as one that is ready. */
+/** Colours the state of a media object: one that is ready in part is not as green as one that is ready. */
 export function colourMediaState(
   colours: Colours,
   media: Pick<MediaDetail, 'status' | 'renditions'>,
@@ -20,7 +20,7 @@ export function colourMediaState(
   return failedNames(media).length > 0 ? colours.yellow(text) : colourState(colours, media.status, text);
 }
 
-/** Which renditions a medium that is ready has not, for they failed: `hls.m3u8`. Of one that failed itself, none is told. */
+/** Which renditions a media object that is ready has not, for they failed: `hls.m3u8`. Of one that failed itself, none is told. */
 export function failedNames(media: Pick<MediaDetail, 'status' | 'renditions'>): string[] {
   if (media.status !== 'ready') return [];
   return failedRenditions(media).map(({ name, extension }) => `${name}.${extension}`);

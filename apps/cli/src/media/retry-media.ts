@@ -4,7 +4,7 @@ import { lookOutForMove } from '../moved-deployment.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { printable } from '../output/printable.ts';
 import { enterState, startTransfer, type Transfer, transferLine } from '../output/progress.ts';
-import { forEachMedium, type MediumResult } from './for-each-medium.ts';
+import { forEachMedia, type MediaResult } from './for-each-media.ts';
 import { failedNames, failedSentence } from './media-state.ts';
 
 /**
@@ -16,7 +16,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   const client = await context.operator();
   const { signal } = context.io;
   const retry = (id: string) => client.control.media.retry(id, { signal });
-  if (!wait) return forEachMedium(context, ids, async (id) => begun(await retry(id)));
+  if (!wait) return forEachMedia(context, ids, async (id) => begun(await retry(id)));
 
   const lookout = lookOutForMove(client, signal);
   const active = new Set<Transfer>();
@@ -42,7 +42,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   // Each is looked at in its turn; until then none that fails may end the program.
   for (const outcome of outcomes.values()) outcome.catch(() => undefined);
   try {
-    await forEachMedium(
+    await forEachMedia(
       context,
       ids,
       async (id) => ended(await (outcomes.get(id) ?? processed(id))),
@@ -54,15 +54,15 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   }
 }
 
-function begun(media: MediaDetail): MediumResult {
+function begun(media: MediaDetail): MediaResult {
   const pending = media.renditions.filter(({ state }) => state === 'pending');
   const names = pending.map(({ name, extension }) => `${name}.${extension}`);
-  // Of a medium that failed, all is made again.
+  // Of a media object that failed, all is made again.
   const what = media.status === 'ready' && names.length > 0 ? `being made again: ${names.join(', ')}` : '';
   return { line: lineOf(media, what), json: media };
 }
 
-function ended(media: MediaDetail): MediumResult {
+function ended(media: MediaDetail): MediaResult {
   const failure = failedSentence(failedNames(media));
   return { line: lineOf(media, failure), json: media, failure };
 }

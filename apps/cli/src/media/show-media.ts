@@ -7,7 +7,7 @@ import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tableLines, tabSeparated } from '../output/table.ts';
 import { colourMediaState, stateOf } from './media-state.ts';
 
-/** Shows one medium: what is known about it, then its renditions. */
+/** Shows one media object: what is known about it, then its renditions. */
 export async function showMedia(context: Context, id: string): Promise<void> {
   const client = await context.operator();
   const media = await client.control.media.get(id, { signal: context.io.signal });

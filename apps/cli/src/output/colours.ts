@@ -21,7 +21,7 @@ export function coloursFor(stream: OutputStream, env: Io['env']): Colours {
 }
 
 /**
- * Colours a state of a medium, a rendition, a region, the service, a cache or a node. One that is not known stays plain.
+ * Colours a state of a media object, a rendition, a region, the service, a cache or a node. One that is not known stays plain.
  * @param text what is shown of it; the state itself unless said
  */
 export function colourState(colours: Colours, state: string, text = state): string {

@@ -53,7 +53,7 @@ export function percent(share: number): string {
   return `${Math.floor(Math.min(1, Math.max(0, share)) * 100)}%`;
 }
 
-/** The running time of a medium: `0:07`, `12:34`, `1:02:03`. */
+/** The running time of a media object: `0:07`, `12:34`, `1:02:03`. */
 export function playingTime(seconds: number): string {
   const whole = Math.round(seconds);
   const two = (value: number) => String(value).padStart(2, '0');

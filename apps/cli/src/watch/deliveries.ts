@@ -9,7 +9,7 @@ import type { Journal } from '../journal/journal.ts';
 import { startTransfer, type Transfer } from '../output/progress.ts';
 import { type Delivery, deliver } from './deliver.ts';
 import { type Done, finishFile } from './done-action.ts';
-import { hasMedium } from './has-medium.ts';
+import { hasMedia } from './has-media.ts';
 import type { ServiceGate } from './service-gate.ts';
 import type { Candidate } from './settling.ts';
 
@@ -95,7 +95,7 @@ export function createDeliveries(options: DeliveriesOptions): Deliveries {
   /** Before anything is deleted on the word of the journal, the service is asked. */
   const isThere = async ({ file, shown }: SettledFile) => {
     const id = journal.find(shown, file.version)?.media_id;
-    return id !== null && id !== undefined && (await hasMedium(client, id, gate, stop));
+    return id !== null && id !== undefined && (await hasMedia(client, id, gate, stop));
   };
   /** @returns whether the service has it */
   const take = async ({ file, shown }: SettledFile, delivery: Delivery): Promise<boolean> => {

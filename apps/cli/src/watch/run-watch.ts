@@ -15,7 +15,7 @@ import { createLiveBlock } from '../output/live-block.ts';
 import { counted, humanTiming } from '../output/quantities.ts';
 import { createDeliveries } from './deliveries.ts';
 import type { Done } from './done-action.ts';
-import { hasMedium } from './has-medium.ts';
+import { hasMedia } from './has-media.ts';
 import { createServiceGate, type ServiceGate } from './service-gate.ts';
 import { createWatchDisplay } from './watch-display.ts';
 import { createFolderWatch } from './watch-folder.ts';
@@ -173,7 +173,7 @@ async function checkMemory(context: Context, { client, journal }: Watched, gate:
   if (damagedLines > 0)
     context.note(`${counted(damagedLines, 'line')} of the journal could not be read; those files are sent again.`);
   const ids = sampleOf(journal);
-  for (const id of ids) if (await hasMedium(client, id, gate, signal)) return;
+  for (const id of ids) if (await hasMedia(client, id, gate, signal)) return;
   if (ids.length === 0) return;
   context.note('The service has nothing of what was ingested before; everything is sent again.');
   await journal.forgetAll();

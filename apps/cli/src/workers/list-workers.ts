@@ -50,7 +50,7 @@ function columnsOf({ interactive }: Context): Column<Row>[] {
   const pid = ofWorker('PID', (worker) => String(worker.pid), { align: 'right' });
   const region = ofWorker('REGION', (worker) => worker.region ?? none, { expendable: 3 });
   const since = ofWorker('SINCE', (worker) => age(worker.since), { align: 'right', expendable: 1 });
-  const medium = ofJob('MEDIUM', (job) => job.media_id);
+  const mediaObject = ofJob('MEDIA', (job) => job.media_id);
   const started = ofJob('STARTED', (job) => age(job.started_at), { align: 'right', expendable: 2 });
   const done = ofJob('DONE', ({ progress }) => (progress === null ? '-' : percent(progress)), {
     plain: ({ job }) => String(job?.progress ?? ''),
@@ -58,10 +58,10 @@ function columnsOf({ interactive }: Context): Column<Row>[] {
   });
   if (interactive) {
     const running = ofWorker('RUNNING', (worker) => `${worker.running} of ${worker.concurrency}`, { align: 'right' });
-    return [id, host, pid, region, since, running, medium, started, done];
+    return [id, host, pid, region, since, running, mediaObject, started, done];
   }
   const concurrency = ofWorker('CONCURRENCY', (worker) => String(worker.concurrency));
   const running = ofWorker('RUNNING', (worker) => String(worker.running));
   const job = ofJob('JOB', (held) => held.id);
-  return [id, host, pid, region, concurrency, since, running, medium, started, done, job];
+  return [id, host, pid, region, concurrency, since, running, mediaObject, started, done, job];
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { TokenScope } from '@mds/contract';
 import type { NextFunction, Request, Response } from 'express';
+import { AppError } from '../base/app-error.ts';
 import type { ProjectRepository, TokenRecord } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 
 const REALM = 'Bearer realm="mds"';
 /** The project of the first operator token, to which the deployment as a whole belongs. */

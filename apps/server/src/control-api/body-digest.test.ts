@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { announcedDigests } from './body-digest.ts';
 
 const body = Buffer.from('{"hello": "world"}\n');

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** The algorithms that are checked, by their names in RFC 9530, 5, which RFC 5843 gave to RFC 3230 in capitals. */
 const ALGORITHMS = {

@@ -1,6 +1,6 @@
 import { Problem, PurgeResult } from '@mds/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AppFixture, mediaId, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, mediaId, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 import type { NewRendition } from '../db/media-repository.ts';
 import { report, send } from './requests.fixture.ts';
 
@@ -23,12 +23,12 @@ const rendition = (name: string, extension: string, sha256: string): NewRenditio
   ...{ width: 320, height: 240 },
 });
 
-/** A medium with `thumb.webp`, and `medium` in two formats. */
-async function readyMedium(): Promise<string> {
+/** A media object with `thumb.webp`, and `medium` in two formats. */
+async function readyMedia(): Promise<string> {
   const id = await app.addMedia();
   const { jobs, media } = app.repositories;
   const lease = await jobs.claim('worker');
-  if (lease?.mediaId !== id) throw new Error('the queue held another medium');
+  if (lease?.mediaId !== id) throw new Error('the queue held another media object');
   const renditions = [
     rendition('thumb', 'webp', sha('a')),
     rendition('medium', 'webp', sha('b')),
@@ -46,7 +46,7 @@ const told = async () => {
 
 describe('a purge', () => {
   it('reaches this node at once and gives its receipt', async () => {
-    const id = await readyMedium();
+    const id = await readyMedia();
     expect(await purge({ media_id: id })).toMatchObject({
       complete: true,
       receipts: [{ region: 'fra1', node: 'test', state: 'purged' }],
@@ -56,7 +56,7 @@ describe('a purge', () => {
   });
 
   it('of a path names the objects that are there, for nodes that hold them and do not know the path any more', async () => {
-    const id = await readyMedium();
+    const id = await readyMedia();
     const path = (name: string) => `/media/${id}/${name}`;
     const objects = { 'thumb.webp': [sha('a')], medium: [sha('b'), sha('c')], 'manifest.json': [] };
     for (const name of Object.keys(objects)) await purge({ path: path(name) });
@@ -65,8 +65,8 @@ describe('a purge', () => {
     expect(await told()).toEqual(expected.map((scope) => ({ media_id: null, ...scope })));
   });
 
-  it('of what is not there says so and drops nothing: a typing error does not cost a whole medium', async () => {
-    const id = await readyMedium();
+  it('of what is not there says so and drops nothing: a typing error does not cost a whole media object', async () => {
+    const id = await readyMedia();
     for (const [scope, code] of [
       [{ path: `/media/${id}/typo.webp` }, 'rendition_not_found'],
       [{ path: `/media/${id}/thumb.ffffffff.webp` }, 'rendition_not_found'],

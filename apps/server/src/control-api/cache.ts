@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { controlCacheApi, type Purge, type PurgeReceipt, type PurgeResult, parseDeliveryPath } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import { AppError } from '../base/app-error.ts';
+import type { Presented } from '../base/presented.ts';
 import type { EventRepository } from '../db/event-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { PurgeScope } from '../delivery/purge-scope.ts';
 import type { Resolver } from '../delivery/resolver.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Presented } from '../read-api/presented.ts';
 import type { NodeState, RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator, tokenOf } from './authenticate.ts';
 
@@ -54,16 +54,16 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
 
   return initServer().router(controlCacheApi, {
     purge: async ({ body, query: { wait }, req, res }) => {
-      const mediaId = mediumOf(body);
-      const medium = mediaId === null ? null : await parts.media.find(mediaId);
-      // What belongs to no medium of the caller's project touches the caches of others.
-      if (medium === null || medium.projectId !== tokenOf(req).projectId) requireDeploymentOperator(req);
-      if (mediaId !== null && medium === null) throw mediaNotFound(mediaId);
+      const mediaId = mediaObjectOf(body);
+      const mediaObject = mediaId === null ? null : await parts.media.find(mediaId);
+      // What belongs to no media object of the caller's project touches the caches of others.
+      if (mediaObject === null || mediaObject.projectId !== tokenOf(req).projectId) requireDeploymentOperator(req);
+      if (mediaId !== null && mediaObject === null) throw mediaNotFound(mediaId);
 
       const path = 'path' in body ? body.path : null;
       const objects = path === null ? null : await objectsAt(path);
       const seq = await events.append({
-        projectId: medium?.projectId ?? null,
+        projectId: mediaObject?.projectId ?? null,
         type: 'cache.purged',
         data: { media_id: path === null ? mediaId : null, path, ...(objects && { objects }) },
       });
@@ -91,8 +91,8 @@ function scopeOf(purge: Purge, objects: string[] | null): PurgeScope {
   return 'path' in purge ? { path: purge.path, ...(objects && { objects }) } : 'everything';
 }
 
-/** Null: it is about everything. @throws AppError where no medium can be at the path */
-function mediumOf(purge: Purge): string | null {
+/** Null: it is about everything. @throws AppError where no media object can be at the path */
+function mediaObjectOf(purge: Purge): string | null {
   if ('media_id' in purge) return purge.media_id;
   if (!('path' in purge)) return null;
   const parsed = parseDeliveryPath(purge.path);
@@ -106,6 +106,6 @@ function mediumOf(purge: Purge): string | null {
 function mediaNotFound(id: string): AppError {
   return new AppError(
     'media_not_found',
-    `There is no medium ${id}: the id is mistyped, or it was deleted, of which every node hears without being told to purge.`,
+    `There is no media object ${id}: the id is mistyped, or it was deleted, of which every node hears without being told to purge.`,
   );
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { connect } from 'node:net';
 import { MediaDetail, MediaDetailList, Problem } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 
 let app: AppFixture;
 
@@ -87,7 +87,7 @@ describe('without the right token', () => {
 });
 
 describe('ingest', () => {
-  it('takes the body as it is, with what the request says about it, and says where the medium is', async () => {
+  it('takes the body as it is, with what the request says about it, and says where the media object is', async () => {
     const response = await upload('?filename=%C3%BC%2Fa.png&duplicate=allow', {
       headers: { 'idempotency-key': 'once', 'content-type': 'image/png' },
     });
@@ -106,7 +106,7 @@ describe('ingest', () => {
     });
   });
 
-  it('puts a medium into the project of the token, whatever host was asked', async () => {
+  it('puts a media object into the project of the token, whatever host was asked', async () => {
     expect((await upload('', { token: TOKENS.other })).status).toBe(201);
     expect(app.ingested.at(-1)?.input.projectId).toBe('other');
   });

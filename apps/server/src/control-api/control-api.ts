@@ -23,7 +23,6 @@ import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import type { QueueBound } from '../jobs/queue-bound.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
-import { mountUploadCors, mountUploads } from '../uploads/mount-uploads.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
 import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
@@ -37,6 +36,7 @@ import { type ControlMigrationsParts, createControlMigrationsHandlers } from './
 import { limitRate } from './rate-limit.ts';
 import { passGate } from './refuse-writes.ts';
 import { type ControlRegionsParts, createControlRegionsHandlers } from './regions.ts';
+import { mountUploadCors, mountUploads } from './uploads.ts';
 import { type ControlWorkersParts, createControlWorkersHandlers } from './workers.ts';
 
 /** What the control API acts on. */
@@ -64,7 +64,7 @@ export interface ControlApiParts extends ControlMediaParts {
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   mountUploadCors(app, parts.uploadOrigins);
   app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit), passGate(parts.writes));
-  // Whatever brings a new medium, before any of it is read.
+  // Whatever brings a new media object, before any of it is read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
     await parts.queueBound.requireRoom(tokenOf(req).projectId);
     next();

@@ -8,13 +8,13 @@ import {
 } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import type { Express, Request } from 'express';
+import { AppError } from '../base/app-error.ts';
+import type { Presented } from '../base/presented.ts';
 import type { AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import type { Representation } from '../delivery/representation.ts';
 import type { Resolver } from '../delivery/resolver.ts';
 import type { EventStream } from '../events/event-stream.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Presented } from '../read-api/presented.ts';
 import { HEARTBEAT_MS, type RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 import { eventPosition } from './events.ts';

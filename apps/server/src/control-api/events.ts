@@ -1,8 +1,8 @@
 import { eventsApi } from '@mds/contract';
 import type { Express, Request } from 'express';
 import { z } from 'zod';
+import { AppError } from '../base/app-error.ts';
 import type { EventStream } from '../events/event-stream.ts';
-import { AppError } from '../http/app-error.ts';
 import { requireScope, tokenOf } from './authenticate.ts';
 
 const Position = z.string().regex(/^\d{1,15}$/);

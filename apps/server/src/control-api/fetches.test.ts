@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 import { send } from './requests.fixture.ts';
 
 type Json = Record<string, unknown>;
@@ -79,10 +79,10 @@ describe('POST /control/v1/media with JSON', () => {
   it('a key under which a file was sent is not one for a URL', async () => {
     app = await startApp();
     const id = await app.addMedia();
-    const medium = await app.repositories.media.find(id);
-    if (medium === null) throw new Error('The medium is gone.');
+    const mediaObject = await app.repositories.media.find(id);
+    if (mediaObject === null) throw new Error('The media object is gone.');
     await app.repositories.media.accept(
-      { ...medium, id: `${id.slice(0, -1)}z`, identified: {} },
+      { ...mediaObject, id: `${id.slice(0, -1)}z`, identified: {} },
       { duplicate: 'allow', idempotencyKey: 'k' },
     );
     expect(await json(await post(asked, { 'idempotency-key': 'k' }))).toMatchObject({ code: 'idempotency_conflict' });
@@ -116,7 +116,7 @@ describe('Prefer: wait', () => {
     if (lease !== null) await app.repositories.fetches.end(lease, end);
   };
 
-  it('answers with the medium where it is accepted in time, 201 or 200', async () => {
+  it('answers with the media object where it is accepted in time, 201 or 200', async () => {
     const waited: number[] = [];
     let mediaId = '';
     let mediaCreated = true;

@@ -4,16 +4,16 @@ import { CONTROL_API_PREFIX, type Fetch, fetchesApi, type ProblemCode } from '@m
 import { initServer } from '@ts-rest/express';
 import type { NextFunction, Request, Response } from 'express';
 import { monotonicFactory } from 'ulid';
+import { AppError } from '../base/app-error.ts';
+import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
+import { shownUrl } from '../base/shown-url.ts';
 import type { FetchRecord, FetchRepository, NewFetch } from '../db/fetch-repository.ts';
 import type { MediaRecord, MediaRepository } from '../db/media-repository.ts';
 import type { FetchRunner } from '../fetches/fetch-runner.ts';
-import { shownUrl } from '../fetches/shown-url.ts';
 import { sourceUrlOf } from '../fetches/source-url.ts';
-import { AppError } from '../http/app-error.ts';
 import { continueBody } from '../http/unread-body.ts';
 import { filenameLabel } from '../ingest/filename-label.ts';
-import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
 import { tokenOf } from './authenticate.ts';
 import { type MediaDetailParts, readMediaDetail } from './media-detail.ts';
 import { preferredWaitS } from './prefer.ts';
@@ -72,10 +72,13 @@ export function createControlFetchesHandlers(
     return admission.fetch;
   };
 
-  const mediumOf = async ({ mediaId }: FetchRecord): Promise<MediaRecord> => {
+  const mediaObjectOf = async ({ mediaId }: FetchRecord): Promise<MediaRecord> => {
     const found = mediaId === null ? null : await media.media.find(mediaId);
     if (found !== null) return found;
-    throw new AppError('media_not_found', `The file was fetched, and its medium ${mediaId} has been deleted since.`);
+    throw new AppError(
+      'media_not_found',
+      `The file was fetched, and its media object ${mediaId} has been deleted since.`,
+    );
   };
 
   return initServer().router(fetchesApi, {
@@ -101,7 +104,7 @@ export function createControlFetchesHandlers(
       const over = await runner.settled(fetch.id, { timeoutMs: waitS * 1000, signal: abortWhenGone(res) });
       if (over === null) return { status: 202, body: presentFetch((await fetches.find(fetch.id)) ?? fetch) };
       if (over.status !== 'done') throw outcomeOf(over);
-      const record = await mediumOf(over);
+      const record = await mediaObjectOf(over);
       res.setHeader('Location', `${CONTROL_API_PREFIX}/media/${record.id}`);
       return { status: over.mediaCreated ? 201 : 200, body: await readMediaDetail(media, record) };
     },
@@ -160,7 +163,7 @@ function lastPartOf({ pathname }: URL): string | null {
   }
 }
 
-/** What the asker is told who waited for a fetch that became no medium. */
+/** What the asker is told who waited for a fetch that became no media object. */
 function outcomeOf({ status, failure }: FetchRecord): AppError {
   if (status === 'canceled' || failure === null) return new AppError('state_conflict', 'The fetch was canceled.');
   // Written by this service out of its own errors.

@@ -1,6 +1,6 @@
 import type { Job } from '@mds/contract';
-import type { JobStanding } from '../jobs/job-queue.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
+import type { JobStanding } from '../db/job-queue.ts';
 
 /** A job as its operator sees it. @param hide puts names in the place of paths and secrets in what a failure says */
 export function presentJob(job: JobStanding, hide: (text: string) => string): Presented<Job> {

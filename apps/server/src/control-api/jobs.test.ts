@@ -1,6 +1,6 @@
 import { JobList } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 
 let app: AppFixture;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { jobsApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
-import type { JobQueue } from '../jobs/job-queue.ts';
-import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
+import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 import { tokenOf } from './authenticate.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';

@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import express from 'express';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** More than a report of {@link MAX_REPORTED_DELIVERIES} of the longest paths takes. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;

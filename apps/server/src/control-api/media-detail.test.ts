@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { startApp } from '../../test/app-fixture.ts';
+import { startApp } from '../../test/support/app-fixture.ts';
 import { presentMediaDetail } from './media-detail.ts';
 
-it('the progress of a medium whose last step ends while it is asked for does not fall back', async () => {
+it('the progress of a media object whose last step ends while it is asked for does not fall back', async () => {
   const app = await startApp();
   try {
     const id = await app.addMedia();
@@ -12,7 +12,7 @@ it('the progress of a medium whose last step ends while it is asked for does not
     await media.start(lease, []);
     await jobs.progress(lease, 0.96);
     const before = await media.find(id);
-    if (!before) throw new Error('The medium is gone.');
+    if (!before) throw new Error('The media object is gone.');
     await media.publish(lease, { renditions: [], thumbhash: null, warnings: [] });
     const [job = null] = await jobs.standings([id]);
     expect(presentMediaDetail(before, [], job, '')).toMatchObject({ status: 'processing', progress: 1 });

@@ -5,12 +5,12 @@ import {
   type MediaRendition,
   renditionPath,
 } from '@mds/contract';
+import type { Presented } from '../base/presented.ts';
+import type { JobQueue, JobStanding } from '../db/job-queue.ts';
 import type { MediaFailureRecord, MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
-import type { JobQueue, JobStanding } from '../jobs/job-queue.ts';
 import { presentMedia } from '../read-api/media.ts';
-import type { Presented } from '../read-api/presented.ts';
 
-/** Where the detail of a medium comes from. */
+/** Where the detail of a media object comes from. */
 export interface MediaDetailParts {
   media: Pick<MediaRepository, 'renditions'>;
   jobs: Pick<JobQueue, 'standings'>;
@@ -18,7 +18,7 @@ export interface MediaDetailParts {
   publicUrl(): string;
 }
 
-/** {@link presentMediaDetail} of one medium, as it stands. */
+/** {@link presentMediaDetail} of one media object, as it stands. */
 export async function readMediaDetail(
   { media, jobs, publicUrl }: MediaDetailParts,
   record: MediaRecord,
@@ -29,7 +29,7 @@ export async function readMediaDetail(
 }
 
 /**
- * A medium with everything that its operator may know.
+ * A media object with everything that its operator may know.
  * @param job what is being done about it; null: nothing
  * @param publicUrl base of the renditions' URLs, no trailing slash
  */
@@ -50,10 +50,10 @@ export function presentMediaDetail(
     warnings: media.warnings,
     error: media.failure === null ? null : presentFailure(media.failure),
     attempts: media.attempts,
-    // Its job is read after the medium: one that is gone by then has just come to its end.
+    // Its job is read after the media object: one that is gone by then has just come to its end.
     progress: media.status !== 'processing' ? null : job === null ? 1 : (job.progress ?? 0),
     renditions: renditions
-      // What an older preset made is delivered to those who hold its URL, and is no part of the medium any more.
+      // What an older preset made is delivered to those who hold its URL, and is no part of the media object any more.
       .filter(({ current, state }) => current || state !== 'ready')
       .sort(byName)
       .map((rendition) => presentMediaRendition(rendition, publicUrl)),

@@ -1,8 +1,8 @@
 import { MediaExplanation } from '@mds/contract';
 import { parsePresets } from '@mds/transcode';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
-import type { Lease } from '../jobs/job-queue.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
+import type { Lease } from '../db/job-queue.ts';
 import { createWriteGate } from '../migration/write-gate.ts';
 import { presentExplanation } from './media-explanation.ts';
 
@@ -26,7 +26,7 @@ const thumb = {
   state: 'ready' as const,
 };
 
-describe('what a medium is waiting for', () => {
+describe('what a media object is waiting for', () => {
   it('is said in every state of its life: none stays queued or processing without a place, a worker or a reason', async () => {
     const { jobs, media } = app.repositories;
     const first = await app.addMedia();
@@ -68,7 +68,7 @@ describe('what a medium is waiting for', () => {
   });
 });
 
-it('of a medium whose deployment was moved it is said that it is processed elsewhere, until the move is taken back', async () => {
+it('of a media object whose deployment was moved it is said that it is processed elsewhere, until the move is taken back', async () => {
   const writes = createWriteGate();
   const moved = await startApp({ control: { writes } });
   try {
@@ -79,7 +79,7 @@ it('of a medium whose deployment was moved it is said that it is processed elsew
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
     writes.closeForGood();
     expect(await waitingFor()).toMatch(
-      /the deployment was moved .* the medium is processed by the service .* there\.$/,
+      /the deployment was moved .* the media object is processed by the service .* there\.$/,
     );
     writes.open();
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
@@ -119,21 +119,21 @@ describe('the job in an explanation', () => {
 });
 
 describe('an explanation', () => {
-  it('is for the project of the medium alone', async () => {
+  it('is for the project of the media object alone', async () => {
     const id = await app.addMedia();
     expect((await app.control(`/media/${id}/explain`, { token: TOKENS.ingest })).status).toBe(200);
     expect((await app.control(`/media/${id}/explain`, { token: TOKENS.other })).status).toBe(404);
     expect((await app.get(`/control/v1/media/${id}/explain`)).status).toBe(401);
   });
 
-  it('of a medium that another version of the engine identified has what is known, and no plan', async () => {
+  it('of a media object that another version of the engine identified has what is known, and no plan', async () => {
     const id = await app.addMedia({ identified: { kind: 'image', from: 'another version' } });
     expect(await explain(id)).toMatchObject({ plan: [], probe: { from: 'another version' } });
   });
 
   it('leaves out memory that nobody measured, also of reports from before that was told apart from nothing', async () => {
     const media = await app.repositories.media.find(await app.addMedia());
-    if (!media) throw new Error('The medium is gone.');
+    if (!media) throw new Error('The media object is gone.');
     const run = { step: 's', argv: ['ffprobe'], ms: 1, cpuMs: 1, outcome: 'ok', stderrTail: [] };
     const runs = [0, null, 5].map((maxMemoryBytes) => ({ ...run, maxMemoryBytes }));
     const explained = presentExplanation({
@@ -156,7 +156,7 @@ describe('an explanation', () => {
     const leak = `${root}/scratch/x and ${token}`;
     const run = { step: 's', ms: 1, cpuMs: 1, maxMemoryBytes: 1 };
     const media = await app.repositories.media.find(id);
-    if (!media) throw new Error('The medium is gone.');
+    if (!media) throw new Error('The media object is gone.');
     const body = presentExplanation({
       media,
       job: {

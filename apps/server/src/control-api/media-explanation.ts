@@ -6,9 +6,9 @@ import {
   parseIdentified,
   planRenditions,
 } from '@mds/transcode';
+import { type Presented, timestamp } from '../base/presented.ts';
+import type { AttemptRecord, JobStanding } from '../db/job-queue.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
-import type { AttemptRecord, JobStanding } from '../jobs/job-queue.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
 import { presentFailure } from './media-detail.ts';
@@ -29,7 +29,7 @@ export interface ExplanationParts {
   hidden: Readonly<Record<string, string>>;
 }
 
-/** Everything that is known of why a medium is as it is, without a path of this machine or a secret. */
+/** Everything that is known of why a media object is as it is, without a path of this machine or a secret. */
 export function presentExplanation(parts: ExplanationParts): Presented<MediaExplanation> {
   const { media, presets } = parts;
   const hide = hiderOf(parts.hidden);
@@ -48,7 +48,7 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
 }
 
 /**
- * What a medium is waiting for, in sentences: its place in the queue, whoever works on it, or when it is tried again; how many attempts
+ * What a media object is waiting for, in sentences: its place in the queue, whoever works on it, or when it is tried again; how many attempts
  * there were, and why the last one came to nothing. Null where nothing more is going to happen to it by itself.
  */
 function waitingFor(
@@ -58,7 +58,7 @@ function waitingFor(
   if (job === null && (media.status === 'ready' || media.status === 'failed')) return null;
   const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (moved) {
-    return `Nothing here: the deployment was moved to another database and storage, and the medium is processed by the service that was started there.${again}`;
+    return `Nothing here: the deployment was moved to another database and storage, and the media object is processed by the service that was started there.${again}`;
   }
   if (job === null) {
     // Start of the service puts such media back into the queue; this is what is true until then.

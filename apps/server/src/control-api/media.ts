@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { CONTROL_API_PREFIX, controlApi, type MediaDetailList } from '@mds/contract';
 import type { Preset } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
+import { AppError } from '../base/app-error.ts';
+import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
+import type { Presented } from '../base/presented.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { MediaRemoval } from '../ingest/media-removal.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
 import type { MediaVerifier } from '../processing/media-verifier.ts';
-import { decodeCursor, nextLink, pageOf } from '../read-api/cursor.ts';
-import type { Presented } from '../read-api/presented.ts';
 import { tokenOf } from './authenticate.ts';
 import { presentMediaDetail, readMediaDetail } from './media-detail.ts';
 import { presentExplanation } from './media-explanation.ts';
@@ -42,7 +42,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
 
   const findOwn = async (req: IncomingMessage, id: string): Promise<MediaRecord> => {
     const found = await media.find(id);
-    if (found === null || found.projectId !== tokenOf(req).projectId) throw noSuchMedium(id);
+    if (found === null || found.projectId !== tokenOf(req).projectId) throw noSuchMedia(id);
     return found;
   };
 
@@ -74,7 +74,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
       const rows = await media.page({ projectId, limit: limit + 1, before, ...(status ? { status } : {}) });
       const { page, nextCursor } = pageOf(rows, limit, projectId);
       const ids = page.map(({ id }) => id);
-      const renditions = byMedium(await media.renditionsOf(ids));
+      const renditions = byMedia(await media.renditionsOf(ids));
       const standings = new Map((await parts.jobs.standings(ids)).map((job) => [job.mediaId, job]));
       const body: Presented<MediaDetailList> = {
         object: 'list',
@@ -127,13 +127,13 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
 
     delete: async ({ params: { id }, req }) => {
       await findOwn(req, id);
-      if (!(await parts.removal.remove(id))) throw noSuchMedium(id);
+      if (!(await parts.removal.remove(id))) throw noSuchMedia(id);
       return { status: 204, body: undefined };
     },
   });
 }
 
-function byMedium(renditions: RenditionRecord[]): Map<string, RenditionRecord[]> {
+function byMedia(renditions: RenditionRecord[]): Map<string, RenditionRecord[]> {
   const groups = new Map<string, RenditionRecord[]>();
   for (const rendition of renditions) {
     const group = groups.get(rendition.mediaId);
@@ -144,18 +144,18 @@ function byMedium(renditions: RenditionRecord[]): Map<string, RenditionRecord[]>
 }
 
 function nothingToRetry({ status }: MediaRecord, renditions: readonly RenditionRecord[]): string {
-  if (status !== 'ready') return `The medium is ${status}; only what failed can be processed again.`;
+  if (status !== 'ready') return `The media object is ${status}; only what failed can be processed again.`;
   const pending = renditions.filter(({ state }) => state === 'pending');
   if (pending.length === 0) {
-    return 'The medium is ready and none of its renditions failed: there is nothing to make again.';
+    return 'The media object is ready and none of its renditions failed: there is nothing to make again.';
   }
   const names = pending.map(({ name, extension }) => `${name}.${extension}`).sort();
-  return `The medium is ready, and renditions of it are being made already: ${names.join(', ')}. Nothing else failed.`;
+  return `The media object is ready, and renditions of it are being made already: ${names.join(', ')}. Nothing else failed.`;
 }
 
-function noSuchMedium(id: string): AppError {
+function noSuchMedia(id: string): AppError {
   return new AppError(
     'media_not_found',
-    `There is no medium ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
+    `There is no media object ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
   );
 }

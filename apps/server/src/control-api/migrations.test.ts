@@ -1,6 +1,6 @@
 import { type MigrationRequest, Problem } from '@mds/contract';
 import { afterEach, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { createMigration, type Migration } from '../migration/migration.ts';
 import type { MigrationStanding } from '../migration/standing.ts';

@@ -1,11 +1,11 @@
 import { type Migration as MigrationDocument, type MigrationRequest, migrationsApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import { AppError } from '../base/app-error.ts';
+import type { Presented } from '../base/presented.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
-import { AppError } from '../http/app-error.ts';
 import type { Migration } from '../migration/migration.ts';
 import { redactedUrl } from '../migration/redacted-url.ts';
 import type { Destination, MigrationStanding } from '../migration/standing.ts';
-import type { Presented } from '../read-api/presented.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 

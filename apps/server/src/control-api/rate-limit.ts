@@ -1,7 +1,7 @@
 import { CONTROL_API_PREFIX } from '@mds/contract';
 import type { Request, RequestHandler } from 'express';
 import { rateLimit } from 'express-rate-limit';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { tokenOf } from './authenticate.ts';
 
 const WINDOW_MS = 60_000;

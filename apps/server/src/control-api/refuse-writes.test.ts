@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CONTROL_API_PREFIX, TUS_VERSION, UPLOADS_PATH } from '@mds/contract';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { AppError } from '../http/app-error.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { AppError } from '../base/app-error.ts';
+import { createLogger } from '../base/logger.ts';
 import { sendProblem } from '../http/problem.ts';
-import { createLogger } from '../logger.ts';
 import { createWriteGate, type WriteGate } from '../migration/write-gate.ts';
 import { type UploadsFixture, uploadsFixture } from '../uploads/uploads.fixture.ts';
 import { passGate } from './refuse-writes.ts';
@@ -45,7 +45,7 @@ async function wholeUpload() {
 
 describe('while a deployment is being moved', () => {
   it.each(['closed', 'closed for good'])(
-    'a question for the offset of a whole upload makes no medium that the destination lacks: %s',
+    'a question for the offset of a whole upload makes no media object that the destination lacks: %s',
     async (state) => {
       const { running, path } = await wholeUpload();
       const app = express();

@@ -1,6 +1,6 @@
 import { Problem, PurgeResult, RegionDetail, RegionDetailList } from '@mds/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 import { report, send } from './requests.fixture.ts';
 
 let app: AppFixture;

@@ -7,10 +7,10 @@ import {
   type RegionNode,
 } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import { AppError } from '../base/app-error.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
 import type { RegionRecord, RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRepository } from '../db/event-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
 import { findCity } from '../regions/city-catalogue.ts';
 import {
   HEARTBEAT_MS,

@@ -1,4 +1,4 @@
-import type { AppFixture } from '../../test/app-fixture.ts';
+import type { AppFixture } from '../../test/support/app-fixture.ts';
 
 /** Sends JSON to the control API. */
 export function send(

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /**
  * Checks by its headers that a request's body is a file and nothing else; what the file is, only its bytes say.
@@ -18,7 +18,7 @@ export function requireFileBody(req: IncomingMessage): number | null {
   if (type.endsWith('+json')) {
     throw refused(
       'content-type',
-      'JSON is no medium: the body must be the file itself, with curl: --data-binary @FILE. To have a URL fetched, send {"source_url": "https://…"} with Content-Type: application/json.',
+      'JSON is no media object: the body must be the file itself, with curl: --data-binary @FILE. To have a URL fetched, send {"source_url": "https://…"} with Content-Type: application/json.',
     );
   }
   const encoding = String(req.headers['content-encoding'] ?? 'identity').trim();

@@ -1,6 +1,6 @@
 import { MAX_LISTED_WORKERS, WorkerList } from '@mds/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 
 const SINCE = '2026-01-31T08:15:00Z';
 const FACTS = { host: 'vm', pid: 4711, region: 'fra1', concurrency: 2, sinceMs: Date.parse(SINCE) + 987 };

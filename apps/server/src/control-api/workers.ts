@@ -1,7 +1,7 @@
 import { MAX_LISTED_WORKERS, type Worker, workersApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
-import type { JobQueue, RunningJob, WorkerRecord } from '../jobs/job-queue.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
+import type { JobQueue, RunningJob, WorkerRecord } from '../db/job-queue.ts';
 import { tokenOf } from './authenticate.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';

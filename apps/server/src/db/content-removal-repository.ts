@@ -1,8 +1,8 @@
-/** Bytes that may be in the store without a medium: one that had them was deleted. */
+/** Bytes that may be in the store without a media object: one that had them was deleted. */
 export interface ContentRemoval {
   /** Of the original. */
   sha256: string;
-  /** When the latest medium of this content was deleted, by the wall clock of whoever did; milliseconds since the epoch. */
+  /** When the latest media object of this content was deleted, by the wall clock of whoever did; milliseconds since the epoch. */
   sinceMs: number;
 }
 
@@ -10,8 +10,8 @@ export interface ContentRemoval {
 export interface ContentRemovalRepository {
   /** By hash; `after` is the hash that the page starts after, and `untilMs` the latest instant of a deletion; null: any. */
   page(query: { untilMs: number | null; after: string | null; limit: number }): Promise<ContentRemoval[]>;
-  /** Whether it is still to be done: nobody has dropped it, and no medium of the content was deleted since. */
+  /** Whether it is still to be done: nobody has dropped it, and no media object of the content was deleted since. */
   stands(removal: ContentRemoval): Promise<boolean>;
-  /** Forgets it, unless a medium of the content was deleted since. */
+  /** Forgets it, unless a media object of the content was deleted since. */
   drop(removal: ContentRemoval): Promise<void>;
 }

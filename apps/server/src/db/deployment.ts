@@ -4,7 +4,7 @@ import { ulid } from 'ulid';
 export interface Deployment {
   /** Given once, when the database is first opened. */
   id: string;
-  /** Whether it had any medium when it was opened. */
+  /** Whether it had any media object when it was opened. */
   hasMedia: boolean;
 }
 

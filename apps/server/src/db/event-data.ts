@@ -4,15 +4,15 @@ import type { MediaRecord, NewRendition } from './media-repository.ts';
 /** An event and whose it is; null: it concerns every project. */
 export type OwnedEvent = NewEvent & { projectId: string | null };
 
-/** What became of a medium. */
-export function mediumEvent(
+/** What became of a media object. */
+export function mediaEvent(
   type: 'media.created' | 'media.processing' | 'media.ready' | 'media.failed' | 'media.deleted',
   { id, projectId, status, failure }: Pick<MediaRecord, 'id' | 'projectId' | 'status' | 'failure'>,
 ): OwnedEvent {
   return { projectId, type, data: { id, status, error: failure } };
 }
 
-/** A rendition that is ready, or has failed. @param of.projectId null where the medium is gone */
+/** A rendition that is ready, or has failed. @param of.projectId null where the media object is gone */
 export function renditionEvent(
   type: 'rendition.ready' | 'rendition.failed',
   of: { projectId: string | null; mediaId: string },

@@ -16,7 +16,7 @@ export type NewEvent =
       data: { id: string; name: string; extension: string; revision: string; reason: string | null };
     }
   | { type: 'region.status_changed'; data: { code: string; status: string } }
-  /** Of a medium, of a path with the SHA-256 of what it stood for, or where both are null of everything. */
+  /** Of a media object, of a path with the SHA-256 of what it stood for, or where both are null of everything. */
   | { type: 'cache.purged'; data: { media_id: string | null; path: string | null; objects?: readonly string[] } };
 
 /** An event in its place. `seq` only grows, whichever process writes. */

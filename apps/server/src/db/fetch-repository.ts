@@ -25,7 +25,7 @@ export interface FetchRecord {
   /** Time that all attempts took, in milliseconds. */
   spentMs: number;
   mediaId: string | null;
-  /** Whether the medium is new; null until there is one. */
+  /** Whether the media object is new; null until there is one. */
   mediaCreated: boolean | null;
   failure: MediaFailure | null;
 }

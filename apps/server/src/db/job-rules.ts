@@ -1,4 +1,4 @@
-import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from '../jobs/job-queue.ts';
+import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from './job-queue.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /** A job is never kept waiting longer than this by a wall clock that was set back. */
@@ -7,7 +7,7 @@ export const LONGEST_JOB_DELAY_MS = 10 * 60_000;
 /** Of a job whose priority nobody chose. */
 export const DEFAULT_PRIORITY = 100;
 
-/** What is said of a medium whose workers kept disappearing. */
+/** What is said of a media object whose workers kept disappearing. */
 export const LOST_LEASES_FAILURE: MediaFailureRecord = {
   code: 'worker_lost',
   message: `Processing was begun ${MAX_LOST_LEASES} times, and each time its worker disappeared. Look into the service's log, then retry.`,
@@ -33,7 +33,7 @@ export interface JobRow {
 
 /**
  * Where a stored job stands, by the wall clock.
- * @param latest the latest run of the medium's jobs; null: there was none. One of a job under a lease is the run that is under way.
+ * @param latest the latest run of the media object's jobs; null: there was none. One of a job under a lease is the run that is under way.
  */
 export function standingOf(
   job: JobRow,

@@ -1,7 +1,7 @@
 import type { MediaKind, MediaStatus, RenditionState, TokenScope } from '@mds/contract';
-import type { AttemptReport, Lease } from '../jobs/job-queue.ts';
+import type { AttemptReport, Lease } from './job-queue.ts';
 
-/** A medium as it is stored. Instants are milliseconds since the epoch. */
+/** A media object as it is stored. Instants are milliseconds since the epoch. */
 export interface MediaRecord {
   id: string;
   projectId: string;
@@ -27,20 +27,20 @@ export interface MediaRecord {
   attempts: number;
 }
 
-/** What anybody may know of a medium. */
+/** What anybody may know of a media object. */
 export type PublicMediaRecord = Pick<
   MediaRecord,
   'id' | 'createdAtMs' | 'contentType' | 'bytes' | 'width' | 'height' | 'status'
 >;
 
-/** Why a medium failed, for its operator. */
+/** Why a media object failed, for its operator. */
 export interface MediaFailureRecord {
   code: string;
   message: string;
   retryable: boolean;
 }
 
-/** One rendition of one medium in one preset revision. */
+/** One rendition of one media object in one preset revision. */
 export interface RenditionRecord {
   mediaId: string;
   name: string;
@@ -86,10 +86,10 @@ export interface RenditionFileRecord {
 /** A file as the maker of its rendition knows it. */
 export type NewRenditionFile = Pick<RenditionFileRecord, 'file' | 'contentType' | 'objectKey' | 'sha256' | 'bytes'>;
 
-/** A medium to be accepted: everything known once its bytes are identified and stored. */
+/** A media object to be accepted: everything known once its bytes are identified and stored. */
 export type NewMedia = Omit<MediaRecord, 'status' | 'failure' | 'attempts' | 'thumbhash'>;
 
-/** Which rendition to deliver: of a medium, by name, extension and perhaps revision. */
+/** Which rendition to deliver: of a media object, by name, extension and perhaps revision. */
 export interface RenditionSelector {
   mediaId: string;
   name: string;
@@ -108,11 +108,11 @@ export interface ProcessingResult {
 /** Outcome of {@link MediaRepository.accept}. */
 export interface Acceptance {
   media: MediaRecord;
-  /** False: the project had these bytes already, or the idempotency key had made this medium. */
+  /** False: the project had these bytes already, or the idempotency key had made this media object. */
   created: boolean;
 }
 
-/** Media, their renditions and the job that each unfinished medium has. Null where nothing is found. */
+/** Media, their renditions and the job that each unfinished media object has. Null where nothing is found. */
 export interface MediaRepository {
   find(id: string): Promise<MediaRecord | null>;
   findBySha256(projectId: string, sha256: string): Promise<MediaRecord | null>;
@@ -130,14 +130,14 @@ export interface MediaRepository {
   publicPage(query: { projectId: string; limit: number; before: string | null }): Promise<PublicMediaRecord[]>;
   /**
    * One transaction: the media row `queued`, its job, and the idempotency key if any. Where the project has the bytes
-   * already (unless `duplicate` is `allow`) or the key is taken, nothing is written and the existing medium comes back.
+   * already (unless `duplicate` is `allow`) or the key is taken, nothing is written and the existing media object comes back.
    */
   accept(
     media: NewMedia,
     options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null; priority?: number },
   ): Promise<Acceptance>;
   /**
-   * One transaction: `failed -> queued` with a fresh job; a `ready` medium of whose renditions some failed stays `ready` and
+   * One transaction: `failed -> queued` with a fresh job; a `ready` media object of whose renditions some failed stays `ready` and
    * gets a job that makes them. The renditions that failed are `pending` from then on. False where nothing failed.
    */
   retry(id: string): Promise<boolean>;
@@ -171,7 +171,7 @@ export interface MediaRepository {
   renditions(mediaId: string): Promise<RenditionRecord[]>;
   /** The renditions of many media at once, in no promised order. */
   renditionsOf(mediaIds: string[]): Promise<RenditionRecord[]>;
-  /** The ready rendition that a delivery path names, with its medium's project. */
+  /** The ready rendition that a delivery path names, with its media object's project. */
   findRendition(selector: RenditionSelector): Promise<RenditionRecord | null>;
   /** The file of a ready rendition that a delivery path names, and when the rendition became ready. */
   findFile(selector: {
@@ -181,11 +181,11 @@ export interface MediaRepository {
     revision: string | null;
     file: string;
   }): Promise<(RenditionFileRecord & { updatedAtMs: number }) | null>;
-  /** The files of the renditions of a medium that consist of several; those of unfinished ones, too. */
+  /** The files of the renditions of a media object that consist of several; those of unfinished ones, too. */
   files(mediaId: string): Promise<RenditionFileRecord[]>;
-  /** A ready rendition of any medium that is kept under this key: media of the same bytes share theirs. */
+  /** A ready rendition of any media object that is kept under this key: media of the same bytes share theirs. */
   findReadyObject(objectKey: string): Promise<{ rendition: RenditionRecord; files: RenditionFileRecord[] } | null>;
-  /** Whether any medium refers to the object: its original, a rendition of it, or a file of one. */
+  /** Whether any media object refers to the object: its original, a rendition of it, or a file of one. */
   isReferenced(objectKey: string): Promise<boolean>;
   /** A number that changes with every write that a reader of media could see, by whichever process. */
   version(): Promise<number>;

@@ -1,4 +1,4 @@
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 const DETAIL = 'The database does not answer at the moment. Ask again in a few seconds.';
 const OPTIONS = { headers: { 'Retry-After': '5' } };

@@ -1,6 +1,6 @@
 import type { NewRendition, RenditionRecord } from './media-repository.ts';
 
-/** What tells the renditions of one medium apart. */
+/** What tells the renditions of one media object apart. */
 export function renditionIdentity(rendition: { name: string; extension: string; revision: string }): string {
   return `${rendition.name}.${rendition.revision}.${rendition.extension}`;
 }
@@ -30,7 +30,7 @@ export interface SettledRenditions {
 /**
  * Settles which revision of each name is the current one: a new one that is ready takes the place of the old one, and until then, paths
  * without a revision go on delivering that.
- * @param stored every rendition of the medium
+ * @param stored every rendition of the media object
  */
 export function settleCurrent(stored: readonly RenditionRecord[], written: readonly NewRendition[]): SettledRenditions {
   const before = new Map(stored.map((row) => [renditionIdentity(row), { ...row }]));

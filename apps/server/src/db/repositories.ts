@@ -1,9 +1,9 @@
-import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ContentRemovalRepository } from './content-removal-repository.ts';
 import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
 import type { Deployment } from './deployment.ts';
 import type { EventRepository } from './event-repository.ts';
 import type { FetchRepository } from './fetch-repository.ts';
+import type { JobQueue } from './job-queue.ts';
 import type { MediaRepository, ProjectRepository } from './media-repository.ts';
 import type { PieceDigestRepository } from './piece-digest-repository.ts';
 import type { UploadRepository } from './upload-repository.ts';

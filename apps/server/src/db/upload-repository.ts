@@ -1,7 +1,7 @@
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /**
- * Where an upload stands. `open`: bytes may come, or are all there and not accepted yet. The others are over: `accepted` as a medium,
+ * Where an upload stands. `open`: bytes may come, or are all there and not accepted yet. The others are over: `accepted` as a media object,
  * `rejected` for what it is, `terminated` by its sender, `expired` for want of bytes.
  */
 export type UploadState = 'open' | 'accepted' | 'rejected' | 'terminated' | 'expired';
@@ -26,7 +26,7 @@ export interface UploadRecord {
   length: number | null;
   state: UploadState;
   mediaId: string | null;
-  /** Whether the medium was made by this upload; null unless `accepted`. */
+  /** Whether the media object was made by this upload; null unless `accepted`. */
   mediaCreated: boolean | null;
   /** Why it was rejected. */
   failure: Pick<MediaFailureRecord, 'code' | 'message'> | null;

@@ -5,8 +5,8 @@ import {
   type ProblemCode,
   renditionPath,
 } from '@mds/contract';
+import { AppError } from '../base/app-error.ts';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import { OPEN_TO_ALL } from './representation.ts';
 
 /** A 404 of delivery: kept for a moment by caches, so that a page in demand does not ask for what is missing all the time. */
@@ -23,27 +23,27 @@ export function noSuchPath(): AppError {
 }
 
 export function mediaNotFound(id: string): AppError {
-  return absent('media_not_found', `There is no medium ${id}. It was deleted, or the id is mistyped.`);
+  return absent('media_not_found', `There is no media object ${id}. It was deleted, or the id is mistyped.`);
 }
 
-/** Why a medium that is not ready has no manifest. */
-export function manifestNotReady(medium: MediaRecord): AppError {
-  if (medium.status === 'failed') {
+/** Why a media object that is not ready has no manifest. */
+export function manifestNotReady(mediaObject: MediaRecord): AppError {
+  if (mediaObject.status === 'failed') {
     return absent(
       'rendition_not_found',
-      'Processing of this medium failed, so that it has no manifest. Its operator can see why, and retry it.',
+      'Processing of this media object failed, so that it has no manifest. Its operator can see why, and retry it.',
     );
   }
-  return absent('rendition_not_ready', 'The medium is still being processed. Ask again in a few seconds.');
+  return absent('rendition_not_ready', 'The media object is still being processed. Ask again in a few seconds.');
 }
 
-/** Why there is nothing at the path of a rendition. @param rows all renditions of the medium */
+/** Why there is nothing at the path of a rendition. @param rows all renditions of the media object */
 export function explainMissing(
   path: DeliveryPath & { kind: 'rendition' },
-  medium: MediaRecord | null,
+  mediaObject: MediaRecord | null,
   rows: readonly RenditionRecord[],
 ): AppError {
-  if (!medium) return mediaNotFound(path.id);
+  if (!mediaObject) return mediaNotFound(path.id);
   const file = `${path.name}.${path.extension}`;
   const meant = rows.filter(({ name, extension }) => name === path.name && extension === path.extension);
   const delivered = meant.find(({ current, state }) => current && state === 'ready');
@@ -55,7 +55,7 @@ export function explainMissing(
     const current = buildDeliveryPath({ ...path, revision: delivered.revision });
     return absent('rendition_not_found', `There is no such revision of ${file}. The current one is ${current}.`);
   }
-  return explainState(file, row, medium, rows);
+  return explainState(file, row, mediaObject, rows);
 }
 
 /** Where a rendition of several files is, for those who ask for it as if it were one. */
@@ -64,18 +64,18 @@ export function livesElsewhere({ mediaId: id, name, extension }: RenditionRecord
   return absent('rendition_not_found', `${name}.${extension} consists of several files. It begins at ${path}.`);
 }
 
-/** Why there is no such file of a rendition. @param rows all renditions of the medium */
+/** Why there is no such file of a rendition. @param rows all renditions of the media object */
 export function explainMissingFile(
   path: DeliveryPath & { kind: 'file' },
-  medium: MediaRecord | null,
+  mediaObject: MediaRecord | null,
   rows: readonly RenditionRecord[],
 ): AppError {
-  if (!medium) return mediaNotFound(path.id);
+  if (!mediaObject) return mediaNotFound(path.id);
   const meant = rows.filter(({ name, extension }) => name === path.name && isOfSeveralFiles({ name, extension }));
   const row = meant.find(({ current, revision }) => (path.revision === null ? current : revision === path.revision));
   const delivered = meant.find(({ current, state }) => current && state === 'ready');
   if (row?.state !== 'ready' && (path.revision === null || row || !delivered)) {
-    return explainState(path.name, row, medium, rows);
+    return explainState(path.name, row, mediaObject, rows);
   }
   if (row?.state === 'ready') return absent('rendition_not_found', `${path.name} has no file ${path.file}.`);
   const current = buildDeliveryPath({ ...path, revision: delivered?.revision ?? null });
@@ -90,31 +90,40 @@ export function isOfSeveralFiles({ name, extension }: { name: string; extension:
 /** Why Accept has nothing to choose from. @param rows the renditions of that name */
 export function nothingToNegotiate(
   path: DeliveryPath & { kind: 'negotiated' },
-  medium: MediaRecord | null,
+  mediaObject: MediaRecord | null,
   rows: readonly RenditionRecord[],
 ): AppError {
-  if (!medium) return mediaNotFound(path.id);
+  if (!mediaObject) return mediaNotFound(path.id);
   const row = rows.find(({ state }) => state === 'pending') ?? rows.find(({ current }) => current);
-  return explainState(path.name, row, medium, rows);
+  return explainState(path.name, row, mediaObject, rows);
 }
 
 function explainState(
   what: string,
   row: RenditionRecord | undefined,
-  medium: MediaRecord,
+  mediaObject: MediaRecord,
   rows: readonly RenditionRecord[],
 ): AppError {
-  const unfinished = medium.status === 'queued' || medium.status === 'processing';
+  const unfinished = mediaObject.status === 'queued' || mediaObject.status === 'processing';
   if (row?.state === 'pending' || (!row && unfinished)) {
     return absent('rendition_not_ready', `${what} is still being made. Ask again in a few seconds.`);
   }
   if (row?.state === 'skipped') {
-    return absent('rendition_not_found', `${what} is not made of this medium${row.reason ? `: ${row.reason}` : '.'}`);
+    return absent(
+      'rendition_not_found',
+      `${what} is not made of this media object${row.reason ? `: ${row.reason}` : '.'}`,
+    );
   }
-  if (row?.state === 'failed' || medium.status === 'failed') {
-    return absent('rendition_not_found', `${what} could not be made. The operator can see why, and retry the medium.`);
+  if (row?.state === 'failed' || mediaObject.status === 'failed') {
+    return absent(
+      'rendition_not_found',
+      `${what} could not be made. The operator can see why, and retry the media object.`,
+    );
   }
   const ready = rows.filter(({ current, state }) => current && state === 'ready');
   const list = ready.map(({ name, extension }) => `${name}.${extension}`).join(', ');
-  return absent('rendition_not_found', `This medium has no rendition ${what}.${list === '' ? '' : ` It has ${list}.`}`);
+  return absent(
+    'rendition_not_found',
+    `This media object has no rendition ${what}.${list === '' ? '' : ` It has ${list}.`}`,
+  );
 }

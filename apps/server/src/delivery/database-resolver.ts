@@ -111,18 +111,18 @@ export function createDatabaseResolver(deps: {
   };
 
   const lookUpManifest = async ({ id }: DeliveryPath & { kind: 'manifest' }) => {
-    const medium = await media.find(id);
-    if (!medium) throw mediaNotFound(id);
-    if (medium.status !== 'ready') throw manifestNotReady(medium);
+    const mediaObject = await media.find(id);
+    if (!mediaObject) throw mediaNotFound(id);
+    if (mediaObject.status !== 'ready') throw manifestNotReady(mediaObject);
     const rows = (await media.renditions(id)).filter((row) => row.current && isDeliverable(row));
-    const body = madeHere(Buffer.from(JSON.stringify(buildManifest(medium, rows, publicUrl()))));
+    const body = madeHere(Buffer.from(JSON.stringify(buildManifest(mediaObject, rows, publicUrl()))));
     return [
       createRepresentation({
         mediaId: id,
         contentType: 'application/json',
         sha256: createHash('sha256').update(body).digest('hex'),
         bytes: body.length,
-        updatedAtMs: Math.max(medium.createdAtMs, ...rows.map(({ updatedAtMs }) => updatedAtMs)),
+        updatedAtMs: Math.max(mediaObject.createdAtMs, ...rows.map(({ updatedAtMs }) => updatedAtMs)),
         source: { kind: 'made', body },
         region,
         caching: 'current',
@@ -189,7 +189,7 @@ export function createDatabaseResolver(deps: {
       return forgotten;
     },
 
-    forgetMedium(mediaId) {
+    forgetMedia(mediaId) {
       clock.reset();
       const forgotten: Representation[] = [];
       for (const [path, { representations }] of known.entries()) {

@@ -45,7 +45,7 @@ async function flip(file: string, at: number) {
 describe('the cache', () => {
   it('decides once: header, asset record and counter agree', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     expect((await house.get(`${path}?a=1`)).headers['x-cache']).toBe('MISS');
     expect(await house.assets()).toMatchObject([{ path, region: 'fra1', bytes: 10_000, cacheStatus: 'MISS' }]);
@@ -59,7 +59,7 @@ describe('the cache', () => {
 
   it('counts successful deliveries only', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await house.get(`/media/${id}/nope.webp`);
     await house.get('/media/x');
@@ -73,7 +73,7 @@ describe('the cache', () => {
 
   it('answers HEAD and 304 from the row: nothing is read that nobody gets', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const head = await house.get(`/media/${id}/thumb.webp`, {}, 'HEAD');
     expect([head.status, head.headers['cache-status']]).toEqual([200, 'fra1; fwd=uri-miss']);
     expect((await house.get(`/media/${id}/thumb.webp`, { 'if-none-match': '*' })).status).toBe(304);
@@ -83,7 +83,7 @@ describe('the cache', () => {
   it('reads an object once however many ask for it at the same time', async () => {
     const slow = slowOrigin();
     const house = await start({ wrapOrigin: slow.wrap });
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const asking = Array.from({ length: 50 }, () => house.get(`/media/${id}/thumb.webp`));
     await expect.poll(slow.reads).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -100,7 +100,7 @@ describe('the cache', () => {
   it('goes on reading for the others when the first one leaves', async () => {
     const slow = slowOrigin();
     const house = await start({ wrapOrigin: slow.wrap });
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const leaver = connect(house.port, '127.0.0.1');
     leaver.write(`GET /media/${id}/thumb.webp HTTP/1.1\r\nHost: a\r\n\r\n`);
     await expect.poll(slow.reads).toBe(1);
@@ -116,7 +116,7 @@ describe('the cache', () => {
   it('stays within its bytes and reads again what it had to let go', async () => {
     const house = await start({ memoryCacheBytes: 128 * 1024 });
     const many = Array.from({ length: 30 }, (_, n) => ({ ...thumb, name: `thumb${n}`, content: pattern(10_000, n) }));
-    const id = await house.addMedium(many);
+    const id = await house.addMedia(many);
     for (const { name } of many) await house.get(`/media/${id}/${name}.webp`);
     expect(house.delivery.stats.memoryBytes).toBeLessThanOrEqual(128 * 1024);
     const again = await house.get(`/media/${id}/thumb0.webp`);
@@ -125,7 +125,7 @@ describe('the cache', () => {
 
   it('reads what is too large for memory where it lies: verified the first time, and a hit from then on', async () => {
     const house = await start({ memoryCacheBytes: MIB });
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     for (const expected of [
       ['fra1; fwd=uri-miss; stored', 'MISS'],
       ['fra1; hit', 'HIT'],
@@ -139,7 +139,7 @@ describe('the cache', () => {
 
   it('shows a delete in the next answer, and gives its memory back', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await house.get(path);
     await house.get(`/media/${id}/manifest.json`);
@@ -154,7 +154,7 @@ describe('the cache', () => {
 
   it('shows a new revision that another process published, within a second, and keeps the old one by its name', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await house.get(path);
     const next = pattern(500, 77);
@@ -184,7 +184,7 @@ describe('the cache', () => {
         localFile: (object) => (broken ? Promise.reject(new Error('EIO /secret/path')) : origin.localFile(object)),
       }),
     });
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const { status, headers, body } = await house.get(`/media/${id}/thumb.webp`);
     expect([status, headers['retry-after']]).toEqual([503, '5']);
     expect(body.toString()).not.toContain('secret');
@@ -213,7 +213,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
   ])('of an object delivered $kind', ({ rendition }) => {
     it.each(damages)('%s is never delivered: not whole, not in part, and the log says which', async (_what, damage) => {
       const house = await start({ memoryCacheBytes: MIB, pieceDigests: 'unknown' });
-      const id = await house.addMedium([rendition]);
+      const id = await house.addMedia([rendition]);
       await damage(await house.objectFile(id, rendition));
       const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
       for (const headers of [{}, { range: 'bytes=0-9' }, { range: 'bytes=0-0,5-6' }]) {
@@ -231,7 +231,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
   describe('of an object whose pieces are known', () => {
     it('a flipped byte spoils its piece alone: no byte of that is delivered, and who is in the middle of it is cut off', async () => {
       const house = await start({ memoryCacheBytes: MIB });
-      const id = await house.addMedium([large]);
+      const id = await house.addMedia([large]);
       await flip(await house.objectFile(id, large), 3 * MIB + 17);
       const path = `/media/${id}/mp4.mp4`;
       expect((await house.get(path, { range: `bytes=${3 * MIB}-${3 * MIB}` })).status).toBe(500);
@@ -249,7 +249,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
 
     it('one that is damaged after its first delivery is not delivered again', async () => {
       const house = await start({ memoryCacheBytes: MIB });
-      const id = await house.addMedium([large]);
+      const id = await house.addMedia([large]);
       const path = `/media/${id}/mp4.mp4`;
       expect((await house.get(path)).status).toBe(200);
       const handle = await open(await house.objectFile(id, large), 'r+');
@@ -263,7 +263,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
 
   it('what is purged is read and verified anew where it lies, also by an address that nobody asked for before', async () => {
     const house = await start({ memoryCacheBytes: MIB });
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const cache = async () => (await house.get(`/media/${id}/mp4.mp4`)).headers['x-cache'];
     expect([await cache(), await cache()]).toEqual(['MISS', 'HIT']);
     house.delivery.purge({ path: `/media/${id}/mp4.${REVISION}.mp4`, objects: [sha256(large.content)] });
@@ -272,7 +272,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
 
   it('a small object that was delivered goes on being delivered from memory', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     await house.get(`/media/${id}/thumb.webp`);
     await rm(await house.objectFile(id, thumb));
     expect((await house.get(`/media/${id}/thumb.webp`)).body.equals(thumb.content)).toBe(true);
@@ -280,7 +280,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
 
   it('an object that is mended is delivered again', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const file = await house.objectFile(id, thumb);
     await flip(file, 0);
     const status = async () => (await house.get(`/media/${id}/thumb.webp`)).status;
@@ -289,7 +289,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     await expect.poll(status, { timeout: 3000 }).toBe(200);
   });
 
-  it('an object that is gone because its medium was just deleted is not found, not damaged', async () => {
+  it('an object that is gone because its media object was just deleted is not found, not damaged', async () => {
     let remove: (() => Promise<unknown>) | null = null;
     const house = await start({
       wrapOrigin: (origin) => ({
@@ -300,7 +300,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
         },
       }),
     });
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const file = await house.objectFile(id, thumb);
     remove = async () => {
       await house.repositories.media.delete(id);
@@ -312,7 +312,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
 
   it('the probe tells the operator of an object that went missing', async () => {
     const house = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     await house.get(`/media/${id}/thumb.webp`);
     await house.delivery.probe();
     await rm(await house.objectFile(id, thumb));
@@ -337,7 +337,7 @@ describe('slow and leaving readers', () => {
   it('hold neither files nor the whole object', async () => {
     const size = 24 * MIB;
     const house = await start({ memoryCacheBytes: MIB });
-    const id = await house.addMedium([{ ...large, content: pattern(size) }]);
+    const id = await house.addMedia([{ ...large, content: pattern(size) }]);
     const path = `/media/${id}/mp4.mp4`;
     await house.get(path, { range: 'bytes=0-0' });
     const files = async () => (await openFiles()).filter((target) => target.endsWith('.mp4')).length;
@@ -362,7 +362,7 @@ describe('slow and leaving readers', () => {
   it('get all of it when they come back to it', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const content = pattern(12 * MIB, 3);
-    const id = await house.addMedium([{ ...large, content }]);
+    const id = await house.addMedia([{ ...large, content }]);
     const socket = stall(house, `/media/${id}/mp4.mp4`);
     await new Promise((resolve) => setTimeout(resolve, 200));
     const chunks: Buffer[] = [];
@@ -381,7 +381,7 @@ describe('slow and leaving readers', () => {
   it('a file that ends too early ends the connection: what follows is never taken for the rest of it', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const content = pattern(24 * MIB, 3);
-    const id = await house.addMedium([{ ...large, content }]);
+    const id = await house.addMedia([{ ...large, content }]);
     const socket = stall(house, `/media/${id}/mp4.mp4`);
     socket.write('GET /media/none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     // Until its head is sent.
@@ -400,7 +400,7 @@ describe('slow and leaving readers', () => {
 
   it('on one connection get their answers in order, files and memory mixed', async () => {
     const house = await start({ memoryCacheBytes: MIB });
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     const ask = (name: string, more = '') => `GET /media/${id}/${name} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
     const answers = await house.raw(ask('mp4.mp4') + ask('thumb.webp') + ask('mp4.mp4', 'Connection: close\r\n'));
     const bodies = answers.split(/HTTP\/1\.1 200 OK\r\n(?:[^\r]+\r\n)+\r\n/).slice(1);

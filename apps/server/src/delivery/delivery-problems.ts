@@ -1,4 +1,4 @@
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { OriginUnavailableError } from './object-origin.ts';
 import { OPEN_TO_ALL, type Representation } from './representation.ts';
 import type { ObjectDamagedError } from './verified-body.ts';

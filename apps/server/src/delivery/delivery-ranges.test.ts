@@ -45,7 +45,7 @@ describe.each([
   let emptyPath: string;
   beforeAll(async () => {
     house = await startDelivery({ memoryCacheBytes });
-    const id = await house.addMedium([video, empty]);
+    const id = await house.addMedia([video, empty]);
     path = `/media/${id}/mp4.mp4`;
     emptyPath = `/media/${id}/empty.webp`;
   });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { RenditionState } from '@mds/contract';
 import { pino } from 'pino';
 import { ulid } from 'ulid';
+import { renditionKey } from '../base/object-key.ts';
 import type { AssetRecord } from '../db/delivery-repository.ts';
 import type { NewMedia, RenditionRecord } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
@@ -15,7 +16,7 @@ import { sendProblem } from '../http/problem.ts';
 import { hashFile } from '../processing/hash-file.ts';
 import { createLocalObjectOrigin } from '../storage/local-object-origin.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, renditionKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { type RemoteOrigin, startRemoteOrigin } from './cache/remote-origin.fixture.ts';
 import { createDatabaseResolver } from './database-resolver.ts';
 import { createDelivery, type Delivery } from './delivery.ts';
@@ -60,8 +61,8 @@ export interface DeliveryFixture {
   folder: string;
   /** Lines of the service's log. */
   logged: { level: number; msg: string }[];
-  /** Adds a medium and, unless `state` says otherwise, publishes its renditions. */
-  addMedium(renditions: FixtureRendition[], state?: 'queued' | 'processing' | 'ready' | 'failed'): Promise<string>;
+  /** Adds a media object and, unless `state` says otherwise, publishes its renditions. */
+  addMedia(renditions: FixtureRendition[], state?: 'queued' | 'processing' | 'ready' | 'failed'): Promise<string>;
   /** Path of the file that holds a rendition. */
   objectFile(mediaId: string, rendition: { name: string; extension: string; revision?: string }): Promise<string>;
   get(path: string, headers?: Record<string, string>, method?: string): Promise<FixtureAnswer>;
@@ -141,14 +142,14 @@ export async function startDelivery(
       return remote;
     },
 
-    async addMedium(renditions, state = 'ready') {
+    async addMedia(renditions, state = 'ready') {
       const id = `med_${ulid().toLowerCase()}`;
       const source = sha256(Buffer.from(id));
       sources.set(id, source);
-      await repositories.media.accept(newMedium(id, source), { duplicate: 'existing', idempotencyKey: null });
+      await repositories.media.accept(newMedia(id, source), { duplicate: 'existing', idempotencyKey: null });
       if (state === 'queued') return id;
       const lease = await repositories.jobs.claim('fixture');
-      if (lease?.mediaId !== id) throw new Error('The queue held another medium.');
+      if (lease?.mediaId !== id) throw new Error('The queue held another media object.');
       const rows: Omit<RenditionRecord, 'mediaId' | 'updatedAtMs'>[] = [];
       for (const rendition of renditions) {
         const { name, extension, contentType, content, revision = REVISION } = rendition;
@@ -238,7 +239,7 @@ export async function startDelivery(
   };
 }
 
-function newMedium(id: string, sha: string): NewMedia {
+function newMedia(id: string, sha: string): NewMedia {
   return {
     ...{ id, projectId: 'default', createdAtMs: Date.now(), contentType: 'image/jpeg', bytes: 1000 },
     ...{ width: 4000, height: 3000, filename: 'photo.jpg', sha256: sha, kind: 'image', format: 'jpeg' },

@@ -18,7 +18,7 @@ describe('delivery', () => {
   let id: string;
   beforeAll(async () => {
     house = await startDelivery();
-    id = await house.addMedium([webp, avif, jpg, thumb]);
+    id = await house.addMedia([webp, avif, jpg, thumb]);
   });
   afterAll(() => house.close());
 
@@ -117,7 +117,7 @@ describe('delivery', () => {
 
     it('never sends a document that can run script, whatever the row says', async () => {
       const content = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>');
-      const evil = await house.addMedium([
+      const evil = await house.addMedia([
         { name: 'logo', extension: 'svg', contentType: 'image/svg+xml', content },
         { name: 'page', extension: 'html', contentType: 'text/html', content },
       ]);
@@ -217,7 +217,7 @@ describe('delivery', () => {
       return { status, ...(JSON.parse(body.toString()) as { code: string; detail: string }) };
     };
 
-    it('names a medium that does not exist', async () => {
+    it('names a media object that does not exist', async () => {
       const none = 'med_00000000000000000000000000';
       for (const path of [`/media/${none}/thumb.webp`, `/media/${none}/thumb`, `/media/${none}/manifest.json`]) {
         expect(await problem(path)).toMatchObject({ status: 404, code: 'media_not_found' });
@@ -236,24 +236,27 @@ describe('delivery', () => {
       expect(answer.detail).toContain(`/media/${id}/thumb.${REVISION}.webp`);
     });
 
-    it('says "not yet" while a medium waits or is processed', async () => {
-      const processing = await house.addMedium([thumb], 'processing');
-      const queued = await house.addMedium([], 'queued');
-      for (const medium of [processing, queued]) {
+    it('says "not yet" while a media object waits or is processed', async () => {
+      const processing = await house.addMedia([thumb], 'processing');
+      const queued = await house.addMedia([], 'queued');
+      for (const mediaObject of [processing, queued]) {
         for (const path of ['thumb.webp', 'thumb', 'manifest.json']) {
-          expect(await problem(`/media/${medium}/${path}`)).toMatchObject({ status: 404, code: 'rendition_not_ready' });
+          expect(await problem(`/media/${mediaObject}/${path}`)).toMatchObject({
+            status: 404,
+            code: 'rendition_not_ready',
+          });
         }
       }
-      // The job of the queued medium would be claimed by the next test.
+      // The job of the queued media object would be claimed by the next test.
       await house.repositories.media.delete(queued);
     });
 
     it('says "never" where processing failed or a preset was skipped', async () => {
-      const failed = await house.addMedium([thumb], 'failed');
+      const failed = await house.addMedia([thumb], 'failed');
       for (const path of ['thumb.webp', 'thumb', 'manifest.json']) {
         expect(await problem(`/media/${failed}/${path}`)).toMatchObject({ status: 404, code: 'rendition_not_found' });
       }
-      const skipped = await house.addMedium([
+      const skipped = await house.addMedia([
         thumb,
         { ...jpg, name: 'large', state: 'skipped', reason: 'the source is smaller', content: null },
       ]);

@@ -2,10 +2,10 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseDeliveryPath } from '@mds/contract';
 import type { Logger } from 'pino';
+import { AppError } from '../base/app-error.ts';
+import { systemCode } from '../base/storage-error.ts';
+import type { HotRequest } from '../http/answer-sink.ts';
 import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
-import { AppError } from '../http/app-error.ts';
-import type { HotRequest } from '../http/hot-connection.ts';
-import { systemCode } from '../storage/storage-error.ts';
 import { chooseByAccept } from './accept.ts';
 import { planAnswer } from './answer-plan.ts';
 import type { ByteRange } from './byte-ranges.ts';
@@ -60,7 +60,7 @@ export interface Delivery {
   handleObject(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** Lets go, in every tier, of what was deleted or changed or is to be fetched anew. */
   purge(what: PurgeScope): void;
-  /** `purge` of one medium. */
+  /** `purge` of one media object. */
   evict(mediaId: string): void;
   /** Resolves when a request could be answered: paths can be resolved, and the object delivered last is still there. */
   probe(): Promise<void>;
@@ -281,8 +281,8 @@ export function createDelivery(deps: {
       return;
     }
     if ('mediaId' in what) {
-      drop(resolver.forgetMedium(what.mediaId));
-      objects.dropMedium(what.mediaId);
+      drop(resolver.forgetMedia(what.mediaId));
+      objects.dropMedia(what.mediaId);
       return;
     }
     const known = resolver.forget(what.path);

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createLogger } from '../base/logger.ts';
 import { sendProblem } from '../http/problem.ts';
-import { createLogger } from '../logger.ts';
 import { type DeliveryFixture, pattern, sha256, startDelivery } from './delivery.fixture.ts';
 
 const MIB = 1024 * 1024;
@@ -35,7 +35,7 @@ async function start(): Promise<{
 describe('bytes for another point of presence', () => {
   it('come whole or by range, and are not taken for a delivery', async () => {
     const { house, ask } = await start();
-    const id = await house.addMedium([thumb, large]);
+    const id = await house.addMedia([thumb, large]);
     for (const { name, extension, content } of [thumb, large]) {
       const path = `/media/${id}/${name}.${extension}`;
       const whole = await ask(path, { headers: { 'if-match': `"${sha256(content)}"` } });
@@ -52,7 +52,7 @@ describe('bytes for another point of presence', () => {
 
   it('are refused where the path stands for other bytes by now, so that nothing is put together from two versions', async () => {
     const { house, ask } = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const answer = await ask(`/media/${id}/thumb.webp`, { headers: { 'if-match': `"${'0'.repeat(64)}"` } });
     expect(answer.status).toBe(412);
     expect(await answer.json()).toMatchObject({ code: 'precondition_failed' });
@@ -60,7 +60,7 @@ describe('bytes for another point of presence', () => {
 
   it.each(['thumb', '../thumb.webp', '%2e%2e/x', 'none.webp'])('are not given out for %j', async (file) => {
     const { house, ask } = await start();
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     expect((await ask(`/media/${id}/${file}`)).status).toBe(404);
   });
 });
@@ -68,7 +68,7 @@ describe('bytes for another point of presence', () => {
 describe('ranges of a large object', () => {
   it('are put together from its pieces, whichever they touch', async () => {
     const { house } = await start();
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const path = `/media/${id}/mp4.mp4`;
     const ranges = [
       [MIB - 3, MIB + 3],

@@ -43,7 +43,7 @@ describe('a hot answer', () => {
     ['a date that matches', { headers: { 'if-modified-since': new Date(Date.now() + 1000).toUTCString() } }],
   ])('is the very same as the one that was waited for: %s', async (_what, init) => {
     const place = await start();
-    const id = await place.house.addMedium([thumb]);
+    const id = await place.house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await place.house.get(path);
     const hot = await askHot(place, path, init);
@@ -58,7 +58,7 @@ describe('a hot answer', () => {
 
   it('is counted and logged like every other', async () => {
     const place = await start();
-    const id = await place.house.addMedium([thumb]);
+    const id = await place.house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await place.house.get(path);
     const before = place.house.delivery.stats;
@@ -77,7 +77,7 @@ describe('a hot answer', () => {
     ['a range outside', 'thumb.webp', { headers: { range: 'bytes=99999-' } }],
   ])('is not given, and nothing is sent, for %s', async (_what, file, init) => {
     const place = await start();
-    const id = await place.house.addMedium([thumb, { ...thumb, name: 'other', content: pattern(20_000, 9) }]);
+    const id = await place.house.addMedia([thumb, { ...thumb, name: 'other', content: pattern(20_000, 9) }]);
     await place.house.get(`/media/${id}/thumb.webp`);
     for (let tries = 0; tries < 5; tries += 1) {
       await place.house.get(`/media/${id}/thumb.webp`);
@@ -88,7 +88,7 @@ describe('a hot answer', () => {
   it('shows a delete at once, and a purge: neither is answered from what was known before', async () => {
     const place = await start();
     const { house, hot } = place;
-    const id = await house.addMedium([thumb]);
+    const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     await house.get(path);
     expect((await askHot(place, path)).status).toBe(200);

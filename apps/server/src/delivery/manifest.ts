@@ -3,30 +3,34 @@ import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 
 /** Best first for a still that anything must be able to show. */
 const STILL_ORDER = ['image/jpeg', 'image/png', 'image/webp', 'image/avif'];
-/** Names of renditions that stand for a medium, best first. */
+/** Names of renditions that stand for a media object, best first. */
 const POSTER_ORDER = ['poster', 'medium'];
 
 /**
- * Describes a medium and its renditions for pages.
+ * Describes a media object and its renditions for pages.
  * @param renditions those that are ready, of the current revision, and deliverable
  * @param baseUrl put before every path; empty: paths alone
  */
-export function buildManifest(medium: MediaRecord, renditions: readonly RenditionRecord[], baseUrl: string): Manifest {
+export function buildManifest(
+  mediaObject: MediaRecord,
+  renditions: readonly RenditionRecord[],
+  baseUrl: string,
+): Manifest {
   const url = ({ name, extension }: RenditionRecord, revision: string | null) =>
-    baseUrl + buildDeliveryPath(renditionPath({ id: medium.id, name, extension, revision }));
+    baseUrl + buildDeliveryPath(renditionPath({ id: mediaObject.id, name, extension, revision }));
   const sorted = [...renditions].sort(
     (a, b) => (a.width ?? 0) - (b.width ?? 0) || compare(a.name, b.name) || compare(a.extension, b.extension),
   );
-  const poster = choosePoster(medium, sorted);
+  const poster = choosePoster(mediaObject, sorted);
   const storyboard = sorted.find(({ contentType }) => contentType === 'text/vtt');
   return {
     object: 'manifest',
-    id: medium.id,
-    kind: medium.kind,
-    width: medium.width,
-    height: medium.height,
-    duration: medium.durationMs === null ? null : medium.durationMs / 1000,
-    thumbhash: medium.thumbhash,
+    id: mediaObject.id,
+    kind: mediaObject.kind,
+    width: mediaObject.width,
+    height: mediaObject.height,
+    duration: mediaObject.durationMs === null ? null : mediaObject.durationMs / 1000,
+    thumbhash: mediaObject.thumbhash,
     poster: poster ? url(poster, null) : null,
     storyboard: storyboard ? url(storyboard, null) : null,
     renditions: sorted.map(

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { reasonOf } from '../base/error-reason.ts';
 import type { ByteRange } from './byte-ranges.ts';
 import type { ExpectedObject } from './verified-body.ts';
 
@@ -32,17 +33,4 @@ export class OriginUnavailableError extends Error {
 /** An error for the log: an outage, which is foreseen, by its sentences alone, everything else with its stack. */
 export function toldOf(error: unknown): { reason: string } | { err: unknown } {
   return error instanceof OriginUnavailableError ? { reason: reasonOf(error) } : { err: error };
-}
-
-/** What an error and its causes say, without stacks. */
-export function reasonOf(error: unknown): string {
-  const sentences: string[] = [];
-  for (let each = error; each !== undefined && each !== null && sentences.length < 5; ) {
-    const { message, code, cause } = each as { message?: unknown; code?: unknown; cause?: unknown };
-    // Where several addresses were tried, only the code says what happened.
-    const said = String(message || code || each);
-    if (!sentences.includes(said)) sentences.push(said);
-    each = cause;
-  }
-  return sentences.join(' ');
 }

@@ -1,6 +1,6 @@
 /**
  * What to let go of. `objects`: SHA-256 of what the path stands for, which is kept here perhaps though the path is not known; where they
- * are not told, all of the medium goes then.
+ * are not told, all of the media object goes then.
  */
 export type PurgeScope = { mediaId: string } | { path: string; objects?: readonly string[] } | 'everything';
 

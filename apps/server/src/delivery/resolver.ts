@@ -28,8 +28,8 @@ export interface Resolver {
   peek(path: string): Resource | null;
   /** Forgets one path. @returns what was known of it, however long ago */
   forget(path: string): readonly Representation[];
-  /** Forgets a medium. @returns what was known of it */
-  forgetMedium(mediaId: string): Representation[];
+  /** Forgets a media object. @returns what was known of it */
+  forgetMedia(mediaId: string): Representation[];
   /** Forgets everything. */
   forgetAll(): void;
   /** Resolves when paths could be resolved now. */

@@ -10,7 +10,7 @@ import type { Reporter } from './reporter.ts';
 /** What the events of the origin mean for the caches of a point of presence. */
 export function createEventActions(caches: {
   delivery: Pick<Delivery, 'purge'>;
-  resolver: Pick<OriginResolver, 'outdateAll' | 'outdateMedium'>;
+  resolver: Pick<OriginResolver, 'outdateAll' | 'outdateMedia'>;
   readThrough: Pick<ReadThrough, 'outdate'>;
   journal: Pick<PathJournal, 'forgotten'>;
   reporter: Pick<Reporter, 'acknowledge'>;
@@ -44,12 +44,12 @@ export function createEventActions(caches: {
         case 'media.processing':
         case 'media.ready':
         case 'media.failed':
-          resolver.outdateMedium(event.data.id);
+          resolver.outdateMedia(event.data.id);
           readThrough.outdate('/api/v1/media');
           return;
         case 'rendition.ready':
         case 'rendition.failed':
-          resolver.outdateMedium(event.data.id);
+          resolver.outdateMedia(event.data.id);
           return;
         case 'region.status_changed':
           readThrough.outdate('/api/v1/regions');

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { CONTROL_API_PREFIX, EdgeEvent } from '@mds/contract';
 import { z } from 'zod';
+import type { Logger } from '../base/logger.ts';
 import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
-import type { Logger } from '../logger.ts';
 import { readEventBlocks } from './event-blocks.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import { OriginRefusesError } from './origin-standing.ts';

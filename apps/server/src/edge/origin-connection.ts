@@ -2,8 +2,9 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage, type 
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { PROBLEM_CONTENT_TYPE } from '@mds/contract';
-import { OriginUnavailableError, reasonOf } from '../delivery/object-origin.ts';
-import type { Logger } from '../logger.ts';
+import { reasonOf } from '../base/error-reason.ts';
+import type { Logger } from '../base/logger.ts';
+import { OriginUnavailableError } from '../delivery/object-origin.ts';
 import { createOriginStanding, type OriginStanding } from './origin-standing.ts';
 
 /** A request to the origin. */

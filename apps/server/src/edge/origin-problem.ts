@@ -1,6 +1,6 @@
 import { DELIVERY_CACHE_CONTROL, Problem } from '@mds/contract';
+import { AppError } from '../base/app-error.ts';
 import { OPEN_TO_ALL } from '../delivery/representation.ts';
-import { AppError } from '../http/app-error.ts';
 import { pathOf } from '../http/request-path.ts';
 
 /** What a node says of what only its origin could answer, while that does not; why not is in the log. */

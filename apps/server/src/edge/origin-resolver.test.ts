@@ -121,7 +121,7 @@ describe('what a point of presence knows of a path', () => {
     };
     const early = resolver.resolve(PATH);
     await expect.poll(() => first).toBeDefined();
-    resolver.outdateMedium(MEDIUM);
+    resolver.outdateMedia(MEDIUM);
     says('new');
     const late = resolver.resolve(PATH);
     first?.();
@@ -132,22 +132,22 @@ describe('what a point of presence knows of a path', () => {
   it('is asked for anew after an event, and still there where the origin goes away first', async () => {
     says('a');
     await resolver.resolve(PATH);
-    resolver.outdateMedium('med_00000000000000000000000000');
+    resolver.outdateMedia('med_00000000000000000000000000');
     says('b');
     expect(await content(resolver.resolve(PATH))).toBe('a');
-    resolver.outdateMedium(MEDIUM);
+    resolver.outdateMedia(MEDIUM);
     expect(await content(resolver.resolve(PATH))).toBe('b');
     resolver.outdateAll();
     await origin.go();
     expect(await content(resolver.resolve(PATH))).toBe('b');
-    resolver.forgetMedium(MEDIUM);
+    resolver.forgetMedia(MEDIUM);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   it('that is not there is not asked for again for a moment, and gone at once when it was deleted', async () => {
     says('a');
     await resolver.resolve(PATH);
-    resolver.outdateMedium(MEDIUM);
+    resolver.outdateMedia(MEDIUM);
     origin.answer = (_req, res) => json(res, problem(404, 'media_not_found'), 404);
     for (let n = 0; n < 3; n++) {
       await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({
@@ -267,7 +267,7 @@ describe('what a point of presence knew before it was started again', () => {
 
   it.each([
     ['the path', () => resolver.forget(PATH)],
-    ['its medium', () => void resolver.forgetMedium(MEDIUM)],
+    ['its media object', () => void resolver.forgetMedia(MEDIUM)],
     ['everything', () => resolver.forgetAll()],
   ])('does not come back where %s was purged', async (_what, purge) => {
     says('a');

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { CONTROL_API_PREFIX, EdgeResource, parseDeliveryPath } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
+import { AppError } from '../base/app-error.ts';
 import { noSuchPath } from '../delivery/absence.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
 import { createRepresentation, type Representation } from '../delivery/representation.ts';
 import type { Resolver, Resource } from '../delivery/resolver.ts';
 import { madeHere } from '../delivery/verified-body.ts';
-import { AppError } from '../http/app-error.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import { absenceIn, originAway } from './origin-problem.ts';
 import type { KnownPath, PathJournal } from './path-journal.ts';
@@ -27,8 +27,8 @@ const PATIENCE_MS = 2_000;
 export interface OriginResolver extends Resolver {
   /** Has everything confirmed before it is used again: events may have been missed. */
   outdateAll(): void;
-  /** Has what is known of a medium confirmed before it is used again: it has changed. */
-  outdateMedium(mediaId: string): void;
+  /** Has what is known of a media object confirmed before it is used again: it has changed. */
+  outdateMedia(mediaId: string): void;
   /** Takes over what an earlier process knew, to be confirmed before it is used. */
   restore(known: Iterable<KnownPath>): void;
   /** Everything that is known, the least recently used first. */
@@ -65,7 +65,7 @@ export function createOriginResolver(deps: {
   region: string;
   publicUrl: () => string;
   isFollowing: () => boolean;
-  journal: Pick<PathJournal, 'keep' | 'forget' | 'forgetMedium' | 'forgetAll'>;
+  journal: Pick<PathJournal, 'keep' | 'forget' | 'forgetMedia' | 'forgetAll'>;
   monotonicNow?: () => number;
   now?: () => number;
 }): OriginResolver {
@@ -73,7 +73,7 @@ export function createOriginResolver(deps: {
   const { monotonicNow = () => performance.now(), now: wallNow = Date.now } = deps;
   const known = new LRUCache<string, Known>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
   const absent = new LRUCache<string, { error: AppError; atMs: number }>({ max: MAX_ABSENT });
-  /** Lookups under way; one during which an event spoke of its medium says what was, and is not kept. */
+  /** Lookups under way; one during which an event spoke of its media object says what was, and is not kept. */
   const lookups = new Map<string, { answer: Promise<Resource>; outdated: boolean }>();
 
   const ask = async (path: string): Promise<EdgeResource> => {
@@ -251,17 +251,17 @@ export function createOriginResolver(deps: {
       return forgotten;
     },
 
-    forgetMedium(mediaId) {
-      const isOfMedium = (path: string) => parseDeliveryPath(path)?.id === mediaId;
+    forgetMedia(mediaId) {
+      const isOfMedia = (path: string) => parseDeliveryPath(path)?.id === mediaId;
       const forgotten: Representation[] = [];
-      journal.forgetMedium(mediaId);
+      journal.forgetMedia(mediaId);
       for (const [path, { resource }] of known.entries()) {
-        if (!isOfMedium(path)) continue;
+        if (!isOfMedia(path)) continue;
         known.delete(path);
         forgotten.push(...resource.representations);
       }
-      for (const path of absent.keys()) if (isOfMedium(path)) absent.delete(path);
-      outdateLookups(isOfMedium);
+      for (const path of absent.keys()) if (isOfMedia(path)) absent.delete(path);
+      outdateLookups(isOfMedia);
       return forgotten;
     },
 
@@ -273,7 +273,7 @@ export function createOriginResolver(deps: {
     },
 
     outdateAll: () => outdate(() => true),
-    outdateMedium: (mediaId) => outdate((path) => parseDeliveryPath(path)?.id === mediaId),
+    outdateMedia: (mediaId) => outdate((path) => parseDeliveryPath(path)?.id === mediaId),
 
     restore(kept) {
       for (const { at_ms: atMs, base_url: baseUrl, resource: answer } of kept) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Logger } from '../base/logger.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
-import type { Logger } from '../logger.ts';
 import { problemIn } from './origin-problem.ts';
 
 /** An answer that was not the one asked for. */

@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { EdgeResource } from '@mds/contract';
 import { z } from 'zod';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../base/logger.ts';
 
 /** What the origin said of a path. */
 export const KnownPath = z.strictObject({
@@ -34,7 +34,7 @@ export interface PathJournal {
   start(all: () => Iterable<KnownPath>): void;
   keep(known: KnownPath): void;
   forget(path: string): void;
-  forgetMedium(mediaId: string): void;
+  forgetMedia(mediaId: string): void;
   forgetAll(): void;
   /** Whether the file has forgotten what was to be, so that a process that is killed now finds nothing of it at its next start. */
   readonly hasForgotten: boolean;
@@ -205,7 +205,7 @@ export function createPathJournal(deps: {
 
     keep: (known) => note({ known }),
     forget: (path) => note({ forget: path }),
-    forgetMedium: (mediaId) => note({ forget_medium: mediaId }),
+    forgetMedia: (mediaId) => note({ forget_medium: mediaId }),
     forgetAll: () => note({ forget_all: true }),
 
     get hasForgotten() {

@@ -2,9 +2,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseRaw, rawRequest } from '../../test/raw-request.ts';
-import { AppError } from '../http/app-error.ts';
-import { resolveRegion } from '../regions/region-identity.ts';
+import { parseRaw, rawRequest } from '../../test/support/raw-request.ts';
+import { AppError } from '../base/app-error.ts';
+import { resolveRegion } from '../regions/region-setting.ts';
 import { createReadThrough, mountReadThrough, type ReadThrough } from './read-through.ts';
 import { type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixture.ts';
 

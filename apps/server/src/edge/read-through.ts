@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { READ_API_PREFIX, readApi } from '@mds/contract';
 import type { Express, Request } from 'express';
+import { AppError } from '../base/app-error.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
 import { type Answer, JSON_CONTENT_TYPE, makeAnswer, sendAnswer } from '../http/answer.ts';
-import { AppError } from '../http/app-error.ts';
 import { metadataOf, routesOf } from '../http/contract-routes.ts';
 import { allowEveryOrigin } from '../http/cors.ts';
 import { hostName } from '../http/current-project.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
-import { resolveRegion } from '../regions/region-identity.ts';
+import { resolveRegion } from '../regions/region-setting.ts';
 import { createReporter, UnsentDeliveries } from './reporter.ts';
 import { startScriptedOrigin } from './scripted-origin.fixture.ts';
 import { createStateFile } from './state-file.ts';

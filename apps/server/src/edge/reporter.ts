@@ -6,9 +6,9 @@ import {
   ReportedDelivery,
 } from '@mds/contract';
 import { z } from 'zod';
+import type { Logger } from '../base/logger.ts';
 import type { AssetRepository } from '../db/delivery-repository.ts';
 import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
-import type { Logger } from '../logger.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import type { StateFile } from './state-file.ts';

@@ -3,9 +3,9 @@ import { Problem } from '@mds/contract';
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
 import { createApp } from '../app.ts';
-import { createFront } from '../http/front.ts';
-import { createHttpServer } from '../http/http-server.ts';
-import { createMetrics } from '../http/metrics.ts';
+import { createHttpServer } from '../listener/http-server.ts';
+import { createMetrics } from '../listener/metrics.ts';
+import { createRequestListener } from '../listener/request-listener.ts';
 import { mountSignpost } from './signpost.ts';
 
 const originUrl = 'http://origin.internal.example:8080';
@@ -22,7 +22,7 @@ async function startNode(): Promise<string> {
     control: null,
     instead: (it) => mountSignpost(it, { originUrl, token }),
   });
-  const server = createHttpServer(createFront({ app, delivery: null, versions: null, metrics, logger }));
+  const server = createHttpServer(createRequestListener({ app, delivery: null, versions: null, metrics, logger }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     server.closeAllConnections();

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { CONTROL_API_PREFIX } from '@mds/contract';
 import type { Express } from 'express';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { smallVolume } from '../../test/small-volume.ts';
+import { smallVolume } from '../../test/support/small-volume.ts';
 import type { Probe } from '../status/status-board.ts';
 import { cacheFolderProbe, originProbe } from './status-probes.ts';
 

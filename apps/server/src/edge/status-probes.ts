@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemCode } from '../base/storage-error.ts';
 import { workingProbe } from '../status/probes.ts';
 import type { Probe } from '../status/status-board.ts';
-import { systemCode } from '../storage/storage-error.ts';
 import type { EventFollower } from './event-follower.ts';
 import type { OriginConnection } from './origin-connection.ts';
 

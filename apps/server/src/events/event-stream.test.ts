@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { EdgeEvent, type Event } from '@mds/contract';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AppFixture, startApp, TOKENS } from '../../test/app-fixture.ts';
-import { readEvents } from '../../test/video-service.ts';
+import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
+import { readEvents } from '../../test/support/video-service.ts';
 import { KEPT_EVENTS } from '../db/event-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
@@ -144,15 +144,15 @@ describe('the stream of events', () => {
   });
   const say = (to = repositories) => to.events.append({ projectId: null, type: 'region.status_changed', data });
 
-  it('tells within a quarter of a second what another process wrote, and how far it is with a medium', async () => {
+  it('tells within a quarter of a second what another process wrote, and how far it is with a media object', async () => {
     await start();
     const elsewhere = openSqliteRepositories(join(folder, 'mds.sqlite'));
-    const medium = {
+    const mediaObject = {
       ...{ id: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6', projectId: 'default', createdAtMs: 0, contentType: 'video/mp4' },
       ...{ bytes: 1, width: 1, height: 1, filename: null, sha256: 'a'.repeat(64), kind: 'video' as const },
       ...{ format: 'mp4', durationMs: 1, codecs: [], warnings: [], identified: {} },
     };
-    await elsewhere.media.accept(medium, { duplicate: 'existing', idempotencyKey: null });
+    await elsewhere.media.accept(mediaObject, { duplicate: 'existing', idempotencyKey: null });
     const lease = await elsewhere.jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
     const response = await fetch(url);
@@ -166,7 +166,7 @@ describe('the stream of events', () => {
     await expect.poll(() => heardAt, { interval: 5 }).toBeGreaterThan(0);
     expect(heardAt - saidAt).toBeLessThan(400);
     await elsewhere.jobs.progress(lease, 0.5);
-    expect((await reading)[1]).toEqual({ type: 'media.progress', data: { id: medium.id, progress: 0.5 } });
+    expect((await reading)[1]).toEqual({ type: 'media.progress', data: { id: mediaObject.id, progress: 0.5 } });
     await elsewhere.close();
   });
 

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { EdgeReset, Event } from '@mds/contract';
+import type { Logger } from '../base/logger.ts';
+import { timestamp } from '../base/presented.ts';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
-import type { Logger } from '../logger.ts';
-import { timestamp } from '../read-api/presented.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 
 export interface EventStreamParts {
   events: EventRepository;
@@ -61,7 +61,7 @@ export function createEventStream(parts: EventStreamParts): EventStream {
   const { events, jobs, logger, maxUnreadBytes = MAX_UNREAD_BYTES } = parts;
   const timing = { ...TIMING, ...parts.timing };
   const listeners = new Set<Listener>();
-  /** Progress as it was last told, by medium. */
+  /** Progress as it was last told, by media object. */
   let told = new Map<string, number>();
   /** Up to where live listeners have been told. */
   let frontier = 0;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createLogger } from '../base/logger.ts';
 import { KEPT_EVENTS } from '../db/event-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import type { PurgeScope } from '../delivery/purge-scope.ts';
-import { createLogger } from '../logger.ts';
 import { createNodeFollower } from './node-follower.ts';
 
 let repositories: Repositories;

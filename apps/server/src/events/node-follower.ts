@@ -1,8 +1,8 @@
+import type { Logger } from '../base/logger.ts';
 import type { RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { purgeScopeOf } from '../delivery/purge-scope.ts';
-import type { Logger } from '../logger.ts';
 
 /** Between two looks where nobody calls: notices of other processes may be lost with the connection that brings them. */
 const LOOK_MS = 1_000;

@@ -1,4 +1,4 @@
-import { systemCode } from '../storage/storage-error.ts';
+import { systemCode } from '../base/storage-error.ts';
 import { SourceError } from './source-error.ts';
 
 /** Codes of OpenSSL and of Node for a certificate that does not prove who answers. */

@@ -1,5 +1,5 @@
+import { AppError } from '../base/app-error.ts';
 import type { FetchRecord } from '../db/fetch-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { HttpSource, Resumption, SourceAnswer } from './http-source.ts';

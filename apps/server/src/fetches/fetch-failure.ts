@@ -1,6 +1,6 @@
 import type { MediaFailure } from '@mds/contract';
+import { AppError } from '../base/app-error.ts';
 import type { FetchRecord } from '../db/fetch-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import { SourceError } from './source-error.ts';
 
 /** How often a fetch is tried. */

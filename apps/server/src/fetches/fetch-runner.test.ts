@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { AppError } from '../http/app-error.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { AppError } from '../base/app-error.ts';
+import { originalKey } from '../base/object-key.ts';
 import { ingestFixture, sha256 } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { nextAttemptInMs, RETRY_RULES } from './fetch-failure.ts';
 import { runnerFixture } from './fetch-runner.fixture.ts';
 import { recoverFetches } from './fetch-runner.ts';
@@ -17,7 +18,7 @@ const { add, find, log, over, parts, run } = runnerFixture(ingest);
 /** About 1.4 MB: more than all buffers on the way. */
 const picture = noisePng('fetched', 800, 600);
 
-const mediumOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
+const mediaObjectOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
 const stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
 
 /** Stands still after 400,000 bytes of the picture when it is asked first, and sends all that is asked for later. */
@@ -31,13 +32,13 @@ const startHaltingSource = () =>
   );
 
 describe('a fetch', () => {
-  it('becomes a medium, byte for byte, and leaves nothing else behind', async () => {
+  it('becomes a media object, byte for byte, and leaves nothing else behind', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/lake.png?token=secret'));
     const fetch = await over(await run(), id);
     expect(fetch).toMatchObject({ status: 'done', attempts: 1, receivedBytes: picture.length, mediaCreated: true });
     expect(fetch).toMatchObject({ totalBytes: picture.length, failure: null, sourceUrl: source.url('/lake.png') });
-    expect(await mediumOf(fetch)).toMatchObject({
+    expect(await mediaObjectOf(fetch)).toMatchObject({
       filename: 'a.png',
       sha256: sha256(picture),
       contentType: 'image/png',
@@ -48,7 +49,7 @@ describe('a fetch', () => {
     expect(log.join('')).not.toContain('secret');
   });
 
-  it('of bytes that the project has gives the medium that has them', async () => {
+  it('of bytes that the project has gives the media object that has them', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const runner = await run();
     const first = await over(runner, await add(source.url('/a')));
@@ -83,7 +84,7 @@ describe('a fetch', () => {
     expect(tried()).toBe(10);
   });
 
-  it('of what is no medium fails at once, and nothing is kept', async () => {
+  it('of what is no media object fails at once, and nothing is kept', async () => {
     const source = await startSource((_, response) => response.end('just a text, no picture '.repeat(20)));
     const fetch = await over(await run(), await add(source.url('/a.png')));
     expect(fetch).toMatchObject({
@@ -301,12 +302,12 @@ describe('a runner', () => {
     await writeFile(join(folder, 'upl_00000000000000000000000000'), 'not ours');
     await recoverFetches(ingest.repositories.fetches);
     const fetch = await over(await run(), id);
-    expect((await mediumOf(fetch))?.sha256).toBe(sha256(picture));
+    expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(picture));
     expect(source.requests).toEqual(['GET / bytes=1000-']);
     expect(await parts()).toEqual(['upl_00000000000000000000000000']);
   });
 
-  it('does not make a second medium where it died between accepting one and saying so', async () => {
+  it('does not make a second media object where it died between accepting one and saying so', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'), { duplicate: 'allow' });
     const { fetches } = ingest.repositories;

@@ -1,17 +1,17 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '../base/logger.ts';
+import { shownUrl } from '../base/shown-url.ts';
 import { createLeaseWatch } from '../beats/lease-watch.ts';
 import type { FetchLease, FetchRecord, FetchRepository } from '../db/fetch-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { StagedFile } from '../ingest/receive.ts';
-import type { Logger } from '../logger.ts';
 import type { Download } from './download.ts';
 import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
 import { failureOf, interrupted, isOurs, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
 import { openPartFile } from './part-file.ts';
 import { partStanding } from './part-standing.ts';
-import { shownUrl } from './shown-url.ts';
 import { SourceError } from './source-error.ts';
 
 export interface FetchRunnerParts {
@@ -120,7 +120,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
         signal: graceIsOver.signal,
       });
       const receivedBytes = accepted.bytes;
-      // Once the row says that it is done, nothing of it is left here: the bytes are the medium's, which would be found by its key.
+      // Once the row says that it is done, nothing of it is left here: the bytes are the media object's, which would be found by its key.
       await beat.stop();
       if (shared) await standing.drop();
       await fetches.end(lease, { status: 'done', mediaId: accepted.id, mediaCreated: created, receivedBytes });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { ingestFixture, sha256 } from '../ingest/ingest.fixture.ts';
-import { originalKey } from '../storage/object-store.ts';
 import { runnerFixture } from './fetch-runner.fixture.ts';
 import { sendFile, startRawSource, startSource } from './scripted-source.fixture.ts';
 
@@ -10,7 +10,7 @@ const { add, find, over, parts, run } = runnerFixture(ingest);
 /** About 1.4 MB: more than all buffers on the way. */
 const picture = noisePng('fetched', 800, 600);
 
-const mediumOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
+const mediaObjectOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
 /** Where each request went on. */
 const offsets = (requests: string[]) => requests.map((line) => Number(/ bytes=(\d+)-$/.exec(line)?.[1] ?? 0));
 const _stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
@@ -27,7 +27,7 @@ describe('a connection that breaks', () => {
     // Each brought something, though of what was on its way when the connection broke some may be lost.
     for (const [n, offset] of from.entries()) if (n > 0) expect(offset).toBeGreaterThan(from[n - 1] ?? 0);
     expect(source.headers[1]).toMatchObject({ 'if-range': '"v1"' });
-    expect((await mediumOf(fetch))?.sha256).toBe(sha256(picture));
+    expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(picture));
   });
 
   it('to a file that has changed meanwhile begins anew: never half of one and half of the other', async () => {
@@ -38,7 +38,7 @@ describe('a connection that breaks', () => {
         : sendFile(request, response, { bytes: other, etag: '"v2"' }),
     );
     const fetch = await over(await run(), await add(source.url('/')));
-    expect((await mediumOf(fetch))?.sha256).toBe(sha256(other));
+    expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(other));
     expect(offsets(source.requests)).toEqual([0, expect.toSatisfy((at: number) => at > 0)]);
   });
 
@@ -63,7 +63,7 @@ describe('a connection that breaks', () => {
       }
     });
     const fetch = await over(await run(), await add(source.url('/')));
-    expect((await mediumOf(fetch))?.sha256).toBe(sha256(picture));
+    expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(picture));
     expect(offsets(source.requests)).toEqual([0, expect.toSatisfy((at: number) => at > 0), 0]);
   });
 
@@ -135,7 +135,7 @@ describe('fault 10: a source that lies', () => {
       ),
     );
     const fetch = await over(await run(), await add(source.url('/')));
-    expect(await mediumOf(fetch)).toMatchObject({ sha256: sha256(picture), bytes: picture.length });
+    expect(await mediaObjectOf(fetch)).toMatchObject({ sha256: sha256(picture), bytes: picture.length });
   });
 
   it('with two lengths at once is not believed', async () => {
@@ -158,7 +158,7 @@ describe('fault 10: a source that lies', () => {
       }
     });
     const fetch = await over(await run(), await add(source.url('/')));
-    expect((await mediumOf(fetch))?.sha256).toBe(sha256(picture));
+    expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(picture));
     const [first = 0, second = 0] = offsets(source.requests).filter((at) => at > 0);
     expect(second - first).toBe(900_000);
   });

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { constants, type FileHandle, open } from 'node:fs/promises';
+import { storageError } from '../base/storage-error.ts';
 import type { StagedFile } from '../ingest/receive.ts';
-import { storageError } from '../storage/storage-error.ts';
 
 /** What has arrived of a file. It survives a restart as far as it was synced. */
 export interface PartFile {

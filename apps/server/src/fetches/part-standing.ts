@@ -1,5 +1,5 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { systemCode } from '../storage/storage-error.ts';
+import { systemCode } from '../base/storage-error.ts';
 import type { FetchStanding } from './fetch-beat.ts';
 
 /**

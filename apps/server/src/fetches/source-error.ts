@@ -1,5 +1,5 @@
 import type { ProblemCode } from '@mds/contract';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** What may go wrong with a source. */
 export type SourceErrorCode = Extract<

@@ -1,4 +1,10 @@
-import { type ServerResponse, STATUS_CODES, validateHeaderName, validateHeaderValue } from 'node:http';
+import {
+  type IncomingMessage,
+  type ServerResponse,
+  STATUS_CODES,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http';
 
 /** Names and values in turn, as `writeHead` takes them. */
 export type Fields = readonly string[];
@@ -84,4 +90,9 @@ export function sinkOf(response: ServerResponse): AnswerSink {
     },
     giveUpAfter: (ms) => void response.setTimeout(ms, () => response.destroy()),
   };
+}
+
+/** What an answer out of memory is decided by; requests of node:http have it, too. */
+export interface HotRequest extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'httpVersion'> {
+  socket: { remoteAddress?: string | undefined };
 }

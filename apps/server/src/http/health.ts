@@ -1,5 +1,5 @@
 import type { Express } from 'express';
-import { AppError } from './app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { answerJson } from './json-answers.ts';
 import { refuseOtherMethods } from './methods.ts';
 

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from 'express';
-import { AppError } from './app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** The methods of a path, as `Allow` spells them; GET brings HEAD. */
 export function allowedMethods(methods: Iterable<string>): string {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS, type Problem, type ProblemCode } from '@mds/contract';
 import type { Logger } from 'pino';
-import { AppError } from './app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { pathOf } from './request-path.ts';
 import { endAnswer } from './unread-body.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { AppError } from './app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** The path of a request target in origin form, without its query, percent-encoding untouched. */
 export function pathOf(url: string): string {

@@ -3,7 +3,7 @@ import { LIMIT } from '@mds/contract';
 import type { AppRoute } from '@ts-rest/core';
 import type { RequestValidationError } from '@ts-rest/express';
 import type { NextFunction } from 'express';
-import { AppError } from './app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { metadataOf } from './contract-routes.ts';
 
 /** The parameters that have a code of their own. */

@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { formats } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
 import { ingestFixture, input } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();

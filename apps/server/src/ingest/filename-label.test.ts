@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();

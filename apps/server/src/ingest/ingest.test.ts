@@ -1,9 +1,10 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { NoAnswerError } from '../db/no-answer-error.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
@@ -58,7 +59,7 @@ describe('ingest', () => {
     },
   );
 
-  it('of a known medium whose original is damaged touches nothing without the lock: another node may have put it back and answered', async () => {
+  it('of a known media object whose original is damaged touches nothing without the lock: another node may have put it back and answered', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     const key = originalKey(media.sha256);
@@ -78,7 +79,7 @@ describe('ingest', () => {
     expect((await fixture.store.readAll(key))?.equals(picture)).toBe(true);
   });
 
-  it('of a medium whose row is committed after the database had ceased to answer keeps its original', async () => {
+  it('of a media object whose row is committed after the database had ceased to answer keeps its original', async () => {
     const picture = noisePng('late');
     const { media } = fixture.repositories;
     let commit = async (): Promise<void> => undefined;
@@ -101,7 +102,7 @@ describe('ingest', () => {
     expect([...ids].sort()).toEqual(ids);
   });
 
-  it('the same file twice is one medium, and the second time nothing is decoded', async () => {
+  it('the same file twice is one media object, and the second time nothing is decoded', async () => {
     const picture = noisePng('a');
     const ingest = makeIngest();
     const first = await ingest.ingest(input(picture));
@@ -113,7 +114,7 @@ describe('ingest', () => {
     expect(ingest.stats).toMatchObject({ created: 1, existing: 1, receiving: 0, receivedBytes: 2 * picture.length });
   });
 
-  it('the same file as another medium, where the caller wants that, shares its object', async () => {
+  it('the same file as another media object, where the caller wants that, shares its object', async () => {
     const picture = noisePng('a');
     const first = await makeIngest().ingest(input(picture));
     const second = await makeIngest().ingest(input(picture, { duplicate: 'allow' }));
@@ -122,7 +123,7 @@ describe('ingest', () => {
     expect(await objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('many uploads of the same file at once are one medium, decoded once', async () => {
+  it('many uploads of the same file at once are one media object, decoded once', async () => {
     const picture = noisePng('a');
     const tasks = engine.stats.identify.tasks;
     const ingest = makeIngest();
@@ -133,7 +134,7 @@ describe('ingest', () => {
     expect((await fixture.store.readAll(originalKey(sha256(picture))))?.equals(picture)).toBe(true);
   });
 
-  it('a request repeated with its Idempotency-Key answers with its medium; another file under that key is refused', async () => {
+  it('a request repeated with its Idempotency-Key answers with its media object; another file under that key is refused', async () => {
     const ingest = makeIngest();
     const keyed = { idempotencyKey: 'upload-1', duplicate: 'allow' } as const;
     const first = await ingest.ingest(input(noisePng('a'), keyed));
@@ -171,7 +172,7 @@ describe('ingest', () => {
 });
 
 describe('fault 18: an original that was lost or damaged', () => {
-  it('is put back by an upload of the same bytes, and a medium that failed for it is tried again', async () => {
+  it('is put back by an upload of the same bytes, and a media object that failed for it is tried again', async () => {
     const picture = noisePng('a');
     const ingest = makeIngest();
     const { media } = await ingest.ingest(input(picture));

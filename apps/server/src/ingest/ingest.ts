@@ -3,15 +3,16 @@ import type { Readable } from 'node:stream';
 import type { ProblemCode } from '@mds/contract';
 import { type Engine, type IdentifiedFile, MediaRejectedError, type RejectionCode, RenderError } from '@mds/transcode';
 import { monotonicFactory } from 'ulid';
+import { AppError } from '../base/app-error.ts';
+import type { ConfirmLock, KeyedLock } from '../base/keyed-lock.ts';
+import type { Logger } from '../base/logger.ts';
+import { originalKey } from '../base/object-key.ts';
+import { storageError } from '../base/storage-error.ts';
 import type { Acceptance, MediaRecord, MediaRepository, NewMedia } from '../db/media-repository.ts';
 import { NoAnswerError } from '../db/no-answer-error.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
 import { hashStream } from '../storage/hash-stream.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
-import { storageError } from '../storage/storage-error.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { filenameLabel } from './filename-label.ts';
-import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
 import type { PieceWriting } from './piece-writing.ts';
 import { receive, type StagedFile } from './receive.ts';
 import type { StagingSpace } from './staging-space.ts';
@@ -28,7 +29,7 @@ export interface IngestParts {
   writing: PieceWriting;
   maxUploadBytes: number;
   logger: Logger;
-  /** Called for each new medium once it is committed: there is something to process. */
+  /** Called for each new media object once it is committed: there is something to process. */
   onAccepted(media: MediaRecord): void;
 }
 
@@ -37,7 +38,7 @@ export interface AcceptOptions {
   projectId: string;
   /** As the client said; kept as a label only. */
   filename: string | null;
-  /** Makes a repeated request answer with the medium that the first one made. */
+  /** Makes a repeated request answer with the media object that the first one made. */
   idempotencyKey: string | null;
   /** What to do with bytes that the project has already. */
   duplicate: 'existing' | 'allow';
@@ -62,7 +63,7 @@ export interface IngestStats {
   receiving: number;
   receivedBytes: number;
   created: number;
-  /** Answered with a medium that was there already. */
+  /** Answered with a media object that was there already. */
   existing: number;
   /** Refused or broken off, by problem code. */
   refused: Partial<Record<ProblemCode, number>>;
@@ -71,13 +72,13 @@ export interface IngestStats {
 /** Takes media in. */
 export interface Ingest {
   /**
-   * Receives, identifies, stores and accepts a file. On return the medium survives kill -9 and power loss.
-   * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the codes of a rejected medium,
+   * Receives, identifies, stores and accepts a file. On return the media object survives kill -9 and power loss.
+   * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the codes of a rejected media object,
    *   `idempotency_conflict`, `insufficient_storage`; nothing is kept then
    */
   ingest(input: IngestInput): Promise<Acceptance>;
   /**
-   * Identifies, stores and accepts a file that has arrived already. On return the medium survives kill -9 and power loss, and
+   * Identifies, stores and accepts a file that has arrived already. On return the media object survives kill -9 and power loss, and
    * the staged file is gone, whatever the outcome.
    * @throws AppError as `ingest` does, but for what concerns the arrival
    */
@@ -99,7 +100,7 @@ const REJECTIONS = {
   identify_crashed: 'unidentifiable_media',
 } satisfies Record<RejectionCode, ProblemCode>;
 
-/** {@link Ingest}: the life of a medium from its first byte to its place in the queue. */
+/** {@link Ingest}: the life of a media object from its first byte to its place in the queue. */
 export function createIngest(parts: IngestParts): Ingest {
   const { media, store, engine, lock, logger } = parts;
   const nextUlid = monotonicFactory();
@@ -137,7 +138,7 @@ export function createIngest(parts: IngestParts): Ingest {
     }
   }
 
-  /** The medium that this request made before, or that has these bytes: nothing needs to be identified or stored. */
+  /** The media object that this request made before, or that has these bytes: nothing needs to be identified or stored. */
   async function findKnown(input: AcceptOptions, staged: StagedFile, confirm: ConfirmLock): Promise<Acceptance | null> {
     const { projectId, idempotencyKey } = input;
     const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
@@ -147,7 +148,7 @@ export function createIngest(parts: IngestParts): Ingest {
     return { media: await mend(known, staged, confirm), created: false };
   }
 
-  /** The original of a known medium may be lost or damaged, and here it is again: no better moment to put it back. */
+  /** The original of a known media object may be lost or damaged, and here it is again: no better moment to put it back. */
   async function mend(known: MediaRecord, staged: StagedFile, confirm: ConfirmLock): Promise<MediaRecord> {
     const key = originalKey(known.sha256);
     // Reading it costs no more than receiving it has; only so is "upload the same file again" always a remedy.
@@ -157,7 +158,10 @@ export function createIngest(parts: IngestParts): Ingest {
       await confirm();
       await store.delete(key);
       await store.put(key, staged);
-      logger.warn({ mediaId: known.id }, 'the original of a medium was put back from an upload of the same bytes');
+      logger.warn(
+        { mediaId: known.id },
+        'the original of a media object was put back from an upload of the same bytes',
+      );
     }
     const failedForIt = known.failure?.code === 'object_corrupt' || known.failure?.code === 'object_missing';
     if (sound && !failedForIt) return known;
@@ -178,7 +182,7 @@ export function createIngest(parts: IngestParts): Ingest {
     const key = originalKey(staged.sha256);
     try {
       await store.put(key, staged);
-      // Whoever has had the lock since may have removed what was put, as no medium needed it.
+      // Whoever has had the lock since may have removed what was put, as no media object needed it.
       await confirm();
       const accepted = await media.accept(newMedia(input, staged, identified), {
         duplicate: input.duplicate,
@@ -192,7 +196,7 @@ export function createIngest(parts: IngestParts): Ingest {
       parts.onAccepted(accepted.media);
       return accepted;
     } catch (error) {
-      // Without the lock it may be what another process is about to accept; and a medium of which nobody has heard may be there yet.
+      // Without the lock it may be what another process is about to accept; and a media object of which nobody has heard may be there yet.
       if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key, confirm);
       throw storageError(error);
     }
@@ -246,7 +250,7 @@ export function createIngest(parts: IngestParts): Ingest {
       await store.delete(key);
     } catch (error) {
       // What went wrong first is what the caller must hear of.
-      logger.warn({ err: error, key }, 'the original of a medium that was not accepted is left in the store');
+      logger.warn({ err: error, key }, 'the original of a media object that was not accepted is left in the store');
     }
   }
 

@@ -1,15 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
 const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
 
 describe('removal', () => {
-  it('takes the medium out of every cache before its objects go, and leaves nothing', async () => {
+  it('takes the media object out of every cache before its objects go, and leaves nothing', async () => {
     const { media } = await makeIngest().ingest(input(noisePng('a')));
     const seen: unknown[] = [];
     const remover = makeRemoval({
@@ -47,7 +47,7 @@ describe('removal', () => {
     await expectNothingKept();
   });
 
-  it('spares an object that a medium of the same bytes came to need while the row was deleted', async () => {
+  it('spares an object that a media object of the same bytes came to need while the row was deleted', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     const key = 'renditions/aa/shared.webp';
@@ -89,7 +89,7 @@ describe('removal', () => {
     expect(await fixture.store.stat(originalKey(media.sha256))).toEqual({ bytes: picture.length });
   });
 
-  it('at the very moment of an upload of the same bytes never takes them from under the new medium', async () => {
+  it('at the very moment of an upload of the same bytes never takes them from under the new media object', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();

@@ -1,21 +1,21 @@
+import type { ConfirmLock, KeyedLock } from '../base/keyed-lock.ts';
+import type { Logger } from '../base/logger.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
-import type { Logger } from '../logger.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
 
 export interface MediaRemovalParts {
   media: Pick<MediaRepository, 'find' | 'delete' | 'isReferenced'>;
   store: Pick<ObjectStore, 'delete'>;
-  /** The one that the ingest holds, by SHA-256: so that bytes on their way in are not removed under their new medium. */
+  /** The one that the ingest holds, by SHA-256: so that bytes on their way in are not removed under their new media object. */
   lock: KeyedLock;
-  /** Called when the row is gone and before the objects go: caches drop what they hold of the medium. */
+  /** Called when the row is gone and before the objects go: caches drop what they hold of the media object. */
   onRemoved(mediaId: string): void;
   logger: Logger;
 }
 
 /** Removes media for good. */
 export interface MediaRemoval {
-  /** Removes a medium, and every object that no other medium refers to. False where there is no such medium. */
+  /** Removes a media object, and every object that no other media object refers to. False where there is no such media object. */
   remove(id: string): Promise<boolean>;
 }
 
@@ -26,13 +26,13 @@ export interface MediaRemoval {
 export function createMediaRemoval({ media, store, lock, onRemoved, logger }: MediaRemovalParts): MediaRemoval {
   const removeObject = async (key: string, confirm: ConfirmLock) => {
     try {
-      // Asked again for each: a medium of the same bytes may have come to need the object meanwhile.
+      // Asked again for each: a media object of the same bytes may have come to need the object meanwhile.
       if (await media.isReferenced(key)) return;
       await confirm();
       await store.delete(key);
     } catch (error) {
-      // The medium is gone all the same; the sweep comes by later.
-      logger.warn({ err: error, key }, 'an object of a removed medium is left in the store for now');
+      // The media object is gone all the same; the sweep comes by later.
+      logger.warn({ err: error, key }, 'an object of a removed media object is left in the store for now');
     }
   };
 

@@ -4,8 +4,8 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { smallVolume } from '../../test/small-volume.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { smallVolume } from '../../test/support/small-volume.ts';
 import { ingestFixture, input } from './ingest.fixture.ts';
 import { createStagingSpace } from './staging-space.ts';
 

@@ -2,8 +2,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
+import { AppError } from '../base/app-error.ts';
+import { storageError } from '../base/storage-error.ts';
 import type { PieceWriting } from './piece-writing.ts';
 import type { StagingReservation, StagingSpace } from './staging-space.ts';
 

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEngine } from '@mds/transcode';
 import { afterAll, expect, it, onTestFinished } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { seededRandom } from '../../test/seeded-random.ts';
-import { silentProxy } from '../../test/silent-proxy.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { seededRandom } from '../../test/support/seeded-random.ts';
+import { silentProxy } from '../../test/support/silent-proxy.ts';
+import { originalKey, renditionKey } from '../base/object-key.ts';
 import { createPostgresKeyedLock } from '../db/postgres/keyed-lock.ts';
 import { describeOverPostgres, silent } from '../db/postgres/postgres.fixture.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { input, sha256 } from './ingest.fixture.ts';
 import { createIngest } from './ingest.ts';
 import { createMediaRemoval } from './media-removal.ts';
@@ -69,7 +70,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     };
   };
 
-  it('take nothing from under an acknowledged medium where the lock of a deletion was lost and nobody told it', async () => {
+  it('take nothing from under an acknowledged media object where the lock of a deletion was lost and nobody told it', async () => {
     const [{ root, store }, line] = [await makeStore(), await makeLine()];
     const other = await makeNode(root, store);
     const picture = noisePng('a');
@@ -93,7 +94,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     expect(await store.stat(originalKey(sha256(picture)))).toEqual({ bytes: picture.length });
   });
 
-  it('acknowledge no medium whose original another node removed since, where the lock was lost and nobody told', async () => {
+  it('acknowledge no media object whose original another node removed since, where the lock was lost and nobody told', async () => {
     const [{ root, store }, line] = [await makeStore(), await makeLine()];
     const other = await makeNode(root, store);
     const picture = noisePng('a');
@@ -116,7 +117,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     expect(await store.stat(key)).toBeNull();
   });
 
-  it('never lose an original that a medium needs, whatever comes first, and leave nothing when there is no medium', async () => {
+  it('never lose an original that a media object needs, whatever comes first, and leave nothing when there is no media object', async () => {
     const { root, store: local } = await makeStore();
     const random = seededRandom(20_261_122);
     const someTime = () => sleep(random() * 15);

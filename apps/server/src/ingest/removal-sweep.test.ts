@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { type ObjectStore, originalKey, renditionFileKey, renditionKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey, renditionFileKey, renditionKey } from '../base/object-key.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
@@ -22,7 +23,7 @@ const thumbOf = (sourceSha256: string, revision = '0000000a') =>
 const segmentOf = (sourceSha256: string) =>
   renditionFileKey({ sourceSha256, name: 'hls', revision: '0000000a', file: '720p/00001.m4s' });
 const noted = () => fixture.repositories.contentRemovals.page({ untilMs: null, after: null, limit: 100 });
-/** A medium whose deletion ends where the process would: its row is gone, and all of its objects are there. */
+/** A media object whose deletion ends where the process would: its row is gone, and all of its objects are there. */
 const deleteRowAlone = async (picture: Buffer) => {
   const { media } = await makeIngest().ingest(input(picture));
   await put(thumbOf(media.sha256));
@@ -32,7 +33,7 @@ const deleteRowAlone = async (picture: Buffer) => {
 };
 
 describe('the sweep of removals', () => {
-  it('removes everything under the hash of a medium whose deletion was cut off, also what no row knew of, and nothing of its neighbours', async () => {
+  it('removes everything under the hash of a media object whose deletion was cut off, also what no row knew of, and nothing of its neighbours', async () => {
     const { media: neighbour } = await makeIngest().ingest(input(noisePng('b')));
     const kept = [originalKey(neighbour.sha256), await put(thumbOf(neighbour.sha256))];
     await deleteRowAlone(noisePng('a'));
@@ -50,7 +51,7 @@ describe('the sweep of removals', () => {
     expect((await objects()).length).toBe(3);
     await early.sweep('all');
     await expectNothingKept();
-    // Of a worker that was killed before it could see that its medium is gone.
+    // Of a worker that was killed before it could see that its media object is gone.
     await put(thumbOf(hash));
     await makeSweep({ settledMs: 0 }).sweep('settled');
     await expectNothingKept();
@@ -75,23 +76,23 @@ describe('the sweep of removals', () => {
     expect((await objects()).length).toBe(3);
   });
 
-  it('removes nothing while any medium has the bytes, and has no more to do with them', async () => {
+  it('removes nothing while any media object has the bytes, and has no more to do with them', async () => {
     const picture = noisePng('a');
     const { sha256: hash } = await deleteRowAlone(picture);
     const { media: again } = await makeIngest().ingest(input(picture));
-    // The new medium's worker has put this, and its row does not know yet.
+    // The new media object's worker has put this, and its row does not know yet.
     const made = await put(thumbOf(hash, '0000000b'));
     await makeSweep({ settledMs: 0 }).sweep('settled');
     const kept = [originalKey(hash), thumbOf(hash), made, segmentOf(hash)];
     expect((await objects()).sort()).toEqual(kept.sort());
     expect(await noted()).toEqual([]);
-    // With the last medium everything goes, what the first one had left included.
+    // With the last media object everything goes, what the first one had left included.
     await makeRemoval().remove(again.id);
     await makeSweep({ settledMs: 0 }).sweep('settled');
     await expectNothingKept();
   });
 
-  it('at the very moment of an upload of the same bytes never takes them from under the new medium', async () => {
+  it('at the very moment of an upload of the same bytes never takes them from under the new media object', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();
@@ -106,7 +107,7 @@ describe('the sweep of removals', () => {
   });
 
   it.each(['at once', 'never'] as const)(
-    'stops in the middle where its lock is lost, told %s, and where a medium of the bytes came after all',
+    'stops in the middle where its lock is lost, told %s, and where a media object of the bytes came after all',
     async (told) => {
       const picture = noisePng('a');
       const hash = sha256(picture);
@@ -128,8 +129,8 @@ describe('the sweep of removals', () => {
       expect((await objects()).sort()).toEqual([originalKey(hash), segmentOf(hash), thumbOf(hash)].sort());
       // Still noted: the end of it was not seen.
       expect((await noted()).length).toBe(1);
-      const [medium] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
-      await fixture.repositories.media.delete(medium?.id ?? '');
+      const [mediaObject] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
+      await fixture.repositories.media.delete(mediaObject?.id ?? '');
       const lost = afterOne(async () => losing.abort());
       await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...lost } }).sweep('settled');
       expect((await objects()).length).toBe(2);

@@ -1,11 +1,12 @@
+import type { ConfirmLock, KeyedLock } from '../base/keyed-lock.ts';
+import type { Logger } from '../base/logger.ts';
+import { originalKey, renditionsPrefix } from '../base/object-key.ts';
 import type { ContentRemoval, ContentRemovalRepository } from '../db/content-removal-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
-import type { Logger } from '../logger.ts';
-import { type ObjectStore, originalKey, renditionsPrefix } from '../storage/object-store.ts';
-import type { ConfirmLock, KeyedLock } from './keyed-lock.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 
 /**
- * So long after a deletion nobody puts anything of the medium any more. A worker notices within a second that its lease is gone, and begins
+ * So long after a deletion nobody puts anything of the media object any more. A worker notices within a second that its lease is gone, and begins
  * nothing then; but what it has begun to put is not cut off, and a rendition of 3 GB is on its way for ten minutes at 5 MB/s.
  */
 export const SETTLED_MS = 10 * 60_000;
@@ -18,7 +19,7 @@ export interface RemovalSweepParts {
   contentRemovals: ContentRemovalRepository;
   media: Pick<MediaRepository, 'isReferenced'>;
   store: Pick<ObjectStore, 'stat' | 'list' | 'delete'>;
-  /** The one that ingest and removal hold, by SHA-256: no medium of the content comes while it is held. */
+  /** The one that ingest and removal hold, by SHA-256: no media object of the content comes while it is held. */
   lock: KeyedLock;
   /** Whether the deployment is being moved: what is deleted meanwhile may be at the destination already, and is removed there. */
   isMoving(): boolean;
@@ -39,7 +40,7 @@ export interface RemovalSweep {
 }
 
 /**
- * {@link RemovalSweep}: with the last medium of a content every object under its hash belongs to nobody, whatever it is called. While there
+ * {@link RemovalSweep}: with the last media object of a content every object under its hash belongs to nobody, whatever it is called. While there
  * is one, nothing is removed: what another has left goes with it.
  */
 export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
@@ -61,7 +62,7 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
       await store.delete(key);
     }
     if (keys.length > 0)
-      logger.info({ sha256, objects: keys.length }, 'objects that a deleted medium had left are gone');
+      logger.info({ sha256, objects: keys.length }, 'objects that a deleted media object had left are gone');
     return true;
   }
 
@@ -89,7 +90,10 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
           failures = 0;
         } catch (error) {
           failures += 1;
-          logger.warn({ err: error, sha256: removal.sha256 }, 'what a deleted medium left could not be removed; later');
+          logger.warn(
+            { err: error, sha256: removal.sha256 },
+            'what a deleted media object left could not be removed; later',
+          );
           if (failures === MAX_FAILURES) return;
         }
       }

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
-import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
+import { AppError } from '../base/app-error.ts';
+import { storageError } from '../base/storage-error.ts';
 
 /** Room for one file on its way in. */
 export interface StagingReservation {

@@ -1,9 +1,9 @@
 import { ulid } from 'ulid';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createLogger } from '../base/logger.ts';
+import type { Lease } from '../db/job-queue.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { createLogger } from '../logger.ts';
-import type { Lease } from './job-queue.ts';
 import { createLeaseMonitor, type LeaseMonitor, recoverLeases } from './lease-monitor.ts';
 
 const WORKER = { id: 'w1', host: 'vm', pid: 4711, region: 'fra1', concurrency: 1, sinceMs: 0 };
@@ -21,9 +21,9 @@ afterEach(async () => {
   await repositories.close();
 });
 
-/** Accepts a medium and claims its job. */
+/** Accepts a media object and claims its job. */
 async function leaseOf(letter: string): Promise<Lease> {
-  const medium = {
+  const mediaObject = {
     id: `med_${ulid().toLowerCase()}`,
     projectId: 'default',
     createdAtMs: 0,
@@ -40,7 +40,7 @@ async function leaseOf(letter: string): Promise<Lease> {
     warnings: [],
     identified: {},
   };
-  await repositories.media.accept(medium, { duplicate: 'allow', idempotencyKey: null });
+  await repositories.media.accept(mediaObject, { duplicate: 'allow', idempotencyKey: null });
   const claimed = await repositories.jobs.claim(WORKER.id);
   if (!claimed) throw new Error('There is nothing to claim.');
   await repositories.media.start(claimed, []);
@@ -201,7 +201,7 @@ describe('lease monitors, with the time that they take', () => {
 });
 
 describe('the start of the service', () => {
-  it('voids every lease and forgets every worker of the one before, and blames no medium for it', async () => {
+  it('voids every lease and forgets every worker of the one before, and blames no media object for it', async () => {
     await repositories.jobs.workerBeat(WORKER);
     for (let restart = 0; restart < 15; restart++) {
       expect(await recoverLeases(repositories.jobs)).toBe(1);

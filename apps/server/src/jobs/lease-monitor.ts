@@ -1,7 +1,7 @@
+import type { Logger } from '../base/logger.ts';
 import { createBeatWatch } from '../beats/beat-watch.ts';
 import { createLeaseWatch } from '../beats/lease-watch.ts';
-import type { Logger } from '../logger.ts';
-import type { JobQueue } from './job-queue.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 
 /** How long a lease, or a worker, may show no sign of life: several of a worker's beats. */
 export const LEASE_MS = 15_000;

@@ -1,5 +1,5 @@
+import { AppError } from '../base/app-error.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 
 /** How long a sender should wait before it tries again: media take seconds, and a full queue empties for hours. */
 const RETRY_AFTER_S = 30;
@@ -27,7 +27,7 @@ export interface QueueBound {
    * @throws AppError `overloaded` with `Retry-After`
    */
   requireRoom(projectId: string): Promise<void>;
-  /** Tells that a medium was queued. */
+  /** Tells that a media object was queued. */
   queued(projectId: string): void;
 }
 

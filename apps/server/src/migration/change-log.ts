@@ -1,5 +1,6 @@
 import { Database } from '../db/sqlite/driver.ts';
-import type { Table, Value } from './tables.ts';
+import type { Value } from './column-rules.ts';
+import type { Table } from './tables.ts';
 
 /** A table of the source that lives as long as a move does; every process that writes to the file fills it. */
 const LOG = 'migration_changes';
@@ -58,9 +59,7 @@ function drop(client: Database): void {
 
 function triggers({ name, primaryKey, columns }: Table): string[] {
   // What is the same in the copy whatever it is here, such as a lease, changes without a change.
-  const moving = columns
-    .filter(({ carried }) => carried === null || 'made' in carried)
-    .map((column) => `"${column.name}"`);
+  const moving = columns.filter(({ rule }) => rule === null || 'made' in rule).map((column) => `"${column.name}"`);
   const note = (row: 'OLD' | 'NEW') =>
     `INSERT INTO ${LOG} (name, ${KEYS.slice(0, primaryKey.length).join(', ')})
      VALUES ('${name}', ${primaryKey.map((key) => `${row}."${key}"`).join(', ')});`;

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
+import { originalKey, renditionKey } from '../base/object-key.ts';
 import type { NewRendition } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, originalKey, renditionKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 
 const REVISION = '0a1b2c3d';
 
@@ -40,10 +41,10 @@ export async function makeDeployment(): Promise<Deployment> {
     ...{ folder, databaseFile, objectsDir, repositories, store },
     async addMedia(count, filename = 'photo.jpg') {
       const ids: string[] = [];
-      for (let n = 0; n < count; n += 1) ids.push(await addMedium({ folder, repositories, store }, filename));
+      for (let n = 0; n < count; n += 1) ids.push(await addMedia({ folder, repositories, store }, filename));
       return ids;
     },
-    addHeld: () => addMedium({ folder, repositories, store }, 'held.jpg', { held: true }),
+    addHeld: () => addMedia({ folder, repositories, store }, 'held.jpg', { held: true }),
   };
 }
 
@@ -57,7 +58,7 @@ export async function temporaryFolder(): Promise<string> {
 type Place = Pick<Deployment, 'folder' | 'repositories' | 'store'>;
 
 /** By the service's own repositories and store, just without the decoding. */
-async function addMedium(
+async function addMedia(
   { folder, repositories, store }: Place,
   filename: string,
   { held = false } = {},
@@ -82,7 +83,7 @@ async function addMedium(
     { duplicate: 'existing', idempotencyKey: null },
   );
   const lease = await repositories.jobs.claim('fixture');
-  if (lease?.mediaId !== id) throw new Error('The queue held another medium.');
+  if (lease?.mediaId !== id) throw new Error('The queue held another media object.');
   if (held) return id;
   const pending = ['thumb', 'small'].map((name): NewRendition => {
     const objectKey = renditionKey({ sourceSha256: sha256, name, revision: REVISION, extension: 'webp' });

@@ -1,13 +1,14 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { createKeyedLock } from '../base/keyed-lock.ts';
+import { originalKey } from '../base/object-key.ts';
 import { describeOverPostgres, type PostgresFixture, silent } from '../db/postgres/postgres.fixture.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { Database } from '../db/sqlite/driver.ts';
-import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { createRemovalSweep } from '../ingest/removal-sweep.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
 import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
 import { createMigration, type Migration } from './migration.ts';
@@ -160,7 +161,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     });
     const standing = await moved(migration, fixture.url, to);
     expect(standing).toMatchObject({ state: 'done', errors: [] });
-    // Of the last medium, and what is copied whole: 60 media have several hundred.
+    // Of the last media object, and what is copied whole: 60 media have several hundred.
     expect(standing.copiedRows - rowsAtFreeze).toBeLessThan(60);
     expect(rowsAtFreeze).toBeGreaterThan(500);
 
@@ -175,7 +176,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(changeLogIn(deployment)).toEqual([]);
   });
 
-  it('is done though a medium is deleted before its objects were copied', async () => {
+  it('is done though a media object is deleted before its objects were copied', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
     const { repositories, store } = deployment;
@@ -262,8 +263,8 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
   it('is not done where an object is damaged, says which, and goes on taking writes', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(3);
-    const medium = await deployment.repositories.media.find(ids[1] ?? '');
-    const key = originalKey(medium?.sha256 ?? '');
+    const mediaObject = await deployment.repositories.media.find(ids[1] ?? '');
+    const key = originalKey(mediaObject?.sha256 ?? '');
     const file = join(deployment.objectsDir, key);
     const content = await readFile(file);
     content[7] = (content[7] ?? 0) ^ 1;
@@ -279,7 +280,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await to.stat(key)).toBeNull();
   });
 
-  it('is not done where a medium needs an object that is nowhere; then the database holds no row', async () => {
+  it('is not done where a media object needs an object that is nowhere; then the database holds no row', async () => {
     const deployment = await makeDeployment();
     const [id = ''] = await deployment.addMedia(3);
     const key = originalKey((await deployment.repositories.media.find(id))?.sha256 ?? '');

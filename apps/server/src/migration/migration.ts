@@ -1,5 +1,5 @@
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { MoveRefusedError, moveDeployment } from './move-deployment.ts';
 import type { SourceDatabase } from './source-database.ts';

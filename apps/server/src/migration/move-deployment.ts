@@ -123,7 +123,7 @@ export async function moveDeployment(of: MigrationStanding, parts: MoveParts): P
   /** Rows, and the objects that they refer to, that changed since the moment that was held, up to one that is held now. */
   async function followChanges(client: ClientBase, checksums: ReadonlyMap<string, RowsChecksum>): Promise<number> {
     source.hold();
-    // A medium's row goes before its objects do: one that still refers to what was missing has lost it.
+    // A media object's row goes before its objects do: one that still refers to what was missing has lost it.
     const before = missed;
     missed = [];
     await bring(before);
@@ -149,7 +149,7 @@ export async function moveDeployment(of: MigrationStanding, parts: MoveParts): P
 
 function refuseMissing(objects: readonly ReferredObject[]): void {
   if (objects.length === 0) return;
-  const message = 'A medium needs it, and it is not there. `mds doctor` says what can be done.';
+  const message = 'A media object needs it, and it is not there. `mds doctor` says what can be done.';
   throw new MoveRefusedError([...new Set(objects.map(({ key }) => key))].map((key) => ({ key, message })));
 }
 

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { constants, copyFile, link, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { systemCode } from '../base/storage-error.ts';
 import { hashFile } from '../processing/hash-file.ts';
 import { hashStream } from '../storage/hash-stream.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { systemCode } from '../storage/storage-error.ts';
 
 /** Objects that are on their way at once: each waits most of its time for a store that is elsewhere. */
 const AT_ONCE = 16;

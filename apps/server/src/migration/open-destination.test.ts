@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { S3Failure, storageRefusal } from '../storage/s3-failure.ts';
 import { notAnswering } from './open-destination.ts';
 

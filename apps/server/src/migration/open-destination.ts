@@ -1,5 +1,5 @@
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import { S3Failure } from '../storage/s3-failure.ts';
 import { openS3ObjectStore } from '../storage/s3-object-store.ts';
 import { markDestination } from '../storage/storage-binding.ts';

@@ -1,8 +1,9 @@
 import type { ClientBase } from 'pg';
+import type { Value } from './column-rules.ts';
 import { BATCH_ROWS, batches, insertRows, type RowCopyOptions, selected } from './row-copy.ts';
 import { type RowsChecksum, rowText } from './rows-checksum.ts';
 import type { SourceDatabase } from './source-database.ts';
-import type { Table, Value } from './tables.ts';
+import type { Table } from './tables.ts';
 
 /** A table whose row is another one at the destination than was written there. */
 export class RowsDifferError extends Error {

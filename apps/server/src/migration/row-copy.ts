@@ -1,7 +1,8 @@
 import type { ClientBase } from 'pg';
+import type { Value } from './column-rules.ts';
 import { createRowsChecksum, type RowsChecksum } from './rows-checksum.ts';
 import type { SourceDatabase } from './source-database.ts';
-import type { Table, Value } from './tables.ts';
+import type { Table } from './tables.ts';
 
 /** Rows in one statement: a few milliseconds of the event loop, in which nobody is answered. */
 export const BATCH_ROWS = 100;

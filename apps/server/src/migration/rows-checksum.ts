@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Value } from './tables.ts';
+import type { Value } from './column-rules.ts';
 
 /** How many rows a table has, and the sum of the SHA-256 of each of them, modulo 2^256: equal rows in any order give equal sums. */
 export interface TableSum {

@@ -1,7 +1,8 @@
 import { storableText } from '../db/postgres/columns.ts';
 import { Database } from '../db/sqlite/driver.ts';
 import { createChangeLog, createChangeReader } from './change-log.ts';
-import type { Column, Table, Value } from './tables.ts';
+import type { Value } from './column-rules.ts';
+import type { Column, Table } from './tables.ts';
 
 /** An object that a row of the database refers to. */
 export interface ReferredObject {
@@ -107,10 +108,10 @@ export function openSourceDatabase(file: string): SourceDatabase {
     },
 
     changedObjects: () => {
-      const ofMedium = client.prepare<[string, string, string], ReferredObject>(
+      const ofMedia = client.prepare<[string, string, string], ReferredObject>(
         `${originals} WHERE id = ? UNION ALL ${single} AND r.media_id = ? UNION ALL ${several} AND r.media_id = ?`,
       );
-      return changes.mediaIds().flatMap((id) => ofMedium.all(id, id, id));
+      return changes.mediaIds().flatMap((id) => ofMedia.all(id, id, id));
     },
 
     openUploads: () => client.prepare("SELECT count(*) FROM uploads WHERE state = 'open'").pluck().get() as number,
@@ -134,9 +135,9 @@ const several = `SELECT f.object_key, f.bytes FROM rendition_files f JOIN media_
   ON r.media_id = f.media_id AND r.name = f.name AND r.extension = f.extension AND r.revision = f.revision
   WHERE r.state = 'ready'`;
 
-function carriedValue({ type, carried }: Column, value: string | number | Buffer | null): Value {
+function carriedValue({ type, rule }: Column, value: string | number | Buffer | null): Value {
   const known = type === 'boolean' && value !== null ? value !== 0 : value;
-  const kept = carried === null ? known : 'left' in carried ? carried.left : carried.made(known);
+  const kept = rule === null ? known : 'left' in rule ? rule.left : rule.made(known);
   return typeof kept === 'string' ? storableText(kept) : kept;
 }
 

@@ -3,10 +3,7 @@ import { PgTable, getTableConfig as postgresTable } from 'drizzle-orm/pg-core';
 import { SQLiteTable, getTableConfig as sqliteTable } from 'drizzle-orm/sqlite-core';
 import * as postgres from '../db/postgres/schema.ts';
 import * as sqlite from '../db/sqlite/schema.ts';
-import { CARRIED, type Carried, COPIED_LAST, LEFT_BEHIND } from './carried.ts';
-
-/** A value as the drivers of both databases take and give it. */
-export type Value = string | number | boolean | Buffer | null;
+import { COLUMN_RULES, type ColumnRule, SKIPPED_TABLES, TABLES_COPIED_LAST } from './column-rules.ts';
 
 /** A column that both databases have. */
 export interface Column {
@@ -14,7 +11,7 @@ export interface Column {
   /** Of PostgreSQL. */
   type: 'text' | 'json' | 'bytea' | 'boolean' | 'integer' | 'bigint' | 'double precision';
   /** What is written in place of what the source has; null: as it is. */
-  carried: Carried | null;
+  rule: ColumnRule | null;
 }
 
 /** A table whose rows move. */
@@ -53,7 +50,7 @@ export function tablesToCopy(): Table[] {
   for (const config of configs) visit(config);
 
   return ordered
-    .filter(({ name }) => !LEFT_BEHIND.includes(name))
+    .filter(({ name }) => !SKIPPED_TABLES.includes(name))
     .map(({ name, columns, primaryKeys }): Table => {
       const known = new Set(sources.get(name)?.columns.map((column) => column.name));
       return {
@@ -63,14 +60,14 @@ export function tablesToCopy(): Table[] {
           return {
             name: column.name,
             type: column.getSQLType().replace(' COLLATE "C"', '') as Column['type'],
-            carried: CARRIED[name]?.[column.name] ?? null,
+            rule: COLUMN_RULES[name]?.[column.name] ?? null,
           };
         }),
         primaryKey:
           primaryKeys[0]?.columns.map((column) => column.name) ??
           columns.filter(({ primary }) => primary).map((column) => column.name),
         identity: columns.find(({ generatedIdentity }) => generatedIdentity !== undefined)?.name ?? null,
-        isLast: COPIED_LAST.includes(name),
+        isLast: TABLES_COPIED_LAST.includes(name),
       };
     });
 }

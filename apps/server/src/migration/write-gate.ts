@@ -1,4 +1,4 @@
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** Seconds after which to ask again: writes are taken again by then, here or elsewhere. */
 const RETRY_AFTER_S = 30;

@@ -1,5 +1,5 @@
 import { type ProgramRun, RenderError, type RenderResult } from '@mds/transcode';
-import type { AttemptReport } from '../jobs/job-queue.ts';
+import type { AttemptReport } from '../db/job-queue.ts';
 
 /** What is kept of one attempt: enough to see what happened, and never so much that it weighs on the database. */
 const MAX_RUNS = 50;
@@ -7,7 +7,7 @@ const MAX_NOTES = 50;
 const MAX_LINES = 20;
 const MAX_CHARACTERS = 1_000;
 
-/** Collects what an attempt at a medium did, for its report, however the attempt ends. */
+/** Collects what an attempt at a media object did, for its report, however the attempt ends. */
 export interface AttemptNotes {
   /** Notes a sentence, once. */
   say(sentence: string): void;

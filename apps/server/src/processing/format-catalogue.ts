@@ -1,9 +1,9 @@
 import type { Format, ServiceStatus } from '@mds/contract';
 import { type Engine, type Format as EngineFormat, formats as registered } from '@mds/transcode';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
+import type { Presented } from '../base/presented.ts';
 import type { FormatProofRepository } from '../db/delivery-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
-import type { Presented } from '../read-api/presented.ts';
 
 /** How long a reader waits for the first proof of a new engine, and when a proof that could not be made is tried again. */
 const WAIT_MS = 20_000;

@@ -1,21 +1,21 @@
 import { defaultPresets, presetRevision } from '@mds/transcode';
 import { expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { createLogger } from '../base/logger.ts';
 import type { RenditionRecord } from '../db/media-repository.ts';
 import { ingestFixture, input, lossyLock } from '../ingest/ingest.fixture.ts';
-import { createLogger } from '../logger.ts';
 import { createMediaVerifier } from './media-verifier.ts';
 
 const fixture = ingestFixture();
 
 it('a repair takes nothing out of the store without the lock: another node may be about to deliver it', async () => {
-  const { media: medium } = await fixture.makeIngest().ingest(input(noisePng('a')));
+  const { media: mediaObject } = await fixture.makeIngest().ingest(input(noisePng('a')));
   const [preset] = defaultPresets;
   if (preset === undefined) throw new Error('There is to be a preset.');
   const broken: RenditionRecord = {
-    ...{ mediaId: medium.id, name: preset.name, extension: preset.extension, contentType: 'image/webp' },
+    ...{ mediaId: mediaObject.id, name: preset.name, extension: preset.extension, contentType: 'image/webp' },
     ...{ revision: presetRevision(preset), current: true, state: 'ready', reason: null, files: 1, updatedAtMs: 0 },
-    ...{ objectKey: 'renditions/none', sha256: medium.sha256, bytes: 1, width: 1, height: 1 },
+    ...{ objectKey: 'renditions/none', sha256: mediaObject.sha256, bytes: 1, width: 1, height: 1 },
   };
   const repaired: string[] = [];
   const verifierWith = (lock: ReturnType<typeof lossyLock>) =>
@@ -26,15 +26,15 @@ it('a repair takes nothing out of the store without the lock: another node may b
         files: async () => [],
         async rederive(keys) {
           repaired.push(...keys);
-          return [medium.id];
+          return [mediaObject.id];
         },
       },
       store: { ...fixture.store, delete: async (key) => void repaired.push(key) },
     });
   const lost = verifierWith(lossyLock(AbortSignal.abort(), 'never'));
-  await expect(lost.verify(medium, { repair: true })).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(lost.verify(mediaObject, { repair: true })).rejects.toMatchObject({ code: 'unavailable' });
   expect(repaired).toEqual([]);
   const held = verifierWith(lossyLock(new AbortController().signal));
-  expect(await held.verify(medium, { repair: true })).toMatchObject({ repair: 'queued' });
+  expect(await held.verify(mediaObject, { repair: true })).toMatchObject({ repair: 'queued' });
   expect(repaired).toEqual(['renditions/none', 'renditions/none']);
 });

@@ -1,10 +1,11 @@
 import type { MediaVerification, ObjectHealth, Repair } from '@mds/contract';
 import { type Preset, presetRevision } from '@mds/transcode';
+import type { KeyedLock } from '../base/keyed-lock.ts';
+import type { Logger } from '../base/logger.ts';
+import { originalKey } from '../base/object-key.ts';
 import type { MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
-import type { KeyedLock } from '../ingest/keyed-lock.ts';
-import type { Logger } from '../logger.ts';
 import { hashStream } from '../storage/hash-stream.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 
 export interface MediaVerifierParts {
   media: Pick<MediaRepository, 'renditions' | 'files' | 'rederive'>;
@@ -21,10 +22,10 @@ export interface MediaVerifierParts {
 /** Compares what is stored with what was recorded. */
 export interface MediaVerifier {
   /**
-   * Reads every stored byte of a medium. With `repair`: broken renditions are removed and made again from a sound
+   * Reads every stored byte of a media object. With `repair`: broken renditions are removed and made again from a sound
    * original; those that no preset makes any more have failed then.
    */
-  verify(medium: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
+  verify(mediaObject: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
 }
 
 /** {@link MediaVerifier} over the object store. */
@@ -51,15 +52,15 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
   }
 
   return {
-    verify: (medium, { repair }) =>
-      lock.run(medium.sha256, async (_lost, confirm) => {
-        const key = originalKey(medium.sha256);
-        const original = await healthOf(key, medium.sha256);
+    verify: (mediaObject, { repair }) =>
+      lock.run(mediaObject.sha256, async (_lost, confirm) => {
+        const key = originalKey(mediaObject.sha256);
+        const original = await healthOf(key, mediaObject.sha256);
         let checkedBytes = original.bytes;
         const renditions: MediaVerification['renditions'] = [];
         const broken: string[] = [];
-        const files = await media.files(medium.id);
-        for (const row of await media.renditions(medium.id)) {
+        const files = await media.files(mediaObject.id);
+        for (const row of await media.renditions(mediaObject.id)) {
           if (row.state !== 'ready') continue;
           const { name, extension, revision } = row;
           const own = files.filter((file) => file.name === name && file.revision === revision);
@@ -88,11 +89,11 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
         const result = WORST_FIRST.find((one) => remedies.includes(one)) ?? 'none';
         if (result !== 'none') {
           logger.warn(
-            { mediaId: medium.id, original: original.health, broken, repair: result },
+            { mediaId: mediaObject.id, original: original.health, broken, repair: result },
             'stored bytes are not sound',
           );
         }
-        const { id, filename } = medium;
+        const { id, filename } = mediaObject;
         return { id, filename, checked_bytes: checkedBytes, original: original.health, renditions, repair: result };
       }),
   };

@@ -1,8 +1,8 @@
 import { RenderError, type RenderErrorCode } from '@mds/transcode';
+import { AppError } from '../base/app-error.ts';
 import type { MediaFailureRecord } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 
-/** Why a medium could not be processed, apart from what the engine says. */
+/** Why a media object could not be processed, apart from what the engine says. */
 export type ProcessingErrorCode = RenderErrorCode | 'object_corrupt' | 'object_missing';
 
 /** A failure with a stable code and a sentence for the operator. */
@@ -29,6 +29,6 @@ export function failureOf(error: unknown): MediaFailureRecord {
     return { code: error.code, message: error.message, retryable: error.retryable };
   }
   if (error instanceof AppError) return { code: error.code, message: error.message, retryable: true };
-  const message = "Processing broke off unexpectedly. Look into the service's log for this medium, then retry.";
+  const message = "Processing broke off unexpectedly. Look into the service's log for this media object, then retry.";
   return { code: 'internal_error', message, retryable: true };
 }

@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ReadyRendition } from '@mds/transcode';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { renditionFileKey } from '../base/object-key.ts';
+import type { Lease } from '../db/job-queue.ts';
 import type { MediaRecord, NewRendition } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import type { Lease } from '../jobs/job-queue.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, renditionFileKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { createRenditionShelf } from './rendition-shelf.ts';
 
 const revision = '0a1b2c3d';
@@ -20,22 +21,22 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 let root: string;
 let store: ObjectStore;
 let repositories: Repositories;
-let medium: MediaRecord;
+let mediaObject: MediaRecord;
 let lease: Lease;
 let row: NewRendition;
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'mds-shelf-'));
   store = createLocalObjectStore({ root: join(root, 'objects') });
   repositories = openSqliteRepositories(':memory:');
-  ({ medium, lease } = await begin('1'));
+  ({ mediaObject, lease } = await begin('1'));
 });
 afterEach(async () => {
   await repositories.close();
   await rm(root, { recursive: true });
 });
 
-/** A medium, always of the same bytes, whose HLS is being made. */
-async function begin(last: string): Promise<{ medium: MediaRecord; lease: Lease }> {
+/** A media object, always of the same bytes, whose HLS is being made. */
+async function begin(last: string): Promise<{ mediaObject: MediaRecord; lease: Lease }> {
   const { media } = await repositories.media.accept(
     {
       ...{ id: `med_01k0c4s6q8y2v4w6x8z0a2c4e${last}`, projectId: 'default', createdAtMs: 0, contentType: 'video/mp4' },
@@ -52,12 +53,12 @@ async function begin(last: string): Promise<{ medium: MediaRecord; lease: Lease 
     ...{ width: null, height: null },
   };
   await repositories.media.start(claimed, [row]);
-  return { medium: media, lease: claimed };
+  return { mediaObject: media, lease: claimed };
 }
-const key = (file: string, of: Pick<MediaRecord, 'sha256'> = medium) =>
+const key = (file: string, of: Pick<MediaRecord, 'sha256'> = mediaObject) =>
   renditionFileKey({ sourceSha256: of.sha256, name: 'hls', revision, file });
 const shelfOf = (over: Partial<ObjectStore> = {}) =>
-  createRenditionShelf({ ...repositories, store: { ...store, ...over }, medium });
+  createRenditionShelf({ ...repositories, store: { ...store, ...over }, mediaObject });
 /** Files as an engine leaves them. */
 const make = async (files: Record<string, string>): Promise<ReadyRendition> => {
   const made = [];
@@ -88,7 +89,7 @@ const keys = async () => {
   return found.sort();
 };
 const findMaster = () =>
-  repositories.media.findFile({ mediaId: medium.id, name: 'hls', revision: null, file: 'master.m3u8' });
+  repositories.media.findFile({ mediaId: mediaObject.id, name: 'hls', revision: null, file: 'master.m3u8' });
 
 describe('a rendition of several files', () => {
   it('is put into the store file by file, and seen when its row says so', async () => {
@@ -110,9 +111,9 @@ describe('a rendition of several files', () => {
     };
     await expect(shelfOf({ put }).put(lease, row, made, never)).rejects.toThrow('The disk is gone.');
     expect(await findMaster()).toBeNull();
-    expect((await repositories.media.renditions(medium.id))[0]?.state).toBe('pending');
+    expect((await repositories.media.renditions(mediaObject.id))[0]?.state).toBe('pending');
     for (const left of await keys()) expect([left, await repositories.media.isReferenced(left)]).toEqual([left, true]);
-    expect((await repositories.media.delete(medium.id))?.orphans).toEqual(expect.arrayContaining(await keys()));
+    expect((await repositories.media.delete(mediaObject.id))?.orphans).toEqual(expect.arrayContaining(await keys()));
   });
 
   it('takes the place of what an attempt that was cut off left behind, also where that has the very same size', async () => {
@@ -145,7 +146,7 @@ describe('a rendition of several files', () => {
     },
   );
 
-  it('stands only where every file is there, and serves another medium of the same bytes as well', async () => {
+  it('stands only where every file is there, and serves another media object of the same bytes as well', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one' });
     const shelved = await shelfOf().put(lease, row, made, never);
     await repositories.media.publish(lease, {
@@ -154,7 +155,7 @@ describe('a rendition of several files', () => {
       warnings: [],
     });
     const twin = await begin('2');
-    medium = twin.medium;
+    mediaObject = twin.mediaObject;
     const shelf = shelfOf();
     const standing = (await shelf.standing([row])).get(row.objectKey ?? '');
     expect(standing?.files).toHaveLength(2);
@@ -164,7 +165,7 @@ describe('a rendition of several files', () => {
       thumbhash: null,
       warnings: [],
     });
-    expect(await findMaster()).toMatchObject({ mediaId: twin.medium.id, sha256: sha256(MASTER) });
+    expect(await findMaster()).toMatchObject({ mediaId: twin.mediaObject.id, sha256: sha256(MASTER) });
 
     await store.delete(key('v/1.m4s'));
     expect((await shelf.standing([row])).size).toBe(0);

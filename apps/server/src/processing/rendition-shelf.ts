@@ -1,5 +1,7 @@
 import { isRenditionFile, renditionPath } from '@mds/contract';
 import type { PlannedRendition, ReadyRendition } from '@mds/transcode';
+import { renditionFileKey, renditionKey } from '../base/object-key.ts';
+import type { Lease } from '../db/job-queue.ts';
 import type {
   MediaRecord,
   MediaRepository,
@@ -8,9 +10,8 @@ import type {
   RenditionFileRecord,
 } from '../db/media-repository.ts';
 import type { PieceDigestRepository } from '../db/piece-digest-repository.ts';
-import type { Lease } from '../jobs/job-queue.ts';
 import { hashStream } from '../storage/hash-stream.ts';
-import { type ObjectStore, renditionFileKey, renditionKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { hashFile } from './hash-file.ts';
 import { ProcessingError } from './processing-error.ts';
 
@@ -24,14 +25,14 @@ export interface ShelvedRendition {
   files: NewRenditionFile[];
 }
 
-/** A rendition found in the store, and of which medium. */
+/** A rendition found in the store, and of which media object. */
 export type StandingRendition = ShelvedRendition & { mediaId: string };
 
-/** The place of one medium's renditions in the object store. */
+/** The place of one media object's renditions in the object store. */
 export interface RenditionShelf {
-  /** Renditions that are ready and really there, of this medium or another of the same bytes: they need not be made again. */
+  /** Renditions that are ready and really there, of this media object or another of the same bytes: they need not be made again. */
   standing(planned: readonly NewRendition[]): Promise<Map<string, StandingRendition>>;
-  /** Names the files of what stands as this medium's, too. False: the lease is lost. */
+  /** Names the files of what stands as this media object's, too. False: the lease is lost. */
   adopt(lease: Lease, standing: StandingRendition): Promise<boolean>;
   /**
    * Moves what was made into the store, file by file. Nothing of it is delivered before its row is published.
@@ -44,14 +45,14 @@ export interface RenditionShelf {
   readonly touched: ReadonlySet<string>;
 }
 
-/** {@link RenditionShelf} of one medium. */
+/** {@link RenditionShelf} of one media object. */
 export function createRenditionShelf(parts: {
   media: Pick<MediaRepository, 'findReadyObject' | 'reserveFiles'>;
   pieceDigests: Pick<PieceDigestRepository, 'put'>;
   store: ObjectStore;
-  medium: MediaRecord;
+  mediaObject: MediaRecord;
 }): RenditionShelf {
-  const { media, pieceDigests, store, medium } = parts;
+  const { media, pieceDigests, store, mediaObject } = parts;
   const touched = new Set<string>();
 
   const isThere = async ({ row, files }: ShelvedRendition): Promise<boolean> => {
@@ -83,7 +84,7 @@ export function createRenditionShelf(parts: {
     const hashed: (NewRenditionFile & { path: string })[] = [];
     for (const file of made.files ?? []) {
       if (!isRenditionFile(file.name)) throw new RangeError(`"${file.name}" cannot be a file of a rendition.`);
-      const objectKey = renditionFileKey({ sourceSha256: medium.sha256, name, revision, file: file.name });
+      const objectKey = renditionFileKey({ sourceSha256: mediaObject.sha256, name, revision, file: file.name });
       const { sha256, bytes, pieces } = await hashFile(file.path, signal);
       await keepPieces(sha256, pieces);
       hashed.push({ file: file.name, contentType: file.contentType, objectKey, sha256, bytes, path: file.path });
@@ -121,7 +122,7 @@ export function createRenditionShelf(parts: {
     },
 
     async adopt(lease, { mediaId, row, files }) {
-      return mediaId === medium.id || files.length === 0 || media.reserveFiles(lease, row, files);
+      return mediaId === mediaObject.id || files.length === 0 || media.reserveFiles(lease, row, files);
     },
 
     async put(lease, row, made, signal) {
@@ -149,11 +150,11 @@ export function createRenditionShelf(parts: {
 }
 
 /** The row of a rendition before anything of it is made. */
-export function plannedRow(medium: MediaRecord, planned: PlannedRendition): NewRendition {
+export function plannedRow(mediaObject: MediaRecord, planned: PlannedRendition): NewRendition {
   const { name, extension, contentType, revision } = planned;
   const made = planned.state === 'make';
-  const path = renditionPath({ id: medium.id, name, extension, revision });
-  const source = { sourceSha256: medium.sha256, name, revision };
+  const path = renditionPath({ id: mediaObject.id, name, extension, revision });
+  const source = { sourceSha256: mediaObject.sha256, name, revision };
   const key =
     path.kind === 'file' ? renditionFileKey({ ...source, file: path.file }) : renditionKey({ ...source, extension });
   return {

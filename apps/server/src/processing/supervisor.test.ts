@@ -8,15 +8,15 @@ import { Readable } from 'node:stream';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createEngine } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { createKeyedLock } from '../base/keyed-lock.ts';
+import { createLogger } from '../base/logger.ts';
 import { type DataDir, openDataDir } from '../data-dir.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createIngest } from '../ingest/ingest.ts';
-import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { createWorkerSupervisor, type SupervisorTiming, type WorkerSupervisor } from './supervisor.ts';
@@ -24,7 +24,7 @@ import { createWorkerSupervisor, type SupervisorTiming, type WorkerSupervisor } 
 const engine = createEngine();
 afterAll(() => engine.stop());
 const logger = createLogger('silent');
-const WORKER = fileURLToPath(new URL('../../test/worker-process.ts', import.meta.url));
+const WORKER = fileURLToPath(new URL('../../test/support/worker-process.ts', import.meta.url));
 const FROM_SOURCE = [
   '--conditions=@mds/source',
   '--import',
@@ -117,7 +117,7 @@ describe('worker process', () => {
 
     await expect.poll(() => status(id), soon).toBe('ready');
     expect(supervisor?.stats).toMatchObject({ restarts: 1 });
-    // The crash was the process's, so the medium has all its attempts yet.
+    // The crash was the process's, so the media object has all its attempts yet.
     expect(await repositories.media.find(id)).toMatchObject({ attempts: 1, sha256 });
     for (const row of await repositories.media.renditions(id)) {
       const bytes = (await store.readAll(row.objectKey ?? '')) ?? '';
@@ -127,7 +127,7 @@ describe('worker process', () => {
     expect(workers.map(({ pid }) => pid)).toEqual([supervisor?.stats.pid]);
   });
 
-  it('a medium is picked up at once when the service says that there is one', async () => {
+  it('a media object is picked up at once when the service says that there is one', async () => {
     supervise();
     await expect.poll(() => repositories.jobs.workers(), soon).toHaveLength(1);
     const { id } = await add(noisePng('a'));

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import type { JobQueue } from '../jobs/job-queue.ts';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../base/logger.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 
 export interface SupervisorParts {
   /** The service's own entry. */

@@ -1,5 +1,5 @@
+import type { JobQueue } from '../db/job-queue.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
 
 /** How often something was asked of others, and how long it took altogether, in milliseconds. */
 export interface WaitingTime {

@@ -5,19 +5,20 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Engine, findPrograms, parsePresets, type RenderJob } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { smallVolume } from '../../test/small-volume.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { smallVolume } from '../../test/support/small-volume.ts';
+import { AppError } from '../base/app-error.ts';
+import { originalKey } from '../base/object-key.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { type Rendering, workerFixture } from './worker.fixture.ts';
 
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
 
 describe('worker: what fails', () => {
-  it('fault 14: a medium that kills every process that decodes it fails after 3 attempts, and the next one is made', async () => {
+  it('fault 14: a media object that kills every process that decodes it fails after 3 attempts, and the next one is made', async () => {
     const killer = await add(noisePng('killer', 99, 99));
     const next = await add(noisePng('next'));
     let deaths = 0;
@@ -76,7 +77,7 @@ describe('worker: what fails', () => {
     expect(runs.at(-1)).toMatchObject({ step: 'ladder', outcome: expect.stringContaining('cut off') });
   }, 60_000);
 
-  it('fault 14: one crash by chance costs nothing: the medium is ready after the second attempt', async () => {
+  it('fault 14: one crash by chance costs nothing: the media object is ready after the second attempt', async () => {
     const { id } = await add(noisePng('a'));
     let first = true;
     const once = around((_, go) => {
@@ -107,7 +108,7 @@ describe('worker: what fails', () => {
     await ended(id).toBe('ready');
   });
 
-  it('fault 19: a storage that does not answer is why a medium waits, and is noted with the attempt', async () => {
+  it('fault 19: a storage that does not answer is why a media object waits, and is noted with the attempt', async () => {
     const { id } = await add(noisePng('a'));
     let isAway = true;
     const away: ObjectStore = {
@@ -156,14 +157,14 @@ describe('worker: what fails', () => {
     await ended(whole.id).toBe('ready');
     for (const id of ids) {
       await ended(id).toMatch(/^(ready|failed)$/);
-      const medium = await fixture.repositories.media.find(id);
-      expect(medium?.attempts).toBe(1);
-      if (medium?.status === 'ready') expect(medium.warnings).not.toEqual([]);
-      else expect(medium?.failure?.message).toMatch(/^[A-Z].*\.$/);
+      const mediaObject = await fixture.repositories.media.find(id);
+      expect(mediaObject?.attempts).toBe(1);
+      if (mediaObject?.status === 'ready') expect(mediaObject.warnings).not.toEqual([]);
+      else expect(mediaObject?.failure?.message).toMatch(/^[A-Z].*\.$/);
     }
   });
 
-  it('a rendition that fails alone is failed with its reason, and the medium is ready with the others', async () => {
+  it('a rendition that fails alone is failed with its reason, and the media object is ready with the others', async () => {
     const { id } = await add(noisePng('a'));
     let renders = 0;
     const blocked = around(async (job, go) => {
@@ -186,9 +187,9 @@ describe('worker: what fails', () => {
     const { id } = await add(noisePng('a'));
     startWorker({ engine: around(() => Promise.reject(new Error(`secret ${fixture.root}`))) });
     await ended(id).toBe('failed');
-    const medium = await fixture.repositories.media.find(id);
-    expect(medium).toMatchObject({ attempts: 3, failure: { code: 'internal_error', retryable: true } });
-    expect(medium?.failure?.message).not.toContain('secret');
+    const mediaObject = await fixture.repositories.media.find(id);
+    expect(mediaObject).toMatchObject({ attempts: 3, failure: { code: 'internal_error', retryable: true } });
+    expect(mediaObject?.failure?.message).not.toContain('secret');
   });
 
   const volume = smallVolume({ mebibytes: 1 });
@@ -213,7 +214,7 @@ describe('worker: what fails', () => {
   });
 
   it.skipIf(!volume.available)(
-    'fault 17: a full store costs no attempt: the medium waits, and is ready when there is room',
+    'fault 17: a full store costs no attempt: the media object waits, and is ready when there is room',
     async () => {
       await volume.use(async (small) => {
         const { id, sha256 } = await add(noisePng('a'));

@@ -3,8 +3,8 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultPresets } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { QUICK, workerFixture } from './worker.fixture.ts';
 import { createWorker } from './worker.ts';
 
@@ -64,7 +64,7 @@ describe('worker: leases', () => {
     await ended(id).toBe('ready');
   });
 
-  it('a medium that is removed while it is rendered leaves no object behind', async () => {
+  it('a media object that is removed while it is rendered leaves no object behind', async () => {
     const { id } = await add(noisePng('a'));
     const { begun, open, gated } = gate();
     // Renewals and looks far apart: the worker learns of the removal only when it wants to publish.

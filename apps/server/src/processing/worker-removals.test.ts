@@ -2,7 +2,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Engine, RenderError } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { QUICK, workerFixture } from './worker.fixture.ts';
@@ -10,7 +10,7 @@ import { QUICK, workerFixture } from './worker.fixture.ts';
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, removal } = fixture;
 
-describe('worker: a medium that is deleted while it is rendered', () => {
+describe('worker: a media object that is deleted while it is rendered', () => {
   /** A render that would never end by itself. @returns resolves when it was told to stop */
   const endless = (onStart: (progress: () => void) => void) => {
     let told: (ms: number) => void = () => undefined;
@@ -60,20 +60,20 @@ describe('worker: a medium that is deleted while it is rendered', () => {
   });
 });
 
-describe('worker: what it has put of a medium that is deleted', () => {
-  /** Renders a medium that is gone when the first of its renditions is in the store. @returns keys that the worker removed */
+describe('worker: what it has put of a media object that is deleted', () => {
+  /** Renders a media object that is gone when the first of its renditions is in the store. @returns keys that the worker removed */
   const putTooLate = async (picture: Buffer<ArrayBuffer>, meanwhile: (deleted: MediaRecord) => Promise<unknown>) => {
     const removed: string[] = [];
     let isDeleted = false;
-    const medium = await add(picture);
+    const mediaObject = await add(picture);
     const store: ObjectStore = {
       ...fixture.store,
       put: async (key, file) => {
         await fixture.store.put(key, file);
         if (isDeleted) return;
         isDeleted = true;
-        await removal().remove(medium.id);
-        await meanwhile(medium);
+        await removal().remove(mediaObject.id);
+        await meanwhile(mediaObject);
         await fixture.store.put(key, await rendition());
       },
       delete: async (key) => {
@@ -98,10 +98,10 @@ describe('worker: what it has put of a medium that is deleted', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('stays where another medium has the same bytes, whose worker may have found it there', async () => {
-    const removed = await putTooLate(noisePng('a'), ({ id, ...medium }) =>
+  it('stays where another media object has the same bytes, whose worker may have found it there', async () => {
+    const removed = await putTooLate(noisePng('a'), ({ id, ...mediaObject }) =>
       fixture.repositories.media.accept(
-        { ...medium, id: `${id.slice(0, -1)}0` },
+        { ...mediaObject, id: `${id.slice(0, -1)}0` },
         { duplicate: 'allow', idempotencyKey: null },
       ),
     );
@@ -129,7 +129,7 @@ describe('worker: objects that others take away', () => {
     }
   });
 
-  it('a medium of the same bytes as one that is removed keeps its renditions while they are made', async () => {
+  it('a media object of the same bytes as one that is removed keeps its renditions while they are made', async () => {
     const picture = noisePng('a');
     const first = await add(picture);
     startWorker();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { originalKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { useS3Server, withoutS3Server } from '../storage/s3.fixture.ts';
 import { workerFixture } from './worker.fixture.ts';
 
@@ -9,7 +9,7 @@ const fixture = workerFixture();
 describe.skipIf(withoutS3Server('a worker whose S3 is away'))('worker: S3', () => {
   const s3 = useS3Server();
 
-  it('fault 19: a storage that is away costs no attempt: the medium waits, and is ready when it is back', async () => {
+  it('fault 19: a storage that is away costs no attempt: the media object waits, and is ready when it is back', async () => {
     const { store, staged } = await s3.bench({ limits: { attempts: 2 } });
     const picture = noisePng('a');
     const { id, sha256 } = await fixture.add(picture);
@@ -17,7 +17,7 @@ describe.skipIf(withoutS3Server('a worker whose S3 is away'))('worker: S3', () =
     await s3.server.kill9();
     fixture.startWorker({ store });
     const outcomes = async () => (await fixture.repositories.jobs.attempts(id)).map(({ outcome }) => outcome);
-    // More often than a medium is tried.
+    // More often than a media object is tried.
     await expect.poll(async () => (await outcomes()).length, { timeout: 60_000 }).toBeGreaterThan(4);
     expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
     await s3.server.restart();

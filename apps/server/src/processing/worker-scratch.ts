@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { JobQueue } from '../jobs/job-queue.ts';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../base/logger.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 
 const FOLDER = /^worker-[0-9a-f]{16}$/;
 /** Longer than a worker takes from making its folder to announcing itself. */

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createEngine, type Engine, parsePresets, type RenderJob } from '@mds/transcode';
 import { afterAll, afterEach, beforeEach, expect } from 'vitest';
+import { createKeyedLock } from '../base/keyed-lock.ts';
+import { createLogger } from '../base/logger.ts';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createIngest, type Ingest } from '../ingest/ingest.ts';
-import { createKeyedLock } from '../ingest/keyed-lock.ts';
 import { createMediaRemoval, type MediaRemoval } from '../ingest/media-removal.ts';
 import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { createLogger } from '../logger.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { createWorker, type Worker, type WorkerParts, type WorkerTiming } from './worker.ts';
@@ -46,7 +46,7 @@ export interface WorkerFixture {
   startWorker(overrides?: Partial<WorkerParts>): Worker;
   /** Uploads a file, as a client does. */
   add(file: Buffer): Promise<MediaRecord>;
-  /** Waits for a medium's status: `await ended(id).toBe('ready')`. */
+  /** Waits for a media object's status: `await ended(id).toBe('ready')`. */
   ended(id: string): ReturnType<typeof expect.poll>;
   /** The rendition that a path without a revision delivers. */
   rendition(mediaId: string, name: string, extension: string): Promise<RenditionRecord | null>;

@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { defaultPresets, planRenditions } from '@mds/transcode';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { renditionKey } from '../storage/object-store.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { renditionKey } from '../base/object-key.ts';
 import { presets, QUICK, workerFixture } from './worker.fixture.ts';
 
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
 
 describe('worker', () => {
-  it('makes every planned rendition of a medium, byte for byte as recorded, and leaves no scratch behind', async () => {
+  it('makes every planned rendition of a media object, byte for byte as recorded, and leaves no scratch behind', async () => {
     const { id, sha256 } = await add(noisePng('a', 400, 300));
     startWorker({ presets: defaultPresets });
     await ended(id).toBe('ready');
-    const medium = await fixture.repositories.media.find(id);
-    expect(medium).toMatchObject({ attempts: 1, failure: null });
-    expect(medium?.thumbhash).toMatch(/^[\w+/]{10,}=*$/);
+    const mediaObject = await fixture.repositories.media.find(id);
+    expect(mediaObject).toMatchObject({ attempts: 1, failure: null });
+    expect(mediaObject?.thumbhash).toMatch(/^[\w+/]{10,}=*$/);
     const rows = await fixture.repositories.media.renditions(id);
     expect(rows.map(({ name, extension }) => `${name}.${extension}`).sort()).toEqual(
       defaultPresets

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ProblemCode } from '@mds/contract';
 import { RenderError } from '@mds/transcode';
-import { AppError } from '../http/app-error.ts';
-import { createKeyedLock } from '../ingest/keyed-lock.ts';
-import { type AttemptRecord, type JobQueue, type Lease, MAX_ATTEMPTS } from '../jobs/job-queue.ts';
-import type { Logger } from '../logger.ts';
-import { storageError } from '../storage/storage-error.ts';
+import { AppError } from '../base/app-error.ts';
+import { createKeyedLock } from '../base/keyed-lock.ts';
+import type { Logger } from '../base/logger.ts';
+import { storageError } from '../base/storage-error.ts';
+import { type AttemptRecord, type JobQueue, type Lease, MAX_ATTEMPTS } from '../db/job-queue.ts';
 import { type AttemptNotes, createAttemptNotes } from './attempt-notes.ts';
-import { type ProcessingParts, processMedium } from './process-medium.ts';
+import { type ProcessingParts, processMedia } from './process-media.ts';
 import { failureOf } from './processing-error.ts';
 
 export interface WorkerParts extends ProcessingParts {
@@ -27,7 +27,7 @@ export interface WorkerTiming {
   beatMs: number;
   /** Between two looks at the queue when nobody wakes the worker, and at whether its own leases still stand. */
   pollMs: number;
-  /** Between two notes of how far a medium is. */
+  /** Between two notes of how far a media object is. */
   progressMs: number;
   /** Before attempt 2, and ten times that before attempt 3. */
   retryMs: number;
@@ -54,7 +54,7 @@ const TIMING: WorkerTiming = {
 };
 const DEFAULT_GRACE_MS = 10_000;
 
-/** What a job may run into that no medium is to blame for, and what is noted of it. */
+/** What a job may run into that no media object is to blame for, and what is noted of it. */
 const PASSING: Partial<Record<ProblemCode, string>> = {
   insufficient_storage: 'The storage took no more. Processing goes on when there is room.',
   unavailable: 'The storage or the database did not answer. Processing goes on when they do.',
@@ -128,13 +128,16 @@ export function createWorker(parts: WorkerParts): Worker {
       toldAt = performance.now();
       jobs.progress(lease, fraction).then(
         (stands) => stands || controller.abort(LEASE_LOST),
-        (error: unknown) => log.warn({ err: error }, 'the progress of a medium could not be noted'),
+        (error: unknown) => log.warn({ err: error }, 'the progress of a media object could not be noted'),
       );
     };
     try {
-      const published = await processMedium(parts, lease, { signal, notes, lock, onProgress });
+      const published = await processMedia(parts, lease, { signal, notes, lock, onProgress });
       const ms = Math.round(performance.now() - began);
-      log.info({ ms }, published ? 'medium is ready' : 'the medium or its lease is gone; nothing more was published');
+      log.info(
+        { ms },
+        published ? 'media object is ready' : 'the media object or its lease is gone; nothing more was published',
+      );
     } catch (error) {
       // A failure to record the failure is the lease monitor's: the lease ends by itself and the job runs again.
       await settle(lease, signal, error, { log, notes }).catch((second: unknown) =>
@@ -153,12 +156,12 @@ export function createWorker(parts: WorkerParts): Worker {
     const error = storageError(thrown);
     const passing = passingFailureOf(error);
     if (signal.aborted && signal.reason === LEASE_LOST) {
-      log.info('stopped working on a medium whose lease was taken away');
+      log.info('stopped working on a media object whose lease was taken away');
     } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
       await jobs.giveBack(lease, { kind: 'released' }, notes.report());
       log.info('gave a job back on the way out');
     } else if (passing !== null) {
-      // No medium is to blame, and no attempt is worth anything before it has passed.
+      // No media object is to blame, and no attempt is worth anything before it has passed.
       pausedUntil = performance.now() + timing.storagePauseMs;
       await jobs.giveBack(lease, { kind: 'released', failure: passing }, notes.report());
       log.error({ err: error }, 'the storage takes no more, or does not answer; pausing');
@@ -178,7 +181,7 @@ export function createWorker(parts: WorkerParts): Worker {
       await jobs.giveBack(lease, { kind: 'retry', delayMs, failure }, notes.report());
       log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
     } else if (await media.fail(lease, failure, notes.report())) {
-      log.warn({ err: error, failure: failure.code }, 'the medium failed');
+      log.warn({ err: error, failure: failure.code }, 'the media object failed');
     }
   }
 
@@ -232,7 +235,7 @@ export function createWorker(parts: WorkerParts): Worker {
   };
 }
 
-/** What is noted of a job that ran into something that no medium is to blame for; null where it ran into anything else. */
+/** What is noted of a job that ran into something that no media object is to blame for; null where it ran into anything else. */
 function passingFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
   const message = error instanceof AppError ? PASSING[error.code] : undefined;
   return error instanceof AppError && message !== undefined ? { code: error.code, message, retryable: true } : null;

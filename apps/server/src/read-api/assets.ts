@@ -1,10 +1,10 @@
 import type { Asset, AssetList } from '@mds/contract';
 import { readApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import { AppError } from '../base/app-error.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
 import type { AssetRecord, AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import { findCity } from '../regions/city-catalogue.ts';
-import { type Presented, timestamp } from './presented.ts';
 
 function presentAsset(asset: AssetRecord): Presented<Asset> {
   return {

@@ -1,7 +1,7 @@
 import { MediaList, Problem } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AppFixture, mediaId, startApp } from '../../test/app-fixture.ts';
-import { encodeCursor } from './cursor.ts';
+import { type AppFixture, mediaId, startApp } from '../../test/support/app-fixture.ts';
+import { encodeCursor } from '../base/cursor.ts';
 
 let app: AppFixture;
 const added: string[] = [];

@@ -1,12 +1,12 @@
 import type { Media, MediaList } from '@mds/contract';
 import { readApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
 import type { MediaRepository, PublicMediaRecord } from '../db/media-repository.ts';
 import type { CurrentProject } from '../http/current-project.ts';
-import { decodeCursor, nextLink, pageOf } from './cursor.ts';
-import { type Presented, timestamp } from './presented.ts';
 
-/** The seven public fields of a medium. */
+/** The seven public fields of a media object. */
 export function presentMedia(media: PublicMediaRecord): Presented<Media> {
   return {
     id: media.id,

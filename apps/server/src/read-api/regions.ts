@@ -1,8 +1,8 @@
 import type { Region, RegionList } from '@mds/contract';
 import { readApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import type { Presented } from '../base/presented.ts';
 import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
-import type { Presented } from './presented.ts';
 
 function presentRegion(region: RegionState): Presented<Region> {
   return {

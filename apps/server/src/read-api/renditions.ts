@@ -8,7 +8,7 @@ import {
 } from '@mds/contract';
 import { type Preset, presetRevision } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
-import type { Presented } from './presented.ts';
+import type { Presented } from '../base/presented.ts';
 
 /** A preset as the API shows it. */
 export function presentRendition(preset: Preset): Presented<Rendition> {

@@ -1,8 +1,8 @@
 import type { Status } from '@mds/contract';
 import { readApi } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
+import type { Presented } from '../base/presented.ts';
 import type { StatusBoard } from '../status/status-board.ts';
-import type { Presented } from './presented.ts';
 
 /** `GET /api/v1/status`: the board as it stands; 200 whatever it says. */
 export function createStatusHandlers(parts: { statusBoard: Pick<StatusBoard, 'document'> }) {

@@ -1,11 +1,11 @@
 import { buildDeliveryPath, type IndexedResource, readApi, type VersionIndex } from '@mds/contract';
 import type { AppRoute } from '@ts-rest/core';
 import { initServer } from '@ts-rest/express';
+import type { Presented } from '../base/presented.ts';
 import { metadataOf } from '../http/contract-routes.ts';
 import type { CurrentProject } from '../http/current-project.ts';
 import { DOCS_PATH, OPENAPI_PATH } from '../http/discovery.ts';
 import type { StatusBoard } from '../status/status-board.ts';
-import type { Presented } from './presented.ts';
 
 /** Every resource but the index itself: one that the contract gains and this map lacks does not compile. */
 const RESOURCES = {

@@ -2,7 +2,7 @@ import { Region } from '@mds/contract';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../config.ts';
 import { cityCatalogue, findCity } from './city-catalogue.ts';
-import { resolveRegion, UnknownRegionError } from './region-identity.ts';
+import { resolveRegion, UnknownRegionError } from './region-setting.ts';
 
 describe('the city catalogue', () => {
   it('has a place for most operators, and every entry is a region that the API may show', () => {

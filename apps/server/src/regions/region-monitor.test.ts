@@ -2,8 +2,8 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { resolveRegion } from './region-identity.ts';
 import { createRegionMonitor, HEARTBEAT_MS, type RegionMonitor } from './region-monitor.ts';
+import { resolveRegion } from './region-setting.ts';
 
 const logger = pino({ level: 'silent' });
 const HOUR = 3_600_000;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ServiceStatus, worstStatus } from '@mds/contract';
 import type { Engine } from '@mds/transcode';
 import { createBeatWatch } from '../beats/beat-watch.ts';
-import type { JobQueue } from '../jobs/job-queue.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 import type { FormatCatalogue } from '../processing/format-catalogue.ts';
 import type { Probe } from './status-board.ts';
 

@@ -1,6 +1,6 @@
 import { type ServiceStatus, type Status, type StatusComponent, worstStatus } from '@mds/contract';
-import type { Logger } from '../logger.ts';
-import { type Presented, timestamp } from '../read-api/presented.ts';
+import type { Logger } from '../base/logger.ts';
+import { type Presented, timestamp } from '../base/presented.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
 import { createSettled, type Settled } from '../regions/settled.ts';

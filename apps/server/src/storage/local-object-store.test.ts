@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { smallVolume } from '../../test/small-volume.ts';
+import { smallVolume } from '../../test/support/small-volume.ts';
 import { createLocalObjectStore } from './local-object-store.ts';
 import { objectStoreConformance } from './object-store.conformance.ts';
 

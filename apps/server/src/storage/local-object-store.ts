@@ -13,9 +13,9 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import { assertObjectKey } from './object-key.ts';
+import { assertObjectKey } from '../base/object-key.ts';
+import { storageError, systemCode } from '../base/storage-error.ts';
 import type { ObjectStore } from './object-store.ts';
-import { storageError, systemCode } from './storage-error.ts';
 
 /** Where files are written that are not objects yet: on the store's own file system, so that a rename moves them. */
 const INCOMING = '.incoming';

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ObjectStore, originalKey, renditionKey } from './object-store.ts';
+import { originalKey, renditionKey } from '../base/object-key.ts';
+import type { ObjectStore } from './object-store.ts';
 
 /**
  * What every object store must do, whatever it keeps its objects in.

@@ -33,35 +33,3 @@ export interface ObjectStore {
   /** Writes, reads back and removes a tiny object. */
   probe(): Promise<void>;
 }
-
-/** Key of an original. */
-export function originalKey(sha256: string): string {
-  return `originals/${sha256.slice(0, 2)}/${sha256}`;
-}
-
-/** What the keys of all renditions of the original with this hash begin with. */
-export function renditionsPrefix(sourceSha256: string): string {
-  return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/`;
-}
-
-/** Key of a rendition of the original with this hash: the same input gives the same key, whichever medium asks. */
-export function renditionKey(rendition: {
-  sourceSha256: string;
-  name: string;
-  revision: string;
-  extension: string;
-}): string {
-  const { sourceSha256, name, revision, extension } = rendition;
-  return `${renditionsPrefix(sourceSha256)}${name}.${revision}.${extension}`;
-}
-
-/** Key of a file of a rendition that consists of several; `file` is its path below the rendition's folder. */
-export function renditionFileKey(rendition: {
-  sourceSha256: string;
-  name: string;
-  revision: string;
-  file: string;
-}): string {
-  const { sourceSha256, name, revision, file } = rendition;
-  return `${renditionsPrefix(sourceSha256)}${name}.${revision}/${file}`;
-}

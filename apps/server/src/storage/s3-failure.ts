@@ -1,4 +1,4 @@
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 
 /** A request to S3 that failed, with nothing of what the SDK hangs on its errors: some of that belongs to the credentials. */
 export class S3Failure extends Error {

@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { collectGarbage } from '../../test/collect-garbage.ts';
-import { flipped, framed, type ProxiedRequest, type S3Fault } from '../../test/faulty-s3-proxy.ts';
+import { collectGarbage } from '../../test/support/collect-garbage.ts';
+import { flipped, framed, type ProxiedRequest, type S3Fault } from '../../test/support/faulty-s3-proxy.ts';
 import { readOf, type S3Bench, sha256Of, someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
 
 const MIB = 1024 * 1024;

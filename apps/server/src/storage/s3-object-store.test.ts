@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../test/s3-server.ts';
-import { createLogger } from '../logger.ts';
+import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../test/support/s3-server.ts';
+import { createLogger } from '../base/logger.ts';
 import { objectStoreConformance } from './object-store.conformance.ts';
 import { openS3ObjectStore } from './s3-object-store.ts';
 

@@ -6,17 +6,17 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
-import { createByteGate } from '../delivery/cache/byte-gate.ts';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
+import { createByteGate } from '../base/byte-gate.ts';
+import { assertObjectKey, isObjectKey } from '../base/object-key.ts';
+import { storageError } from '../base/storage-error.ts';
 import { hashStream } from './hash-stream.ts';
-import { assertObjectKey, isObjectKey } from './object-key.ts';
 import type { ObjectStore } from './object-store.ts';
 import { openS3Bucket, type S3Bucket, type S3Limits } from './s3-bucket.ts';
 import { S3Failure } from './s3-failure.ts';
 import { parseS3Url } from './s3-location.ts';
 import { putFile } from './s3-put.ts';
 import { createResumingStream } from './s3-resuming-stream.ts';
-import { storageError } from './storage-error.ts';
 
 /** An {@link ObjectStore} in S3. */
 export interface S3ObjectStore extends ObjectStore {

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import type { ByteGate } from '../delivery/cache/byte-gate.ts';
+import type { ByteGate } from '../base/byte-gate.ts';
 import type { S3Bucket } from './s3-bucket.ts';
 import { S3Failure } from './s3-failure.ts';
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { DeleteBucketCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../../test/free-port.ts';
+import { freePort } from '../../test/support/free-port.ts';
 import { someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
 
 /** All that an error says, with its causes and what hangs on it. */

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { type FaultyS3Proxy, startFaultyS3Proxy } from '../../test/faulty-s3-proxy.ts';
-import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../test/s3-server.ts';
+import { type FaultyS3Proxy, startFaultyS3Proxy } from '../../test/support/faulty-s3-proxy.ts';
+import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../test/support/s3-server.ts';
 import type { ObjectStore } from './object-store.ts';
 import { openS3ObjectStore, type S3ObjectStore } from './s3-object-store.ts';
 

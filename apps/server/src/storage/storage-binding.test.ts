@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createLogger } from '../logger.ts';
+import { createLogger } from '../base/logger.ts';
 import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, StorageAheadError } from './s3-failure.ts';
 import { bindStorage, onceBound } from './storage-binding.ts';

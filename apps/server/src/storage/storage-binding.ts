@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import type { Deployment } from '../db/deployment.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
 import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, S3Failure, StorageAheadError } from './s3-failure.ts';
 import type { S3ObjectStore } from './s3-object-store.ts';

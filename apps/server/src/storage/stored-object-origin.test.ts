@@ -65,7 +65,7 @@ describe('delivery from an object store', () => {
     });
     onTestFinished(() => house.close());
     const picture = { name: 'large', extension: 'webp', contentType: 'image/webp', content: someBytes(MIB / 4) };
-    const id = await house.addMedium([picture]);
+    const id = await house.addMedia([picture]);
     const file = await house.objectFile(id, picture);
     const damaged = await readFile(file);
     damaged[1000] = (damaged[1000] ?? 0) ^ 1;
@@ -94,7 +94,7 @@ describe('of an object of several pieces whose digests are not known', () => {
       wrapOrigin: () => createStoredObjectOrigin({ store: { read } }),
     });
     onTestFinished(() => house.close());
-    return { house, id: await house.addMedium([film]) };
+    return { house, id: await house.addMedia([film]) };
   };
   const whole = `0-${film.content.length - 1}`;
 
@@ -153,7 +153,7 @@ describe.skipIf(withoutS3Server('delivery from S3'))('delivery from S3', () => {
     });
     onTestFinished(() => house.close());
     const film = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: someBytes(6 * MIB) };
-    const id = await house.addMedium([film]);
+    const id = await house.addMedia([film]);
     for await (const { key } of house.store.list('')) {
       await bench.store.put(key, await bench.staged((await house.store.readAll(key)) ?? Buffer.alloc(0)));
       await house.store.delete(key);

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
+import { AppError } from '../base/app-error.ts';
+import { createLogger } from '../base/logger.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { AppError } from '../http/app-error.ts';
-import { createLogger } from '../logger.ts';
 import { createUploadLocker } from './upload-locker.ts';
 
 /** A second process on a database, which takes the lock of an upload and says on its standard output what becomes of it. */

@@ -1,6 +1,6 @@
+import { AppError } from '../base/app-error.ts';
+import { storageError } from '../base/storage-error.ts';
 import type { NewUpload, UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
 import type { UploadFiles } from './upload-files.ts';
 import { readUploadMetadata } from './upload-metadata.ts';
 import type { UploadProgress } from './upload-progress.ts';
@@ -32,7 +32,7 @@ export function createUploadAdmission(parts: UploadAdmissionParts): UploadAdmiss
     async admit(asked) {
       const wishes = readUploadMetadata(asked.metadata ?? {});
       if (asked.length === 0) {
-        throw new AppError('empty_file', 'An upload of no bytes is no medium. Nothing was created.');
+        throw new AppError('empty_file', 'An upload of no bytes is no media object. Nothing was created.');
       }
       const createdAtMs = Date.now();
       const upload = { ...asked, ...wishes, createdAtMs, expiresAtMs: createdAtMs + expiryMs };

@@ -1,8 +1,8 @@
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { Logger } from '../logger.ts';
 import type { UploadFiles } from './upload-files.ts';
 import { roomError } from './upload-problems.ts';
 import type { UploadProgress } from './upload-progress.ts';
@@ -31,7 +31,7 @@ export interface UploadCompletion {
    *   which the upload is as it was and may be tried again
    */
   complete(upload: UploadRecord, bytes: number): Promise<void>;
-  /** Ends an open upload without a medium and removes its bytes. False where it was over. */
+  /** Ends an open upload without a media object and removes its bytes. False where it was over. */
   discard(id: string, outcome: Exclude<UploadOutcome, { state: 'accepted' }>): Promise<boolean>;
 }
 
@@ -58,7 +58,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
         `The file that arrived has the SHA-256 ${sha256}, not the one announced.`,
       );
     }
-    // Named after the upload, so that one that a crash interrupted finds the medium that it had made.
+    // Named after the upload, so that one that a crash interrupted finds the media object that it had made.
     const idempotencyKey = upload.idempotencyKey ?? id;
     const { media: accepted, created } = await ingest.accept({
       projectId,

@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { copyFile, link, open, opendir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UploadId } from '@mds/contract';
+import { systemCode } from '../base/storage-error.ts';
 import type { PieceWriting } from '../ingest/piece-writing.ts';
-import { systemCode } from '../storage/storage-error.ts';
 
 /** A second name of a file that is whole, for the ingest to take away. */
 const WHOLE = '.whole';

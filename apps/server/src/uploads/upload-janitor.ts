@@ -1,6 +1,6 @@
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
@@ -24,7 +24,7 @@ export interface UploadJanitorParts {
   shared: boolean;
   /** Whether what nobody knows may be removed: not as long as it may be somebody else's. Default: it may. */
   mayRemove?: () => boolean;
-  /** Who accepts a medium passes it. Default: nobody is kept out. */
+  /** Who accepts a media object passes it. Default: nobody is kept out. */
   writes?: Pick<WriteGate, 'enter'>;
   expiryMs: number;
   logger: Logger;

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createLogger } from '../base/logger.ts';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { createLogger } from '../logger.ts';
 import { createUploadLocker, type UploadLocker, type UploadLockTiming } from './upload-locker.ts';
 
 const OTHER = fileURLToPath(new URL('./locking-process.fixture.ts', import.meta.url));

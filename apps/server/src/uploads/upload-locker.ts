@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import { createBeatWatch } from '../beats/beat-watch.ts';
 import type { UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import type { Logger } from '../logger.ts';
 import { noSuchUpload } from './upload-problems.ts';
 
 export interface UploadLockerParts {

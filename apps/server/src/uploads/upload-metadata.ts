@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { AppError } from '../base/app-error.ts';
 import type { NewUpload } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
 
 type Metadata = Record<string, string | null>;
 

@@ -1,8 +1,8 @@
 import { PROBLEM_CODE_HEADER, type ProblemIssue } from '@mds/contract';
 import { ERRORS } from '@tus/server';
+import { AppError } from '../base/app-error.ts';
+import { storageError } from '../base/storage-error.ts';
 import type { UploadRecord } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
-import { storageError } from '../storage/storage-error.ts';
 
 /** What the protocol's own refusals are called here, by the object that is thrown or by what it says. */
 const REFUSALS: Record<string, () => AppError> = {
@@ -78,7 +78,7 @@ export function badHeader(path: string, message: string): AppError {
   return new AppError('invalid_request', `The header ${path} ${message}.`, { issues: [issue] });
 }
 
-/** Why an upload takes no more bytes, and has no offset to tell; null where it is open or became a medium. */
+/** Why an upload takes no more bytes, and has no offset to tell; null where it is open or became a media object. */
 export function overProblem(upload: UploadRecord): AppError | null {
   switch (upload.state) {
     case 'open':

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { TUS_VERSION } from '@mds/contract';
-import { AppError } from '../http/app-error.ts';
+import { AppError } from '../base/app-error.ts';
 import { badHeader } from './upload-problems.ts';
 
 /** What the protocol lets a POST stand for, where something between client and service knows no other methods. */

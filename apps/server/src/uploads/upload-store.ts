@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { TUS_EXTENSIONS } from '@mds/contract';
 import { DataStore, Upload } from '@tus/server';
+import { AppError } from '../base/app-error.ts';
 import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
@@ -23,7 +23,7 @@ export interface UploadStoreParts {
 /**
  * Where the protocol's handlers keep uploads: bytes in {@link UploadFiles}, everything else in the database. Every method is called under
  * the upload's lock. What is acknowledged is kept for good: each write is before its offset is told, and the last one is told when the
- * file has become a medium.
+ * file has become a media object.
  */
 export class UploadStore extends DataStore {
   readonly #parts: UploadStoreParts;
@@ -51,11 +51,11 @@ export class UploadStore extends DataStore {
     if (!(await this.#parts.uploads.declareLength(id, length))) throw noSuchUpload();
   }
 
-  /** Ends an upload; one that has become a medium is none any more. */
+  /** Ends an upload; one that has become a media object is none any more. */
   override async remove(id: string): Promise<void> {
     const { record } = await this.#take(id);
     if (record.state === 'accepted') {
-      const detail = `The upload has become the medium ${record.mediaId}. Delete that to have it gone.`;
+      const detail = `The upload has become the media object ${record.mediaId}. Delete that to have it gone.`;
       throw new AppError('state_conflict', detail);
     }
     await this.#parts.completion.discard(id, { state: 'terminated' });

@@ -3,11 +3,11 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
-import { smallVolume } from '../../test/small-volume.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { smallVolume } from '../../test/support/small-volume.ts';
+import { originalKey } from '../base/object-key.ts';
 import { sha256 } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { originalKey } from '../storage/object-store.ts';
 import { OFFSET_OCTETS, type RunningUploads, uploadsFixture } from './uploads.fixture.ts';
 
 const fixture = uploadsFixture();
@@ -147,13 +147,13 @@ describe('what a crash interrupts', () => {
     await expectWhole(answer.mediaId);
   });
 
-  it('one whose answer was never recorded is the same medium when it is taken up, also where duplicates are allowed', async () => {
+  it('one whose answer was never recorded is the same media object when it is taken up, also where duplicates are allowed', async () => {
     const accept = ingest.makeIngest().accept;
     const dying = await fixture.run({
       ingest: {
         accept: async (input) => {
           await accept(input);
-          throw new Error('the process ends between the medium and the record of the upload');
+          throw new Error('the process ends between the media object and the record of the upload');
         },
       },
     });

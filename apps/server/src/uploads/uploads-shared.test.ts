@@ -3,13 +3,14 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UPLOADS_PATH } from '@mds/contract';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { createLogger } from '../base/logger.ts';
+import { originalKey } from '../base/object-key.ts';
 import { sha256 } from '../ingest/ingest.fixture.ts';
 import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { createLogger } from '../logger.ts';
 import { createFileHashing } from '../storage/file-hashing.ts';
-import { type ObjectStore, originalKey } from '../storage/object-store.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
 import { createStoredUploadFiles } from './stored-upload-files.ts';
 import { bytesOf, chainOf, segmentKey } from './upload-segments.ts';
 import { OFFSET_OCTETS, type RunningUploads, uploadsFixture } from './uploads.fixture.ts';
@@ -198,7 +199,7 @@ describe('what is acknowledged', () => {
     await expectWhole((await b.patch(path, 30_000, picture.subarray(30_000))).mediaId);
   });
 
-  it('fault 18: is asked for again where the store has damaged it, and never becomes a medium', async () => {
+  it('fault 18: is asked for again where the store has damaged it, and never becomes a media object', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 20_000));

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { MEDIA_ID_HEADER, Problem, TUS_VERSION, UPLOADS_PATH } from '@mds/contract';
 import { afterEach } from 'vitest';
+import { createLogger } from '../base/logger.ts';
 import { sendProblem } from '../http/problem.ts';
 import { markAwaitingContinue } from '../http/unread-body.ts';
 import { type IngestFixture, ingestFixture } from '../ingest/ingest.fixture.ts';
 import { createPieceWriting } from '../ingest/piece-writing.ts';
 import { createStagingSpace } from '../ingest/staging-space.ts';
-import { createLogger } from '../logger.ts';
 import { createUploads, type Uploads, type UploadsParts } from './uploads.ts';
 
 const logger = createLogger('silent');

@@ -3,9 +3,9 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UPLOADS_PATH } from '@mds/contract';
 import { describe, expect, it } from 'vitest';
-import { noisePng } from '../../test/pictures.ts';
+import { noisePng } from '../../test/support/pictures.ts';
+import { originalKey } from '../base/object-key.ts';
 import { sha256 } from '../ingest/ingest.fixture.ts';
-import { originalKey } from '../storage/object-store.ts';
 import { metadataHeader, OFFSET_OCTETS, uploadsFixture } from './uploads.fixture.ts';
 
 const fixture = uploadsFixture();
@@ -19,7 +19,7 @@ const stored = async (mediaId: string | null) => {
 };
 
 describe('an upload', () => {
-  it('invariant 1: becomes a medium byte for byte with its last byte, and says which until it expires', async () => {
+  it('invariant 1: becomes a media object byte for byte with its last byte, and says which until it expires', async () => {
     const { create, patch, head, folder, uploads } = await fixture.run();
     const path = await create(picture.length, { filename: 'mountain.png' });
     expect(await head(path)).toMatchObject({ status: 200, offset: 0, mediaId: null });
@@ -89,7 +89,7 @@ describe('an upload', () => {
     expect(await ingest.objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('repeated with its idempotency key is the same medium; another file under that key is refused', async () => {
+  it('repeated with its idempotency key is the same media object; another file under that key is refused', async () => {
     const { create, patch } = await fixture.run();
     const keyed = { idempotency_key: 'order-17', duplicate: 'allow' };
     const first = await patch(await create(picture.length, keyed), 0, picture);
@@ -139,7 +139,7 @@ describe('a checksum', () => {
   });
 });
 
-describe('an upload that is no medium', () => {
+describe('an upload that is no media object', () => {
   it('is refused with the reason on its last byte, and with 410 and the reason from then on', async () => {
     const { create, patch, head, folder, uploads } = await fixture.run();
     const letter = Buffer.from('Just a letter, not a picture.'.repeat(50));
@@ -214,7 +214,7 @@ describe('the end of an upload', () => {
     await create(10);
   });
 
-  it('is not possible once it is a medium, which stays', async () => {
+  it('is not possible once it is a media object, which stays', async () => {
     const { create, patch, ask } = await fixture.run();
     const path = await create(picture.length);
     const { mediaId } = await patch(path, 0, picture);

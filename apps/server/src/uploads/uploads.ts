@@ -9,14 +9,14 @@ import {
 } from '@mds/contract';
 import { Server } from '@tus/server';
 import { monotonicFactory } from 'ulid';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
-import { AppError } from '../http/app-error.ts';
 import { endAnswer } from '../http/unread-body.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { PieceWriting } from '../ingest/piece-writing.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
-import type { Logger } from '../logger.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
 import { createFileHashing } from '../storage/file-hashing.ts';
 import type { ObjectStore } from '../storage/object-store.ts';

@@ -26,9 +26,9 @@ export interface ResumableProgress extends UploadProgress {
 export interface UploadOptions extends RequestOptions {
   /** The name that the file had; only ever shown. At most 255 characters. */
   filename?: string | undefined;
-  /** `allow` makes another medium of bytes that the project has already; default `existing`. */
+  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
-  /** As of `ingest`: a repetition under the same key gives the medium that the first one made. One is made up if you give none. */
+  /** As of `ingest`: a repetition under the same key gives the media object that the first one made. One is made up if you give none. */
   idempotencyKey?: string | undefined;
   /** Length of the body, where you know it and the body does not. Content of another length fails. */
   bytes?: number | undefined;

@@ -21,7 +21,7 @@ const ABANDON_TIMEOUT_MS = 5_000;
 /** What else is needed of the client. */
 export interface UploadParts {
   transport: Transport;
-  /** Asks for a medium in detail. */
+  /** Asks for a media object in detail. */
   getMedia(id: string, options: RequestOptions): Promise<MediaDetail>;
 }
 
@@ -142,7 +142,7 @@ function createRun({ attempt, restart, shouldRetry }: RunParts) {
   };
 }
 
-/** The answer to the last byte did not name the medium; the next attempt asks for it. */
+/** The answer to the last byte did not name the media object; the next attempt asks for it. */
 class UnnamedMediaError extends MdsError {}
 
 function finishedBy(response: HttpResponse, state: UploadState): Finished {
@@ -150,7 +150,7 @@ function finishedBy(response: HttpResponse, state: UploadState): Finished {
   const id = field(MEDIA_ID);
   if (!id) {
     throw new UnnamedMediaError(
-      `${state.url} is complete, but nothing says which medium it became: its answer has no ${MEDIA_ID} that this program can see`,
+      `${state.url} is complete, but nothing says which media object it became: its answer has no ${MEDIA_ID} that this program can see`,
     );
   }
   return { id, created: field(MEDIA_CREATED) !== 'false' };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ALLOW, type RepositoriesFixture } from './repositories.fixture.ts';
 
 /** Deletions whose objects are still to be looked for. */
-export function contentRemovalsConformance({ repositories, newMedium, accept }: RepositoriesFixture): void {
+export function contentRemovalsConformance({ repositories, newMedia, accept }: RepositoriesFixture): void {
   const all = () => repositories.contentRemovals.page({ untilMs: null, after: null, limit: 100 });
   const one = async () => {
     const [removal, ...others] = await all();
@@ -11,7 +11,7 @@ export function contentRemovalsConformance({ repositories, newMedium, accept }: 
   };
 
   describe('removals of content', () => {
-    it('are noted with the deletion of a medium, and not without', async () => {
+    it('are noted with the deletion of a media object, and not without', async () => {
       const { id, sha256 } = await accept('a');
       await accept('b');
       expect(await all()).toEqual([]);
@@ -28,7 +28,7 @@ export function contentRemovalsConformance({ repositories, newMedium, accept }: 
 
     it('of one content are one, as old as the latest deletion; whoever has seen an older one drops nothing', async () => {
       const first = await accept('a');
-      const second = await repositories.media.accept(newMedium('a'), ALLOW);
+      const second = await repositories.media.accept(newMedia('a'), ALLOW);
       await repositories.media.delete(first.id);
       const seen = await one();
       // The clock of the repositories is the machine's.

@@ -57,7 +57,7 @@ export function databaseConformance({ repositories, accept, claim }: Repositorie
     await repositories.probe();
     await expectChange(false, 'a probe');
     await accept('a');
-    await expectChange(true, 'a medium');
+    await expectChange(true, 'a media object');
     await assets.record([{ region: 'fra1', path: '/a', bytes: 1, cacheStatus: 'HIT', atMs: 1 }], 10);
     await expectChange(true, 'a delivery', false);
     const region = { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false };

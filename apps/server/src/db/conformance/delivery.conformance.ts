@@ -17,7 +17,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       expect(await repositories.pieceDigests.find('b'.repeat(64))).toBeNull();
     });
 
-    it('go with the last medium that has the content, so that the table does not outgrow the media', async () => {
+    it('go with the last media object that has the content, so that the table does not outgrow the media', async () => {
       const ids: string[] = [];
       for (const content of ['a', 'b']) {
         ids.push((await accept(content)).id);

@@ -7,7 +7,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
     const all = (projectId: string | null = null, seq = 0) =>
       repositories.events.after(seq, { projectId, limit: 1000 });
 
-    it('tell of every change of a medium, in order, with the change itself', async () => {
+    it('tell of every change of a media object, in order, with the change itself', async () => {
       const { id } = await accept('a');
       const { media, jobs } = repositories;
       const lease = await claim();
@@ -47,7 +47,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
       expect(await all(null, numbers[8])).toHaveLength(1);
     });
 
-    it('tell of every rendition that failed, once, and why: nobody has to look for it in a medium that is ready', async () => {
+    it('tell of every rendition that failed, once, and why: nobody has to look for it in a media object that is ready', async () => {
       const { media, jobs } = repositories;
       const { id } = await accept('a');
       const lost = { ...row({ name: 'hls', extension: 'm3u8' }), state: 'failed' as const, reason: 'It was killed.' };

@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { crash, EXISTING, type RepositoriesFixture } from './repositories.fixture.ts';
 
 /** What the queue tells an engine that hands its jobs out, and what it takes from it. */
-export function jobRecordsConformance({ repositories, newMedium, accept, claim }: RepositoriesFixture): void {
+export function jobRecordsConformance({ repositories, newMedia, accept, claim }: RepositoriesFixture): void {
   describe('jobs that an engine hands out', () => {
     const claimJob = (jobId: number, token = ulid()) =>
       repositories.jobs.claimJob(jobId, { worker: 'worker-1', token });
 
-    it('are told of by medium, by id, and page by page', async () => {
+    it('are told of by media object, by id, and page by page', async () => {
       const { jobs, media } = repositories;
-      const urgent = await media.accept(newMedium('urgent'), { ...EXISTING, priority: 1 });
+      const urgent = await media.accept(newMedia('urgent'), { ...EXISTING, priority: 1 });
       const other = await accept('other');
       const [first] = await jobs.records({ mediaIds: [urgent.media.id] });
       const [second] = await jobs.records({ mediaIds: [other.id] });

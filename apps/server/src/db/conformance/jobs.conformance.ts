@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { MAX_LOST_LEASES } from '../job-queue.ts';
 import { leaseSilenceConformance } from './lease-silence.conformance.ts';
 import { crash, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
 /** The queue, its leases, and what is told of them. */
-export function jobsConformance({ repositories, newMedium, accept, claim }: RepositoriesFixture): void {
+export function jobsConformance({ repositories, newMedia, accept, claim }: RepositoriesFixture): void {
   describe('jobs', () => {
     it('are handed out once each: the most urgent first, then the oldest', async () => {
-      const low = await repositories.media.accept(newMedium('low'), { ...EXISTING, priority: 200 });
+      const low = await repositories.media.accept(newMedia('low'), { ...EXISTING, priority: 200 });
       const first = await accept('first');
       const second = await accept('second');
-      const high = await repositories.media.accept(newMedium('high'), { ...EXISTING, priority: 1 });
+      const high = await repositories.media.accept(newMedia('high'), { ...EXISTING, priority: 1 });
       const order = [await claim(), await claim(), await claim(), await claim()];
       expect(order.map(({ mediaId }) => mediaId)).toEqual([high.media.id, first.id, second.id, low.media.id]);
       expect(new Set(order.map(({ token }) => token)).size).toBe(4);
@@ -93,7 +93,7 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       await due.toMatchObject({ attempt: 2 });
     });
 
-    it('a medium whose workers keep vanishing fails in the end, and never for a restart of the service', async () => {
+    it('a media object whose workers keep vanishing fails in the end, and never for a restart of the service', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < MAX_LOST_LEASES + 2; n++) {
         await repositories.jobs.reclaim((await claim()).token, { counted: false });
@@ -153,7 +153,7 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       const ids: string[] = [];
       for (const name of ['a', 'b', 'c', 'd']) ids.push((await accept(name)).id);
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
-      const theirs = { ...newMedium('e'), projectId: 'other' };
+      const theirs = { ...newMedia('e'), projectId: 'other' };
       await repositories.media.accept(theirs, EXISTING);
       const lease = await claim();
       await jobs.progress(lease, 0.5);
@@ -183,7 +183,7 @@ export function jobsConformance({ repositories, newMedium, accept, claim }: Repo
       expect(await repositories.jobs.progress(lease, 0.5)).toBe(false);
     });
 
-    it('no unfinished medium has a job less: there is none to adopt, whatever came before', async () => {
+    it('no unfinished media object has a job less: there is none to adopt, whatever came before', async () => {
       await accept('a');
       await repositories.media.start(await claim(), [row()]);
       await accept('b');

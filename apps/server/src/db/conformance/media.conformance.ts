@@ -1,25 +1,25 @@
 import { describe, expect, it } from 'vitest';
-import { originalKey } from '../../storage/object-store.ts';
+import { originalKey } from '../../base/object-key.ts';
 import { ALLOW, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
 /** Media as they are accepted, listed and deleted. */
 export function mediaConformance({
   repositories,
-  newMedium,
+  newMedia,
   accept,
   claim,
   claimFor,
   thumbOf,
 }: RepositoriesFixture): void {
   describe('accepting', () => {
-    it('keeps every field of a medium and puts it in the queue', async () => {
-      const medium = newMedium('a', { durationMs: 1234, codecs: ['h264', 'aac'], kind: 'video' });
-      const accepted = await repositories.media.accept(medium, { ...EXISTING, idempotencyKey: 'key' });
-      const expected = { ...medium, status: 'queued', failure: null, attempts: 0, thumbhash: null };
+    it('keeps every field of a media object and puts it in the queue', async () => {
+      const mediaObject = newMedia('a', { durationMs: 1234, codecs: ['h264', 'aac'], kind: 'video' });
+      const accepted = await repositories.media.accept(mediaObject, { ...EXISTING, idempotencyKey: 'key' });
+      const expected = { ...mediaObject, status: 'queued', failure: null, attempts: 0, thumbhash: null };
       expect(accepted.created).toBe(true);
       expect(accepted.media).toMatchObject(expected);
-      expect(await repositories.media.find(medium.id)).toMatchObject(expected);
-      expect(await repositories.media.findBySha256('default', medium.sha256)).toMatchObject(expected);
+      expect(await repositories.media.find(mediaObject.id)).toMatchObject(expected);
+      expect(await repositories.media.findBySha256('default', mediaObject.sha256)).toMatchObject(expected);
       expect(await repositories.media.findByIdempotencyKey('default', 'key')).toMatchObject(expected);
       expect(await repositories.jobs.counts()).toMatchObject({ queued: 1, running: 0 });
     });
@@ -28,7 +28,7 @@ export function mediaConformance({
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('a');
       await accept('b');
-      await repositories.media.accept(newMedium('c', { projectId: 'other' }), EXISTING);
+      await repositories.media.accept(newMedia('c', { projectId: 'other' }), EXISTING);
       const queued = () => Promise.all(['default', 'other', 'none'].map((id) => repositories.media.countQueued(id)));
       expect(await queued()).toEqual([2, 1, 0]);
       await repositories.media.start(await claim(), []);
@@ -45,40 +45,40 @@ export function mediaConformance({
       expect(await repositories.jobs.claim('worker-1')).toBeNull();
     });
 
-    it('the same bytes twice are one medium and one job, unless the caller wants another', async () => {
+    it('the same bytes twice are one media object and one job, unless the caller wants another', async () => {
       const first = await accept('a');
-      const again = await repositories.media.accept(newMedium('a'), EXISTING);
+      const again = await repositories.media.accept(newMedia('a'), EXISTING);
       expect(again).toMatchObject({ created: false, media: { id: first.id } });
       expect((await repositories.jobs.counts()).queued).toBe(1);
-      const another = await repositories.media.accept(newMedium('a'), ALLOW);
+      const another = await repositories.media.accept(newMedia('a'), ALLOW);
       expect(another.created).toBe(true);
       expect((await repositories.media.findBySha256('default', first.sha256))?.id).toBe(first.id);
     });
 
-    it('two uploads of the same bytes at once are one medium', async () => {
+    it('two uploads of the same bytes at once are one media object', async () => {
       const outcomes = await Promise.all(
-        Array.from({ length: 8 }, () => repositories.media.accept(newMedium('a'), EXISTING)),
+        Array.from({ length: 8 }, () => repositories.media.accept(newMedia('a'), EXISTING)),
       );
       expect(new Set(outcomes.map(({ media }) => media.id)).size).toBe(1);
       expect(outcomes.filter(({ created }) => created).length).toBe(1);
     });
 
-    it("another project's medium of the same bytes is its own", async () => {
+    it("another project's media object of the same bytes is its own", async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('a');
-      const theirs = await repositories.media.accept(newMedium('a', { projectId: 'other' }), EXISTING);
+      const theirs = await repositories.media.accept(newMedia('a', { projectId: 'other' }), EXISTING);
       expect(theirs.created).toBe(true);
     });
 
-    it('an idempotency key that is taken gives back the medium it made, whatever comes with it', async () => {
+    it('an idempotency key that is taken gives back the media object it made, whatever comes with it', async () => {
       const keyed = { ...EXISTING, idempotencyKey: 'key' };
-      const { media } = await repositories.media.accept(newMedium('a'), keyed);
+      const { media } = await repositories.media.accept(newMedia('a'), keyed);
       for (const duplicate of ['existing', 'allow'] as const) {
-        const again = await repositories.media.accept(newMedium('b'), { ...keyed, duplicate });
+        const again = await repositories.media.accept(newMedia('b'), { ...keyed, duplicate });
         expect(again).toMatchObject({ created: false, media: { id: media.id } });
       }
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
-      const theirs = await repositories.media.accept(newMedium('c', { projectId: 'other' }), keyed);
+      const theirs = await repositories.media.accept(newMedia('c', { projectId: 'other' }), keyed);
       expect(theirs.created).toBe(true);
     });
   });
@@ -106,7 +106,7 @@ export function mediaConformance({
       expect(await walk(7)).toEqual(ids);
     });
 
-    it('go on after the medium that the cursor names was deleted, and after new ones came', async () => {
+    it('go on after the media object that the cursor names was deleted, and after new ones came', async () => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) ids.unshift((await accept(`m${n}`)).id);
       const seen = await walk(2, async (page) => {
@@ -147,10 +147,10 @@ export function mediaConformance({
       expect(await repositories.media.find(id)).toBeNull();
     });
 
-    it('an object that another medium of the same bytes uses stays', async () => {
+    it('an object that another media object of the same bytes uses stays', async () => {
       const first = await accept('a');
       await repositories.media.publish(await claim(), result(ready()));
-      const second = await repositories.media.accept(newMedium('a'), ALLOW);
+      const second = await repositories.media.accept(newMedia('a'), ALLOW);
       await repositories.media.publish(await claim(), result(ready()));
       const keys = [originalKey(first.sha256), 'renditions/thumb.0000000a.webp'];
 

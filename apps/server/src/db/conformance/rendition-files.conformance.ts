@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { originalKey } from '../../storage/object-store.ts';
+import { originalKey } from '../../base/object-key.ts';
 import type { NewRendition, NewRenditionFile } from '../media-repository.ts';
 import { ALLOW, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
 /** Renditions that consist of several files. */
-export function renditionFilesConformance({ repositories, newMedium, accept, claim }: RepositoriesFixture): void {
+export function renditionFilesConformance({ repositories, newMedia, accept, claim }: RepositoriesFixture): void {
   describe('renditions of several files', () => {
     const hls = (overrides: Partial<NewRendition> = {}): NewRendition =>
       row({
@@ -84,7 +84,7 @@ export function renditionFilesConformance({ repositories, newMedium, accept, cla
       expect((await find(id, 'master.m3u8', '0000000a'))?.objectKey).toBe('renditions/hls.0000000a/master.m3u8');
     });
 
-    it('files are referred to from before they are stored until their last medium goes', async () => {
+    it('files are referred to from before they are stored until their last media object goes', async () => {
       const first = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [hls()]);
@@ -93,7 +93,7 @@ export function renditionFilesConformance({ repositories, newMedium, accept, cla
       for (const key of keys) expect(await repositories.media.isReferenced(key), key).toBe(true);
       await repositories.media.publish(lease, result(readyHls()));
 
-      const second = await repositories.media.accept(newMedium('a'), ALLOW);
+      const second = await repositories.media.accept(newMedia('a'), ALLOW);
       const another = await claim();
       await repositories.media.start(another, [hls()]);
       const found = await repositories.media.findReadyObject('renditions/hls.0000000a/master.m3u8');

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** Renditions from the plan to their delivery, with the states of their medium. */
+/** Renditions from the plan to their delivery, with the states of their media object. */
 export function renditionsConformance({ repositories, accept, claim, thumbOf }: RepositoriesFixture): void {
   describe('processing', () => {
-    it('a medium is processing from its start, and nothing of it is delivered before it is published', async () => {
+    it('a media object is processing from its start, and nothing of it is delivered before it is published', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const skipped = row({ name: 'large', state: 'skipped', reason: 'Too small.', objectKey: null });
@@ -30,7 +30,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect(await repositories.jobs.held()).toEqual([]);
     });
 
-    it('a failed medium says why, with its renditions, and can be tried again', async () => {
+    it('a failed media object says why, with its renditions, and can be tried again', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [row()]);
@@ -92,7 +92,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
     });
   });
 
-  it('what failed of a medium that is ready can be made again, and it stays ready meanwhile', async () => {
+  it('what failed of a media object that is ready can be made again, and it stays ready meanwhile', async () => {
     const { id } = await accept('a');
     const failed = row({ name: 'large', state: 'failed', reason: 'No memory.' });
     await repositories.media.publish(await claim(), result(ready(), failed));

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
 import { afterEach, beforeEach } from 'vitest';
-import type { Lease } from '../../jobs/job-queue.ts';
+import type { Lease } from '../job-queue.ts';
 import type { MediaRecord, NewMedia, NewRendition, ProcessingResult, RenditionRecord } from '../media-repository.ts';
 import type { Repositories } from '../repositories.ts';
 
-/** Accepting: the same bytes, or the same key, are the same medium. */
+/** Accepting: the same bytes, or the same key, are the same media object. */
 export const EXISTING = { duplicate: 'existing', idempotencyKey: null } as const;
-/** Accepting: the same bytes are another medium. */
+/** Accepting: the same bytes are another media object. */
 export const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
 
 export const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
@@ -48,11 +48,11 @@ export interface RepositoriesFixture {
   readonly repositories: Repositories;
   /** Moves the clock of the fixture on. @returns what it says then, in milliseconds since the epoch */
   tick(ms: number): number;
-  /** A medium, a second younger than the one before. Equal `content`, equal bytes. */
-  newMedium(content: string, overrides?: Partial<NewMedia>): NewMedia;
+  /** A media object, a second younger than the one before. Equal `content`, equal bytes. */
+  newMedia(content: string, overrides?: Partial<NewMedia>): NewMedia;
   accept(content: string, overrides?: Partial<NewMedia>): Promise<MediaRecord>;
   claim(): Promise<Lease>;
-  /** Claims until the lease of that medium comes. */
+  /** Claims until the lease of that media object comes. */
   claimFor(mediaId: string): Promise<Lease>;
   /** The rendition that the path `thumb.webp` names. */
   thumbOf(mediaId: string, revision?: string | null): Promise<RenditionRecord | null>;
@@ -126,7 +126,7 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     clockMs += ms;
     return clockMs;
   };
-  const newMedium = (content: string, overrides: Partial<NewMedia> = {}): NewMedia => ({
+  const newMedia = (content: string, overrides: Partial<NewMedia> = {}): NewMedia => ({
     id: `med_${ulid(tick(1000)).toLowerCase()}`,
     projectId: 'default',
     createdAtMs: clockMs,
@@ -145,7 +145,7 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
     ...overrides,
   });
   const accept = async (content: string, overrides: Partial<NewMedia> = {}) => {
-    const { media } = await repositories.media.accept(newMedium(content, overrides), EXISTING);
+    const { media } = await repositories.media.accept(newMedia(content, overrides), EXISTING);
     return media;
   };
   const claim = async (): Promise<Lease> => {
@@ -162,5 +162,5 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
   const thumbOf = (mediaId: string, revision: string | null = null) =>
     repositories.media.findRendition({ mediaId, name: 'thumb', extension: 'webp', revision });
 
-  return { repositories, tick, newMedium, accept, claim, claimFor, thumbOf };
+  return { repositories, tick, newMedia, accept, claim, claimFor, thumbOf };
 }

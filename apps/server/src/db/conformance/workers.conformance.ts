@@ -4,7 +4,7 @@ import { crash, EXISTING, type RepositoriesFixture } from './repositories.fixtur
 const WORKER = { id: 'vm:4711:a', host: 'vm', pid: 4711, region: 'fra1', concurrency: 2, sinceMs: 1_795_000_000_000 };
 
 /** Who works, and on what. */
-export function workersConformance({ repositories, newMedium, accept }: RepositoriesFixture): void {
+export function workersConformance({ repositories, newMedia, accept }: RepositoriesFixture): void {
   const claimAs = async (worker: string) => {
     const lease = await repositories.jobs.claim(worker);
     if (lease === null) throw new Error('There is nothing to claim.');
@@ -42,9 +42,9 @@ export function workersConformance({ repositories, newMedium, accept }: Reposito
       await jobs.giveBack(await claimAs('vm:1:a'), { kind: 'retry', delayMs: 0, failure: crash });
       const lease = await claimAs('vm:1:a');
       await jobs.progress(lease, 0.5);
-      const theirs = { ...newMedium('b'), projectId: 'other' };
+      const theirs = { ...newMedia('b'), projectId: 'other' };
       await media.accept(theirs, EXISTING);
-      const { media: urgent } = await media.accept(newMedium('c'), { ...EXISTING, priority: 1 });
+      const { media: urgent } = await media.accept(newMedia('c'), { ...EXISTING, priority: 1 });
       await accept('d');
       const given = await claimAs('vm:1:b');
       await claimAs('vm:1:a');

@@ -6,13 +6,13 @@ import {
   type AttemptReport,
   KEPT_ATTEMPTS,
   type Lease,
-} from '../../jobs/job-queue.ts';
+} from '../job-queue.ts';
 import { keepLatest } from './keep-latest.ts';
 import { processingAttempts } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
 /**
- * Notes that a run of a job has begun; inside the transaction of its claim. Runs of a medium are numbered as they come, those too
+ * Notes that a run of a job has begun; inside the transaction of its claim. Runs of a media object are numbered as they come, those too
  * that its job does not count.
  */
 export async function beginAttempt(
@@ -49,7 +49,7 @@ export async function endAttempt(
     .where(and(eq(processingAttempts.leaseToken, token), eq(processingAttempts.outcome, 'running')));
 }
 
-/** The runs of a medium's jobs that are kept, oldest first. */
+/** The runs of a media object's jobs that are kept, oldest first. */
 export async function attemptsOf(db: NodePgDatabase, mediaId: string): Promise<AttemptRecord[]> {
   return db
     .select()

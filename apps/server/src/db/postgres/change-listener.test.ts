@@ -1,8 +1,8 @@
 import { Client, type QueryConfig } from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { silentProxy } from '../../../test/silent-proxy.ts';
+import { silentProxy } from '../../../test/support/silent-proxy.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
-import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
 describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
   it('over a connection that leads nowhere answers from what it kept again within seconds, and keeps none of those waiting who asked for its version', async () => {
@@ -23,7 +23,7 @@ describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
 
       const other = await fixture.open();
       const before = cutOff.versions.stamp('others');
-      await other.media.accept(newMedium(1), EXISTING);
+      await other.media.accept(newMedia(1), EXISTING);
       await expect.poll(() => cutOff.versions.stamp('others'), { timeout: 5_000, interval: 5 }).not.toBe(before);
     } finally {
       await proxy.stop();

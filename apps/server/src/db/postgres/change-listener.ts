@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientConfig, Pool } from 'pg';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../base/logger.ts';
 import { CHANNEL, type Changes } from './changes.ts';
 import type { QuerySource } from './database.ts';
 import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';

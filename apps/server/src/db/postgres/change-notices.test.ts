@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import type { Repositories } from '../repositories.ts';
-import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
 /** The connections that listen; between their first signs of life at least. */
 const LISTENER =
@@ -20,7 +20,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
       const before = other.versions.stamp('others');
       await one.jobs.workerBeat({ id: 'w', host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
       expect(other.versions.stamp('others')).toBe(before);
-      await one.media.accept(newMedium(n), EXISTING);
+      await one.media.accept(newMedia(n), EXISTING);
       await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);
     }
   });
@@ -37,7 +37,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     await one.assets.record([delivery], 10);
     expect(one.versions.stamp('assets')).toBeGreaterThan(own);
     // Told in the order of commits: what comes first would have been told by now.
-    const later = one.media.accept(newMedium(1), EXISTING);
+    const later = one.media.accept(newMedia(1), EXISTING);
     await expect.poll(() => heard.length, { timeout: 5_000, interval: 5 }).toBe(1);
     await later;
     expect(heard[0]).toMatch(/ ve$/);
@@ -64,7 +64,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     const stranger = await connect();
     await stranger.query('BEGIN; LOCK TABLE events');
     const before = one.versions.stamp('others');
-    const accepted = one.media.accept(newMedium(1), EXISTING);
+    const accepted = one.media.accept(newMedia(1), EXISTING);
     await expect
       .poll(() => rows("SELECT 1 FROM pg_stat_activity WHERE application_name = 'mds' AND wait_event_type = 'Lock'"))
       .toHaveLength(1);
@@ -85,12 +85,12 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     await stranger.query(`SELECT pg_terminate_backend(pid) ${LISTENER}`);
     await expect.poll(() => isTrusted(one) || isTrusted(other), { timeout: 5_000, interval: 5 }).toBe(false);
     // What has a connection goes on meanwhile.
-    await one.media.accept(newMedium(1), EXISTING);
+    await one.media.accept(newMedia(1), EXISTING);
     expect(isTrusted(other)).toBe(false);
     await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS true`);
     await expect.poll(() => isTrusted(one) && isTrusted(other), { timeout: 10_000, interval: 20 }).toBe(true);
     const before = other.versions.stamp('others');
-    await one.media.accept(newMedium(2), EXISTING);
+    await one.media.accept(newMedia(2), EXISTING);
     await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);
   });
 

@@ -4,7 +4,7 @@ import { ALLOW, EXISTING } from '../conformance/repositories.fixture.ts';
 import type { NewFetch } from '../fetch-repository.ts';
 import type { NewUpload } from '../upload-repository.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
-import { describeOverPostgres, newMedium, silent } from './postgres.fixture.ts';
+import { describeOverPostgres, newMedia, silent } from './postgres.fixture.ts';
 
 const PROCESSES = 6;
 
@@ -20,7 +20,7 @@ describeOverPostgres(
 
     it('may be started at once over an empty database: one of them makes the tables', async () => {
       const all = await openMany(5);
-      await Promise.all(all.map(({ media }, n) => media.accept(newMedium(n), EXISTING)));
+      await Promise.all(all.map(({ media }, n) => media.accept(newMedia(n), EXISTING)));
       const [applied] = await rows<{ n: number; different: number }>(
         'SELECT count(*)::int AS n, count(DISTINCT created_at)::int AS different FROM __drizzle_migrations',
       );
@@ -63,7 +63,7 @@ describeOverPostgres(
     it('claim at once, and no job is given twice', async () => {
       const all = await openMany(PROCESSES);
       const jobs = 60;
-      for (let n = 0; n < jobs; n++) await all[0]?.media.accept(newMedium(n), EXISTING);
+      for (let n = 0; n < jobs; n++) await all[0]?.media.accept(newMedia(n), EXISTING);
       const claimed: string[] = [];
       const workers = all.flatMap((repositories, process) =>
         [1, 2].map(async (thread) => {
@@ -83,12 +83,12 @@ describeOverPostgres(
       expect(await all[0]?.jobs.counts()).toMatchObject({ queued: 0, running: jobs });
     });
 
-    it('accept the same bytes at once, and one medium comes of it, with one job', async () => {
+    it('accept the same bytes at once, and one media object comes of it, with one job', async () => {
       const all = await openMany(PROCESSES);
       for (let round = 0; round < 5; round++) {
         const sha256 = String(round).repeat(64);
         const accepted = await Promise.all(
-          all.map(({ media }, n) => media.accept(newMedium(round * 100 + n, { sha256 }), EXISTING)),
+          all.map(({ media }, n) => media.accept(newMedia(round * 100 + n, { sha256 }), EXISTING)),
         );
         expect(accepted.filter(({ created }) => created)).toHaveLength(1);
         expect(new Set(accepted.map(({ media }) => media.id)).size).toBe(1);
@@ -96,10 +96,10 @@ describeOverPostgres(
       expect(await all[0]?.jobs.counts()).toMatchObject({ queued: 5 });
     });
 
-    it('accept with the same idempotency key at once, and one medium comes of it', async () => {
+    it('accept with the same idempotency key at once, and one media object comes of it', async () => {
       const all = await openMany(PROCESSES);
       const keyed = { ...ALLOW, idempotencyKey: 'k' };
-      const accepted = await Promise.all(all.map(({ media }, n) => media.accept(newMedium(n), keyed)));
+      const accepted = await Promise.all(all.map(({ media }, n) => media.accept(newMedia(n), keyed)));
       expect(accepted.filter(({ created }) => created)).toHaveLength(1);
     });
 
@@ -136,7 +136,7 @@ describeOverPostgres(
       const [first] = all;
       if (!first) throw new Error('Nothing is open.');
       const media = 40;
-      for (let n = 0; n < media; n++) await first.media.accept(newMedium(n), EXISTING);
+      for (let n = 0; n < media; n++) await first.media.accept(newMedia(n), EXISTING);
       const workers = all.slice(1).map(async ({ jobs, media: own }) => {
         for (let lease = await jobs.claim('w'); lease !== null; lease = await jobs.claim('w')) {
           await own.start(lease, []);
@@ -145,7 +145,7 @@ describeOverPostgres(
           else await own.publish(lease, { renditions: [], thumbhash: null, warnings: [] });
         }
       });
-      for (let n = 0; n < media; n++) await first.media.delete(newMedium(n).id);
+      for (let n = 0; n < media; n++) await first.media.delete(newMedia(n).id);
       await Promise.all(workers);
       expect(await first.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
       await Promise.all(all.map((repositories) => repositories.close()));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
-import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
 /** More than a process has connections. */
 const CALLS = 50;
@@ -8,13 +8,13 @@ const CALLS = 50;
 describeOverPostgres('while more is asked of PostgreSQL than a process has connections for', (fixture) => {
   it('fault 20: how long a call waits for one is told, and whether what is in memory still holds is told at once', async () => {
     const one = await fixture.open();
-    await one.media.accept(newMedium(0), EXISTING);
+    await one.media.accept(newMedia(0), EXISTING);
     expect([one.waitMs(), isTrusted(one)]).toEqual([0, true]);
     const version = await one.versions.read();
 
     const stranger = await fixture.connect();
     await stranger.query('BEGIN; LOCK TABLE media');
-    const held = Array.from({ length: CALLS }, () => one.media.find(newMedium(0).id));
+    const held = Array.from({ length: CALLS }, () => one.media.find(newMedia(0).id));
     const pages = Array.from({ length: CALLS }, () => one.projects.byHost('a'));
     let answered = 0;
     for (const page of pages) void page.then(() => (answered += 1));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
-import { describeOverPostgres, newMedium, silent } from './postgres.fixture.ts';
+import { describeOverPostgres, newMedia, silent } from './postgres.fixture.ts';
 
 describeOverPostgres('over a PostgreSQL server', (fixture) => {
   const { open, rows } = fixture;
@@ -9,9 +9,9 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
   describe('the PostgreSQL database', () => {
     it('keeps what was committed when it is closed and opened again', async () => {
       const first = await openPostgresRepositories(fixture.url, { logger: silent });
-      await first.media.accept(newMedium(1), EXISTING);
+      await first.media.accept(newMedia(1), EXISTING);
       await first.close();
-      expect(await (await open()).media.find(newMedium(1).id)).toMatchObject({ status: 'queued' });
+      expect(await (await open()).media.find(newMedia(1).id)).toMatchObject({ status: 'queued' });
     });
 
     it('is that of others, too: they say so', async () => {
@@ -32,7 +32,7 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
 
     it('holds names and paths with NUL, which PostgreSQL has no place for, with another character in its place', async () => {
       const { media, assets, projects } = await open();
-      const strange = newMedium(1, { filename: 'a\0b.png', warnings: ['It says "\0".'], identified: { '\0': '\0' } });
+      const strange = newMedia(1, { filename: 'a\0b.png', warnings: ['It says "\0".'], identified: { '\0': '\0' } });
       await media.accept(strange, EXISTING);
       expect(await media.find(strange.id)).toMatchObject({
         filename: 'a\uFFFDb.png',
@@ -57,18 +57,18 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
     it('gives documents back as they were written, the order of their keys too', async () => {
       const { media } = await open();
       const identified = { zebra: 1, a: { longer: [], b: null }, media: 'x' };
-      await media.accept(newMedium(1, { identified }), EXISTING);
-      expect(JSON.stringify((await media.find(newMedium(1).id))?.identified)).toBe(JSON.stringify(identified));
+      await media.accept(newMedia(1, { identified }), EXISTING);
+      expect(JSON.stringify((await media.find(newMedia(1).id))?.identified)).toBe(JSON.stringify(identified));
     });
 
     it('gives numbers beyond 2^31, as files have them, as numbers', async () => {
       const { media } = await open();
       const bytes = 5_000_000_000_000;
-      await media.accept(newMedium(1, { bytes, durationMs: 2 ** 40 }), EXISTING);
-      expect(await media.find(newMedium(1).id)).toMatchObject({ bytes, durationMs: 2 ** 40 });
+      await media.accept(newMedia(1, { bytes, durationMs: 2 ** 40 }), EXISTING);
+      expect(await media.find(newMedia(1).id)).toMatchObject({ bytes, durationMs: 2 ** 40 });
       const [first] = await media.publicPage({ projectId: 'default', limit: 1, before: null });
       expect(first).toEqual({
-        ...{ id: newMedium(1).id, createdAtMs: 1_750_000_000_001, contentType: 'image/png', bytes },
+        ...{ id: newMedia(1).id, createdAtMs: 1_750_000_000_001, contentType: 'image/png', bytes },
         ...{ width: 640, height: 480, status: 'queued' },
       });
     });
@@ -76,12 +76,12 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
     it('media that lost their job get one again: none stays queued for ever, and nodes that look at once adopt each once', async () => {
       const [one, two] = await fixture.openMany(2);
       if (!one || !two) throw new Error('Nothing is open.');
-      for (const n of [1, 2, 3]) await one.media.accept(newMedium(n), EXISTING);
+      for (const n of [1, 2, 3]) await one.media.accept(newMedia(n), EXISTING);
       await rows("DELETE FROM jobs; UPDATE media SET status = 'processing'");
       expect(await one.jobs.claim('worker')).toBeNull();
       const adopted = await Promise.all([one.jobs.adoptStranded(), two.jobs.adoptStranded()]);
       expect(adopted[0] + adopted[1]).toBe(3);
-      expect(await one.media.find(newMedium(1).id)).toMatchObject({ status: 'queued' });
+      expect(await one.media.find(newMedia(1).id)).toMatchObject({ status: 'queued' });
       expect((await one.jobs.counts()).queued).toBe(3);
     });
 
@@ -95,17 +95,17 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       url.username = 'mds_node';
       url.password = 'another-password';
       const node = await open(url.href);
-      await node.media.accept(newMedium(1), EXISTING);
-      expect(await node.media.find(newMedium(1).id)).not.toBeNull();
+      await node.media.accept(newMedia(1), EXISTING);
+      expect(await node.media.find(newMedia(1).id)).not.toBeNull();
     });
 
     it('in a schema of its own leaves the others alone', async () => {
       const elsewhere = await open(`${fixture.url}?schema=media_delivery`);
-      await elsewhere.media.accept(newMedium(1), EXISTING);
+      await elsewhere.media.accept(newMedia(1), EXISTING);
       expect(await rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);
       const here = await open();
-      expect(await here.media.find(newMedium(1).id)).toBeNull();
-      expect(await elsewhere.media.find(newMedium(1).id)).not.toBeNull();
+      expect(await here.media.find(newMedia(1).id)).toBeNull();
+      expect(await elsewhere.media.find(newMedia(1).id)).not.toBeNull();
     });
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { storageError, systemCode } from '../../storage/storage-error.ts';
+import { storageError, systemCode } from '../../base/storage-error.ts';
 import { databaseUnavailable, NoAnswerError } from '../no-answer-error.ts';
 
 /** SQLSTATEs of a transaction that lost against another, and would do if it were tried again. */

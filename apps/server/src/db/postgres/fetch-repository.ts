@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { and, asc, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { shownUrl } from '../../fetches/shown-url.ts';
+import { shownUrl } from '../../base/shown-url.ts';
 import { type FetchLease, type FetchRepository, KEPT_FETCHES } from '../fetch-repository.ts';
 import {
   endedFetch,

@@ -3,8 +3,8 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { jobs, media } from './schema.ts';
 
 /**
- * Locks a medium and then the job that somebody works on under a lease: in the order of those who delete a medium and its job with it,
- * so that nobody waits for a lock while another one waits for his. Of the medium only what others refer to it by stays free.
+ * Locks a media object and then the job that somebody works on under a lease: in the order of those who delete a media object and its job with it,
+ * so that nobody waits for a lock while another one waits for his. Of the media object only what others refer to it by stays free.
  * @returns the job, or null where the lease is lost
  */
 export async function lockHeldJob(

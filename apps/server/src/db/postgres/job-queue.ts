@@ -1,7 +1,7 @@
 import type { JobState } from '@mds/contract';
 import { and, asc, count, eq, gt, inArray, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
-import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../job-queue.ts';
 import {
   jobRecordOf,
   LONGEST_JOB_DELAY_MS,
@@ -13,7 +13,7 @@ import {
 import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import type { PostgresDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
-import { failMedium } from './fail-medium.ts';
+import { failMedia } from './fail-media.ts';
 import { lockHeldJob } from './held-job.ts';
 import { isAnyOf } from './is-any-of.ts';
 import { jobs, media, processingAttempts, projects } from './schema.ts';
@@ -28,7 +28,7 @@ export function createJobQueue(
   const isDue = () => sql`(${jobs.dueAtMs} <= ${now()} OR ${jobs.dueAtMs} > ${now() + LONGEST_JOB_DELAY_MS})`;
   const release = { leaseToken: null, leaseWorker: null, progress: null };
   const underLease = (lease: Lease) => and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
-  /** Jobs, each with the latest run of its medium's. */
+  /** Jobs, each with the latest run of its media object's. */
   const standings = () =>
     db.select(STANDING).from(jobs).leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   const anyDue = db
@@ -80,7 +80,7 @@ export function createJobQueue(
 
     claimJob: (jobId, { worker, token }) =>
       transactions.writeSoon(async (tx) => {
-        // The medium first, as whoever deletes it and its job does.
+        // The media object first, as whoever deletes it and its job does.
         const ofJob = db.select({ id: jobs.mediaId }).from(jobs).where(eq(jobs.id, jobId));
         await tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob)).for('key share');
         const [free] = await tx.db
@@ -163,7 +163,7 @@ export function createJobQueue(
         await endAttempt(tx, token, { outcome: 'lost', endedAtMs: null });
         if (lostLeases >= MAX_LOST_LEASES) {
           const ending = { jobId: id, mediaId, attempt: job.attempts + 1, failure: LOST_LEASES_FAILURE, nowMs: now() };
-          await failMedium(tx, ending);
+          await failMedia(tx, ending);
         } else {
           await tx.db
             .update(jobs)
@@ -268,7 +268,7 @@ const STANDING = {
   latest: { attempt: processingAttempts.attempt, startedAtMs: processingAttempts.startedAtMs },
 };
 
-/** Id of the latest run of a job's medium; null where there was none. */
+/** Id of the latest run of a job's media object; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
 
 function inState(state: JobState | undefined) {

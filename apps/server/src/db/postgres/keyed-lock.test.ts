@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
-import { silentProxy } from '../../../test/silent-proxy.ts';
-import { describeWith } from '../../../test/system-program.ts';
-import { createLogger } from '../../logger.ts';
+import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/support/postgres-server.ts';
+import { silentProxy } from '../../../test/support/silent-proxy.ts';
+import { describeWith } from '../../../test/support/system-program.ts';
+import { createLogger } from '../../base/logger.ts';
 import { createPostgresKeyedLock } from './keyed-lock.ts';
 
 const bin = findPostgres();

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientConfig } from 'pg';
-import { AppError } from '../../http/app-error.ts';
-import { createKeyedLock, type KeyedLock } from '../../ingest/keyed-lock.ts';
-import type { Logger } from '../../logger.ts';
+import { AppError } from '../../base/app-error.ts';
+import { createKeyedLock, type KeyedLock } from '../../base/keyed-lock.ts';
+import type { Logger } from '../../base/logger.ts';
 import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';
 
 /** First number of these locks, beside the one of the repositories' own; the second is of the key. */

@@ -1,10 +1,10 @@
 import { and, eq, sql } from 'drizzle-orm';
-import type { Lease } from '../../jobs/job-queue.ts';
-import { mediumEvent } from '../event-data.ts';
+import { mediaEvent } from '../event-data.ts';
+import type { Lease } from '../job-queue.ts';
 import type { MediaRepository } from '../media-repository.ts';
 import { renditionIdentity } from '../rendition-changes.ts';
 import { endAttempt } from './attempts.ts';
-import { failMedium } from './fail-medium.ts';
+import { failMedia } from './fail-media.ts';
 import { lockHeldJob } from './held-job.ts';
 import { inChunks } from './in-chunks.ts';
 import { failRenditions, publishRenditions, putRenditions } from './rendition-rows.ts';
@@ -13,7 +13,7 @@ import type { Transaction, Transactions } from './transaction.ts';
 
 export type LeaseWrites = Pick<MediaRepository, 'start' | 'reserveFiles' | 'publishRendition' | 'publish' | 'fail'>;
 
-/** What a worker writes of the medium that it holds the lease of, each in one transaction. */
+/** What a worker writes of the media object that it holds the lease of, each in one transaction. */
 export function createLeaseWrites({
   transactions,
   now,
@@ -36,11 +36,11 @@ export function createLeaseWrites({
         const { mediaId } = lease;
         const [before] = await tx.db.select().from(media).where(eq(media.id, mediaId));
         if (before && before.status !== 'ready' && before.status !== 'processing') {
-          tx.tell(mediumEvent('media.processing', { ...before, status: 'processing' }));
+          tx.tell(mediaEvent('media.processing', { ...before, status: 'processing' }));
         }
         await tx.db
           .update(media)
-          // A medium that is ready stays so while it is rendered again.
+          // A media object that is ready stays so while it is rendered again.
           .set({
             status: sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'processing' END`,
             attempts: lease.attempt,
@@ -83,7 +83,7 @@ export function createLeaseWrites({
           .set({ status: 'ready', failure: null, attempts: lease.attempt, thumbhash, warnings })
           .where(eq(media.id, mediaId))
           .returning();
-        if (published && before?.status !== 'ready') tx.tell(mediumEvent('media.ready', published));
+        if (published && before?.status !== 'ready') tx.tell(mediaEvent('media.ready', published));
         await endAttempt(tx, lease.token, { outcome: 'ready', endedAtMs: now(), report });
         await tx.db.delete(jobs).where(eq(jobs.id, lease.jobId));
       }),
@@ -91,7 +91,7 @@ export function createLeaseWrites({
     fail: (lease, failure, report = null) =>
       underLease(lease, async (tx) => {
         await endAttempt(tx, lease.token, { outcome: 'failed', endedAtMs: now(), failure, report });
-        await failMedium(tx, { ...lease, failure, nowMs: now() });
+        await failMedia(tx, { ...lease, failure, nowMs: now() });
       }),
   };
 }

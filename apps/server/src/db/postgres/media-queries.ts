@@ -10,8 +10,8 @@ export type MediaQueries = Pick<
   'find' | 'findBySha256' | 'findByIdempotencyKey' | 'countQueued' | 'page' | 'publicPage' | 'version'
 >;
 
-/** The oldest medium of a project with these bytes. */
-export async function mediumOfContent(
+/** The oldest media object of a project with these bytes. */
+export async function mediaOfContent(
   db: NodePgDatabase,
   projectId: string,
   sha256: string,
@@ -25,7 +25,7 @@ export async function mediumOfContent(
   return row ?? null;
 }
 
-export async function mediumOfKey(db: NodePgDatabase, projectId: string, key: string): Promise<MediaRecord | null> {
+export async function mediaOfKey(db: NodePgDatabase, projectId: string, key: string): Promise<MediaRecord | null> {
   const ofKey = and(eq(media.projectId, projectId), eq(media.idempotencyKey, key));
   return (await db.select().from(media).where(ofKey))[0] ?? null;
 }
@@ -57,9 +57,9 @@ export function createMediaQueries(db: PostgresDatabase, listening: QuerySource)
       return (await find.execute(storableValues({ id })))[0] ?? null;
     },
 
-    findBySha256: (projectId, sha256) => mediumOfContent(db, projectId, sha256),
+    findBySha256: (projectId, sha256) => mediaOfContent(db, projectId, sha256),
 
-    findByIdempotencyKey: (projectId, key) => mediumOfKey(db, projectId, key),
+    findByIdempotencyKey: (projectId, key) => mediaOfKey(db, projectId, key),
 
     async countQueued(projectId) {
       return db.$count(media, and(eq(media.projectId, projectId), eq(media.status, 'queued')));

@@ -1,11 +1,11 @@
 import { and, eq, isNotNull } from 'drizzle-orm';
-import { originalKey } from '../../storage/object-store.ts';
-import { mediumEvent } from '../event-data.ts';
+import { originalKey } from '../../base/object-key.ts';
+import { mediaEvent } from '../event-data.ts';
 import type { MediaRecord, MediaRepository, NewMedia } from '../media-repository.ts';
 import { lockNames } from './advisory-locks.ts';
 import { enqueue } from './enqueue.ts';
 import { isAnyOf } from './is-any-of.ts';
-import { mediumOfContent, mediumOfKey } from './media-queries.ts';
+import { mediaOfContent, mediaOfKey } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { referencedAmong, renditionOfFile } from './rendition-queries.ts';
 import { failRenditions } from './rendition-rows.ts';
@@ -32,7 +32,7 @@ export function createMediaWrites({
           .values({ ...record, status: 'queued', attempts: 0, idempotencyKey: options.idempotencyKey })
           .returning();
         const accepted = row as MediaRecord;
-        tx.tell(mediumEvent('media.created', accepted));
+        tx.tell(mediaEvent('media.created', accepted));
         await enqueue(tx, { mediaIds: [record.id], priority: options.priority, nowMs: now() });
         tx.bump('media');
         return { media: accepted, created: true };
@@ -49,7 +49,7 @@ export function createMediaWrites({
         const failed = and(eq(mediaRenditions.mediaId, id), eq(mediaRenditions.state, 'failed'));
         const isReadyInPart = row.status === 'ready' && (await tx.db.$count(mediaRenditions, failed)) > 0;
         if (row.status !== 'failed' && !isReadyInPart) return false;
-        // Nobody looks at what a ready medium failed of last time while that is made again.
+        // Nobody looks at what a ready media object failed of last time while that is made again.
         const again = row.status === 'failed' ? ({ status: 'queued', attempts: 0 } as const) : {};
         await tx.db
           .update(media)
@@ -109,8 +109,8 @@ export function createMediaWrites({
         if (!row) return null;
         const keys = new Set([originalKey(row.sha256)]);
         for (const table of [mediaRenditions, renditionFiles]) {
-          const ofMedium = and(eq(table.mediaId, id), isNotNull(table.objectKey));
-          const rows = await db.selectDistinct({ key: table.objectKey }).from(table).where(ofMedium);
+          const ofMedia = and(eq(table.mediaId, id), isNotNull(table.objectKey));
+          const rows = await db.selectDistinct({ key: table.objectKey }).from(table).where(ofMedia);
           for (const { key } of rows) if (key !== null) keys.add(key);
         }
         const large = await largeContents(tx, id);
@@ -121,7 +121,7 @@ export function createMediaWrites({
           .values(removal)
           .onConflictDoUpdate({ target: contentRemovals.sha256, set: removal });
         await dropPieceDigests(tx, large);
-        tx.tell(mediumEvent('media.deleted', row));
+        tx.tell(mediaEvent('media.deleted', row));
         tx.bump('media');
         const referenced = await referencedAmong(db, [...keys]);
         return { media: row, orphans: [...keys].filter((key) => !referenced.has(key)) };
@@ -130,7 +130,7 @@ export function createMediaWrites({
 }
 
 /**
- * The medium that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. From then on, nobody
+ * The media object that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. From then on, nobody
  * else can make one of the same until the transaction ends.
  */
 async function findExisting(
@@ -141,6 +141,6 @@ async function findExisting(
   const names = duplicate === 'allow' ? [] : [`medium of ${projectId} ${sha256}`];
   if (idempotencyKey !== null) names.push(`medium of ${projectId} by key ${idempotencyKey}`);
   await lockNames(db, names);
-  const made = idempotencyKey === null ? null : await mediumOfKey(db, projectId, idempotencyKey);
-  return made ?? (duplicate === 'allow' ? null : mediumOfContent(db, projectId, sha256));
+  const made = idempotencyKey === null ? null : await mediaOfKey(db, projectId, idempotencyKey);
+  return made ?? (duplicate === 'allow' ? null : mediaOfContent(db, projectId, sha256));
 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { ClientBase } from 'pg';
-import { systemCode } from '../../storage/storage-error.ts';
+import { systemCode } from '../../base/storage-error.ts';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 import { type Migration, readMigrations, type SchemaState, schemaState } from '../migrations.ts';
 import { ADVISORY_CLASS, MIGRATION_LOCK } from './advisory-locks.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { Client, type ClientBase, Pool } from 'pg';
-import { AppError } from '../../http/app-error.ts';
-import type { Logger } from '../../logger.ts';
-import { systemCode } from '../../storage/storage-error.ts';
+import { AppError } from '../../base/app-error.ts';
+import type { Logger } from '../../base/logger.ts';
+import { systemCode } from '../../base/storage-error.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
 import type { SchemaState } from '../migrations.ts';
 import type { Repositories } from '../repositories.ts';

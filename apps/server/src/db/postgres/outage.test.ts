@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { AppError } from '../../http/app-error.ts';
+import { AppError } from '../../base/app-error.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { NoAnswerError } from '../no-answer-error.ts';
-import { describeOverPostgres, isTrusted, newMedium } from './postgres.fixture.ts';
+import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
 /** How a call ended, for a caller. */
 const outcomeOf = async (call: Promise<unknown>): Promise<string> => {
@@ -23,8 +23,8 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     const writers = Array.from({ length: 30 }, async (_, n) => {
       const outcomes: string[] = [];
       for (let round = 0; !outcomes.includes('unavailable 5'); round++) {
-        const medium = newMedium(n * 10_000 + round);
-        outcomes.push(await outcomeOf(media.accept(medium, EXISTING)));
+        const mediaObject = newMedia(n * 10_000 + round);
+        outcomes.push(await outcomeOf(media.accept(mediaObject, EXISTING)));
       }
       return outcomes;
     });
@@ -49,10 +49,10 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     for (const [n, ended] of outcomes.entries()) {
       for (const [round, outcome] of ended.entries()) {
         if (outcome !== 'done') continue;
-        expect(await media.find(newMedium(n * 10_000 + round).id)).not.toBeNull();
+        expect(await media.find(newMedia(n * 10_000 + round).id)).not.toBeNull();
       }
     }
-    expect(await outcomeOf(media.accept(newMedium(999_999), EXISTING))).toBe('done');
+    expect(await outcomeOf(media.accept(newMedia(999_999), EXISTING))).toBe('done');
     await expect.poll(() => isTrusted(repositories), { timeout: 10_000 }).toBe(true);
   });
 
@@ -63,7 +63,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
       CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'could not extend file'; END $$;
       CREATE TRIGGER full_disk BEFORE INSERT ON media FOR EACH ROW EXECUTE FUNCTION full_disk()`);
-    expect(await outcomeOf(media.accept(newMedium(1), EXISTING))).toMatch(/^insufficient_storage/);
+    expect(await outcomeOf(media.accept(newMedia(1), EXISTING))).toMatch(/^insufficient_storage/);
   });
 
   it('that became a standby takes no writes until there is a new primary', async () => {
@@ -73,11 +73,11 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     await stranger.query(`ALTER DATABASE ${pathname.slice(1)} SET default_transaction_read_only = on`);
     await stranger.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mds'");
     await expect.poll(() => outcomeOf(probe())).toBe('unavailable 5');
-    await expect.poll(() => outcomeOf(media.accept(newMedium(1), EXISTING))).toBe('unavailable 5');
+    await expect.poll(() => outcomeOf(media.accept(newMedia(1), EXISTING))).toBe('unavailable 5');
     expect(await outcomeOf(media.find('med_1'))).toBe('done');
     await stranger.query(`ALTER DATABASE ${pathname.slice(1)} RESET default_transaction_read_only`);
     await stranger.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mds'");
-    await expect.poll(() => outcomeOf(media.accept(newMedium(1), EXISTING))).toBe('done');
+    await expect.poll(() => outcomeOf(media.accept(newMedia(1), EXISTING))).toBe('done');
   });
 
   it('that goes away in the middle of a commit leaves it open whether it stands, and that is told apart from a failure', async () => {
@@ -90,7 +90,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
       await expect
         .poll(async () => (await stranger.query('SHOW synchronous_standby_names')).rows)
         .toEqual([{ synchronous_standby_names: 'away' }]);
-      const failure = media.accept(newMedium(1), EXISTING).catch((error: unknown) => error);
+      const failure = media.accept(newMedia(1), EXISTING).catch((error: unknown) => error);
       await expect.poll(async () => (await stranger.query(waiting)).rowCount).toBe(1);
       await stranger.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS held`);
       expect(await failure).toBeInstanceOf(NoAnswerError);
@@ -110,14 +110,14 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     const began = performance.now();
     expect(await outcomeOf(probe())).toBe('unavailable 5');
     expect(performance.now() - began).toBeLessThan(5_000);
-    const accepted = media.accept(newMedium(1), EXISTING);
+    const accepted = media.accept(newMedia(1), EXISTING);
     await stranger.query('COMMIT');
     expect(await outcomeOf(accepted)).toBe('done');
   });
 
   it('fails a call whose mistake is ours with its own words, and without the values that it was given', async () => {
     const { media } = await open();
-    const twice = newMedium(1, { filename: 'a-secret.png' });
+    const twice = newMedia(1, { filename: 'a-secret.png' });
     await media.accept(twice, EXISTING);
     const error = await media.accept({ ...twice, sha256: 'other' }, EXISTING).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Error);

@@ -8,7 +8,7 @@ export const LARGE = sql.raw('bytes > 1048576');
 
 const TABLES = [mediaRenditions, renditionFiles] as const;
 
-/** SHA-256 of what a medium has that may have piece digests. */
+/** SHA-256 of what a media object has that may have piece digests. */
 export async function largeContents({ db }: Transaction, mediaId: string): Promise<string[]> {
   const found = new Set<string>();
   for (const table of TABLES) {

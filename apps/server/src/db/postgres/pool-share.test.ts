@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { resolveRegion } from '../../regions/region-identity.ts';
+import { resolveRegion } from '../../regions/region-setting.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
-import { describeOverPostgres, newMedium } from './postgres.fixture.ts';
+import { describeOverPostgres, newMedia } from './postgres.fixture.ts';
 
 /** More than a process has connections. */
 const WRITERS = 40;
@@ -9,13 +9,13 @@ const WRITERS = 40;
 describeOverPostgres('while somebody else locks tables of PostgreSQL', (fixture) => {
   it('fault 20: whoever only reads does not stand behind writers, of whom none is forgotten', async () => {
     const one = await fixture.open();
-    await one.media.accept(newMedium(0), EXISTING);
+    await one.media.accept(newMedia(0), EXISTING);
     await one.regions.put({ ...resolveRegion('fra1'), maintenance: false });
     const stranger = await fixture.connect();
     await stranger.query('BEGIN; LOCK TABLE media, jobs, region_nodes, uploads, versions IN EXCLUSIVE MODE');
     let written = 0;
     const writes = Array.from({ length: WRITERS }, async (_, n) => {
-      await one.media.accept(newMedium(n + 1), EXISTING);
+      await one.media.accept(newMedia(n + 1), EXISTING);
       written += 1;
     });
     const beats = Array.from({ length: WRITERS }, (_, n) =>
@@ -26,7 +26,7 @@ describeOverPostgres('while somebody else locks tables of PostgreSQL', (fixture)
 
     for (let n = 0; n < 20; n += 1) {
       expect(await one.media.publicPage({ projectId: 'default', limit: 10, before: null })).toHaveLength(1);
-      expect(await one.media.find(newMedium(0).id)).not.toBeNull();
+      expect(await one.media.find(newMedia(0).id)).not.toBeNull();
       expect(await one.regions.nodes()).toEqual([]);
     }
     expect(written).toBe(0);

@@ -6,8 +6,8 @@ import {
   type PostgresServer,
   type PostgresServerOptions,
   startPostgresServer,
-} from '../../../test/postgres-server.ts';
-import { describeWith } from '../../../test/system-program.ts';
+} from '../../../test/support/postgres-server.ts';
+import { describeWith } from '../../../test/support/system-program.ts';
 import type { NewMedia } from '../media-repository.ts';
 import type { Repositories } from '../repositories.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
@@ -98,8 +98,8 @@ export function isTrusted({ versions }: Repositories): boolean {
   return stamp === versions.stamp('others');
 }
 
-/** A medium; another number, other bytes. */
-export function newMedium(n: number, overrides: Partial<NewMedia> = {}): NewMedia {
+/** A media object; another number, other bytes. */
+export function newMedia(n: number, overrides: Partial<NewMedia> = {}): NewMedia {
   return {
     id: `med_${String(n).padStart(26, '0')}`,
     projectId: 'default',

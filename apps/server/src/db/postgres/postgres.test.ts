@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll } from 'vitest';
-import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
-import { describeWith } from '../../../test/system-program.ts';
+import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/support/postgres-server.ts';
+import { describeWith } from '../../../test/support/system-program.ts';
 import { repositoriesConformance } from '../conformance/repositories.conformance.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
 import { silent } from './postgres.fixture.ts';

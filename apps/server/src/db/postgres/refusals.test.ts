@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { freePort } from '../../../test/free-port.ts';
-import { POSTGRES_PASSWORD } from '../../../test/postgres-server.ts';
+import { freePort } from '../../../test/support/free-port.ts';
+import { POSTGRES_PASSWORD } from '../../../test/support/postgres-server.ts';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
-import { describeOverPostgres, newMedium, silent } from './postgres.fixture.ts';
+import { describeOverPostgres, newMedia, silent } from './postgres.fixture.ts';
 
 describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
   const { open, connect, rows } = fixture;
@@ -33,7 +33,7 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
   describe('fault 24: a PostgreSQL database that is not one to touch', () => {
     it('of a newer version: refused, saying so, and not migrated down', async () => {
       const { media } = await open();
-      await media.accept(newMedium(1), EXISTING);
+      await media.accept(newMedia(1), EXISTING);
       await rows("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('future', 99999999999999)");
       const before = await tables();
       expect(await refusalOf(fixture.url)).toMatch(/written by a newer version.*Start that version/);

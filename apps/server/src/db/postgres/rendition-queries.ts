@@ -52,7 +52,7 @@ export function createRenditionQueries(db: PostgresDatabase): RenditionQueries {
   const ofCurrentRevision = currentOrThis('current', eq(mediaRenditions.current, true));
   const ofRevision = currentOrThis('revised', eq(mediaRenditions.revision, $('revision')));
 
-  const ofMedium = db
+  const ofMedia = db
     .select()
     .from(mediaRenditions)
     .where(eq(mediaRenditions.mediaId, $('mediaId')))
@@ -60,7 +60,7 @@ export function createRenditionQueries(db: PostgresDatabase): RenditionQueries {
 
   return {
     async renditions(mediaId) {
-      return ofMedium.execute(storableValues({ mediaId }));
+      return ofMedia.execute(storableValues({ mediaId }));
     },
 
     async renditionsOf(mediaIds) {

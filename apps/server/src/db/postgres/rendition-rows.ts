@@ -7,21 +7,21 @@ import { isAnyOf } from './is-any-of.ts';
 import { media, mediaRenditions } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
-const { mediaId: medium, name, extension, revision, ...others } = getTableColumns(mediaRenditions);
+const { mediaId: mediaObject, name, extension, revision, ...others } = getTableColumns(mediaRenditions);
 /** What tells renditions apart. */
-const IDENTITY = [medium, name, extension, revision] as const;
+const IDENTITY = [mediaObject, name, extension, revision] as const;
 /** What is written over where a rendition is there already. */
 const WRITTEN = Object.fromEntries(
   Object.entries(others).map(([key, column]) => [key, sql`excluded.${sql.identifier(column.name)}`]),
 );
 
 const isRendition = (it: { mediaId: string; name: string; extension: string; revision: string }) =>
-  and(eq(medium, it.mediaId), eq(name, it.name), eq(extension, it.extension), eq(revision, it.revision));
+  and(eq(mediaObject, it.mediaId), eq(name, it.name), eq(extension, it.extension), eq(revision, it.revision));
 
-/** Renditions of one medium, to be written at one moment. */
+/** Renditions of one media object, to be written at one moment. */
 export interface RenditionWrite {
   mediaId: string;
-  /** Every rendition that the medium has. */
+  /** Every rendition that the media object has. */
   stored: readonly RenditionRecord[];
   renditions: readonly NewRendition[];
   nowMs: number;
@@ -79,7 +79,7 @@ export async function failRenditions(
   }
 }
 
-/** The projects whose events tell of these media; null where a medium is gone. */
+/** The projects whose events tell of these media; null where a media object is gone. */
 async function projectsOf({ db }: Transaction, mediaIds: string[]): Promise<(mediaId: string) => string | null> {
   const rows = await db
     .select({ id: media.id, projectId: media.projectId })

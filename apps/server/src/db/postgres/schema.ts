@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { boolean, doublePrecision, foreignKey, index, integer, pgTable, primaryKey, unique } from 'drizzle-orm/pg-core';
-import type { AttemptReport } from '../../jobs/job-queue.ts';
 import type { KeptEventType } from '../event-repository.ts';
+import type { AttemptReport } from '../job-queue.ts';
 import { bytea, int8, json, text } from './columns.ts';
 
 /** The tables of SQLite, of the same names and meanings. Instants are milliseconds since the epoch; hashes are lower-case hex. */
@@ -137,7 +137,7 @@ export const pieceDigests = pgTable('piece_digests', {
   digests: bytea('digests').notNull(),
 });
 
-/** Contents of which a medium was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+/** Contents of which a media object was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
 export const contentRemovals = pgTable('content_removals', {
   sha256: text('sha256').primaryKey(),
   sinceMs: int8('since_ms').notNull(),
@@ -169,7 +169,7 @@ export const jobs = pgTable(
   (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
 );
 
-/** Runs of jobs, for those who ask why a medium is as it is: the latest few of each medium. */
+/** Runs of jobs, for those who ask why a media object is as it is: the latest few of each media object. */
 export const processingAttempts = pgTable(
   'processing_attempts',
   {
@@ -326,7 +326,7 @@ export const uploads = pgTable(
     expectedSha256: text('expected_sha256'),
     length: int8('length'),
     state: text<'open' | 'accepted' | 'rejected' | 'terminated' | 'expired'>('state').notNull(),
-    /** No reference: it tells what became of the upload, also once the medium is deleted. */
+    /** No reference: it tells what became of the upload, also once the media object is deleted. */
     mediaId: text('media_id'),
     mediaCreated: boolean('media_created'),
     failure: json<{ code: string; message: string }>('failure'),

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { silentProxy } from '../../../test/silent-proxy.ts';
+import { silentProxy } from '../../../test/support/silent-proxy.ts';
 import { describeOverPostgres } from './postgres.fixture.ts';
 import { openWatchedConnection } from './watched-connection.ts';
 

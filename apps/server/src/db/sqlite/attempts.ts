@@ -5,7 +5,7 @@ import {
   type AttemptReport,
   KEPT_ATTEMPTS,
   type Lease,
-} from '../../jobs/job-queue.ts';
+} from '../job-queue.ts';
 import type { SqliteDatabase } from './database.ts';
 import { keepLatest } from './keep-latest.ts';
 import { processingAttempts } from './schema.ts';
@@ -14,7 +14,7 @@ type Reader = Pick<SqliteDatabase, 'select'>;
 type Writer = Pick<SqliteDatabase, 'select' | 'insert' | 'update' | 'delete'>;
 
 /**
- * Notes that a run of a job has begun; inside the transaction of its claim. Runs of a medium are numbered as they come, those too
+ * Notes that a run of a job has begun; inside the transaction of its claim. Runs of a media object are numbered as they come, those too
  * that its job does not count.
  */
 export function beginAttempt(tx: Writer, lease: Lease & { worker: string }, nowMs: number): void {
@@ -56,7 +56,7 @@ export function endAttempt(
     .run();
 }
 
-/** The runs of a medium's jobs that are kept, oldest first. */
+/** The runs of a media object's jobs that are kept, oldest first. */
 export function attemptsOf(db: Reader, mediaId: string): AttemptRecord[] {
   return db
     .select()

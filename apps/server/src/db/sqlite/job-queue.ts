@@ -1,7 +1,7 @@
 import type { JobState } from '@mds/contract';
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm';
 import { ulid } from 'ulid';
-import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../../jobs/job-queue.ts';
+import { type JobQueue, type JobSelection, type Lease, MAX_LOST_LEASES } from '../job-queue.ts';
 import {
   jobRecordOf,
   LONGEST_JOB_DELAY_MS,
@@ -14,7 +14,7 @@ import { attemptsOf, beginAttempt, endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
-import { failMedium } from './fail-medium.ts';
+import { failMedia } from './fail-media.ts';
 import { isAnyOf } from './is-any-of.ts';
 import { jobs, media, processingAttempts, projects } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
@@ -27,7 +27,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
   const release = { leaseToken: null, leaseWorker: null, progress: null };
   const underLease = (lease: { jobId: number; token: string }) =>
     and(eq(jobs.id, lease.jobId), eq(jobs.leaseToken, lease.token));
-  /** Jobs, each with the latest run of its medium's. */
+  /** Jobs, each with the latest run of its media object's. */
   const standings = () =>
     db.select(STANDING).from(jobs).leftJoin(processingAttempts, eq(processingAttempts.id, latestRun));
   /** Gives a free job to a worker, and notes that a run of it begins. */
@@ -145,7 +145,7 @@ export function createJobQueue(db: SqliteDatabase, parts: { events: EventWriter;
         const lostLeases = job.lostLeases + (counted ? 1 : 0);
         endAttempt(tx, token, { outcome: 'lost', endedAtMs: null });
         if (lostLeases >= MAX_LOST_LEASES) {
-          failMedium(tx, events, {
+          failMedia(tx, events, {
             jobId: job.id,
             mediaId: job.mediaId,
             attempt: job.attempts + 1,
@@ -278,7 +278,7 @@ const STANDING = {
 /** By the index of leases, which `IS NOT NULL` makes no use of: all that waits would be gone through, and there may be a million. */
 const isHeld = gt(jobs.leaseToken, '');
 
-/** Id of the latest run of a job's medium; null where there was none. */
+/** Id of the latest run of a job's media object; null where there was none. */
 const latestRun = sql`(SELECT max(${processingAttempts.id}) FROM ${processingAttempts} WHERE ${processingAttempts.mediaId} = ${jobs.mediaId})`;
 
 function inState(state: JobState | undefined) {

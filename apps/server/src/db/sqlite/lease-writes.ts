@@ -1,19 +1,19 @@
 import { and, eq, sql } from 'drizzle-orm';
-import type { AttemptReport, Lease } from '../../jobs/job-queue.ts';
+import type { AttemptReport, Lease } from '../job-queue.ts';
 import type { MediaRepository, ProcessingResult } from '../media-repository.ts';
 import { renditionIdentity } from '../rendition-changes.ts';
 import { endAttempt } from './attempts.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import type { EventWriter } from './event-repository.ts';
-import { failMedium } from './fail-medium.ts';
-import { tellOfMedium } from './media-events.ts';
+import { failMedia } from './fail-media.ts';
+import { writeMediaEvent } from './media-events.ts';
 import { failRenditions, publishRenditions, putRenditions } from './rendition-rows.ts';
 import { jobs, media, mediaRenditions, renditionFiles } from './schema.ts';
 import { type Transaction, WRITE } from './transaction.ts';
 
 export type LeaseWrites = Pick<MediaRepository, 'start' | 'reserveFiles' | 'publishRendition' | 'publish' | 'fail'>;
 
-/** What a worker writes of the medium that it holds the lease of, each in one transaction. */
+/** What a worker writes of the media object that it holds the lease of, each in one transaction. */
 export function createLeaseWrites(
   db: SqliteDatabase,
   { events, now }: { events: EventWriter; now: () => number },
@@ -37,10 +37,10 @@ export function createLeaseWrites(
       return underLease(lease, (tx) => {
         const before = tx.select().from(media).where(eq(media.id, lease.mediaId)).get();
         if (before && before.status !== 'ready' && before.status !== 'processing') {
-          tellOfMedium(tx, events, { ...before, status: 'processing' }, 'media.processing');
+          writeMediaEvent(tx, events, { ...before, status: 'processing' }, 'media.processing');
         }
         tx.update(media)
-          // A medium that is ready stays so while it is rendered again.
+          // A media object that is ready stays so while it is rendered again.
           .set({
             status: sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'processing' END`,
             attempts: lease.attempt,
@@ -106,7 +106,7 @@ export function createLeaseWrites(
           .where(eq(media.id, lease.mediaId))
           .returning()
           .get();
-        if (published && before?.status !== 'ready') tellOfMedium(tx, events, published, 'media.ready');
+        if (published && before?.status !== 'ready') writeMediaEvent(tx, events, published, 'media.ready');
         endAttempt(tx, lease.token, { outcome: 'ready', endedAtMs: now(), report });
         tx.delete(jobs).where(eq(jobs.id, lease.jobId)).run();
       });
@@ -115,7 +115,7 @@ export function createLeaseWrites(
     async fail(lease, failure, report = null) {
       return underLease(lease, (tx) => {
         endAttempt(tx, lease.token, { outcome: 'failed', endedAtMs: now(), failure, report });
-        failMedium(tx, events, { ...lease, failure, nowMs: now() });
+        failMedia(tx, events, { ...lease, failure, nowMs: now() });
       });
     },
   };

@@ -1,5 +1,5 @@
-import { AppError } from '../../http/app-error.ts';
-import { systemCode } from '../../storage/storage-error.ts';
+import { AppError } from '../../base/app-error.ts';
+import { systemCode } from '../../base/storage-error.ts';
 
 /** How long a call waits for a database that another process has locked, as a rule; in milliseconds. */
 export const LOCK_PATIENCE_MS = 10_000;

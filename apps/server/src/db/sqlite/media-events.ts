@@ -1,20 +1,20 @@
 import { eq } from 'drizzle-orm';
-import { mediumEvent } from '../event-data.ts';
+import { mediaEvent } from '../event-data.ts';
 import type { EventWriter } from './event-repository.ts';
 import { media } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
-/** Writes what became of a medium into the events, in the transaction in which it did. */
-export function tellOfMedium(
+/** Writes what became of a media object into the events, in the transaction in which it did. */
+export function writeMediaEvent(
   tx: Transaction,
   events: EventWriter,
-  medium: Parameters<typeof mediumEvent>[1],
-  type: Parameters<typeof mediumEvent>[0],
+  mediaObject: Parameters<typeof mediaEvent>[1],
+  type: Parameters<typeof mediaEvent>[0],
 ): void {
-  events.append(tx, mediumEvent(type, medium));
+  events.append(tx, mediaEvent(type, mediaObject));
 }
 
-/** The project whose events tell of a medium; null where the medium is gone. */
+/** The project whose events tell of a media object; null where the media object is gone. */
 export function projectOf(tx: Transaction, mediaId: string): string | null {
   return tx.select({ id: media.projectId }).from(media).where(eq(media.id, mediaId)).get()?.id ?? null;
 }

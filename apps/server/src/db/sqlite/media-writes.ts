@@ -1,12 +1,12 @@
 import { and, eq } from 'drizzle-orm';
-import { originalKey } from '../../storage/object-store.ts';
+import { originalKey } from '../../base/object-key.ts';
 import type { Acceptance, MediaRecord, MediaRepository } from '../media-repository.ts';
 import { bumpVersion, type SqliteDatabase } from './database.ts';
 import { enqueue } from './enqueue.ts';
 import type { EventWriter } from './event-repository.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { isAnyOf } from './is-any-of.ts';
-import { tellOfMedium } from './media-events.ts';
+import { writeMediaEvent } from './media-events.ts';
 import { createKnownMedia, type KnownMedia } from './media-queries.ts';
 import { dropPieceDigests, largeContents } from './piece-digest-cleanup.ts';
 import { isReferenced, renditionOfFile } from './rendition-queries.ts';
@@ -32,7 +32,7 @@ export function createMediaWrites(
           .values({ ...record, status: 'queued', attempts: 0, idempotencyKey: options.idempotencyKey })
           .returning()
           .get();
-        tellOfMedium(tx, events, row, 'media.created');
+        writeMediaEvent(tx, events, row, 'media.created');
         enqueue(tx, { mediaId: record.id, priority: options.priority, nowMs: now() });
         bumpVersion(tx, 'media');
         return { media: row, created: true };
@@ -46,7 +46,7 @@ export function createMediaWrites(
           .where(and(eq(media.id, id), eq(media.status, 'failed')))
           .run();
         if (changes === 0 && !isReadyInPart(tx, id)) return false;
-        // Nobody looks at what a ready medium failed of last time while that is made again.
+        // Nobody looks at what a ready media object failed of last time while that is made again.
         tx.update(media).set({ failure: null }).where(eq(media.id, id)).run();
         tx.update(mediaRenditions)
           .set({ state: 'pending', reason: null, updatedAtMs: now() })
@@ -111,7 +111,7 @@ export function createMediaWrites(
           .onConflictDoUpdate({ target: contentRemovals.sha256, set: removal })
           .run();
         dropPieceDigests(tx, large);
-        tellOfMedium(tx, events, row, 'media.deleted');
+        writeMediaEvent(tx, events, row, 'media.deleted');
         bumpVersion(tx, 'media');
         const orphans = [...new Set([originalKey(row.sha256), ...keys, ...fileKeys])].filter(
           (key) => !isReferenced(tx, key),
@@ -122,7 +122,7 @@ export function createMediaWrites(
   };
 }
 
-/** The medium that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. */
+/** The media object that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. */
 function findExisting(
   known: KnownMedia,
   projectId: string,
@@ -133,7 +133,7 @@ function findExisting(
   return made ?? (duplicate === 'allow' ? null : known.bySha256(projectId, sha256));
 }
 
-/** Whether a medium is ready while some of its renditions are not, for they failed. */
+/** Whether a media object is ready while some of its renditions are not, for they failed. */
 function isReadyInPart(tx: Transaction, id: string): boolean {
   const failed = tx
     .select({ id: media.id })

@@ -5,7 +5,7 @@ import type { Transaction } from './transaction.ts';
 /** A row of content that is larger than a piece; in the words of the partial indexes, which are used for them alone. */
 export const LARGE = sql.raw('bytes > 1048576');
 
-/** SHA-256 of what a medium has that may have piece digests. */
+/** SHA-256 of what a media object has that may have piece digests. */
 export function largeContents(tx: Transaction, mediaId: string): Set<string> {
   const found = new Set<string>();
   for (const table of [mediaRenditions, renditionFiles]) {

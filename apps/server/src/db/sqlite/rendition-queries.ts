@@ -50,7 +50,7 @@ export function createRenditionQueries(db: SqliteDatabase): RenditionQueries {
   const ofCurrentRevision = currentOrThis(eq(mediaRenditions.current, true));
   const ofRevision = currentOrThis(eq(mediaRenditions.revision, $('revision')));
 
-  const ofMedium = db
+  const ofMedia = db
     .select()
     .from(mediaRenditions)
     .where(eq(mediaRenditions.mediaId, $('mediaId')))
@@ -58,7 +58,7 @@ export function createRenditionQueries(db: SqliteDatabase): RenditionQueries {
 
   return {
     async renditions(mediaId) {
-      return ofMedium.all({ mediaId });
+      return ofMedia.all({ mediaId });
     },
 
     async renditionsOf(mediaIds) {

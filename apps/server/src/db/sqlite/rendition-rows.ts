@@ -7,7 +7,7 @@ import { projectOf } from './media-events.ts';
 import { mediaRenditions } from './schema.ts';
 import type { Transaction } from './transaction.ts';
 
-/** Renditions of one medium, to be written at one moment. */
+/** Renditions of one media object, to be written at one moment. */
 export interface RenditionWrite {
   mediaId: string;
   renditions: readonly NewRendition[];

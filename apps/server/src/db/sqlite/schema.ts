@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { blob, foreignKey, index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core';
-import type { AttemptReport } from '../../jobs/job-queue.ts';
 import type { KeptEventType } from '../event-repository.ts';
+import type { AttemptReport } from '../job-queue.ts';
 
 /** Instants are milliseconds since the epoch; hashes are lower-case hex; lists and documents are JSON text. */
 export const projects = sqliteTable('projects', {
@@ -135,7 +135,7 @@ export const pieceDigests = sqliteTable('piece_digests', {
   digests: blob('digests', { mode: 'buffer' }).notNull(),
 });
 
-/** Contents of which a medium was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+/** Contents of which a media object was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
 export const contentRemovals = sqliteTable('content_removals', {
   sha256: text('sha256').primaryKey(),
   sinceMs: integer('since_ms').notNull(),
@@ -167,7 +167,7 @@ export const jobs = sqliteTable(
   (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
 );
 
-/** Runs of jobs, for those who ask why a medium is as it is: the latest few of each medium. */
+/** Runs of jobs, for those who ask why a media object is as it is: the latest few of each media object. */
 export const processingAttempts = sqliteTable(
   'processing_attempts',
   {
@@ -324,7 +324,7 @@ export const uploads = sqliteTable(
     expectedSha256: text('expected_sha256'),
     length: integer('length'),
     state: text('state', { enum: ['open', 'accepted', 'rejected', 'terminated', 'expired'] }).notNull(),
-    /** No reference: it tells what became of the upload, also once the medium is deleted. */
+    /** No reference: it tells what became of the upload, also once the media object is deleted. */
     mediaId: text('media_id'),
     mediaCreated: integer('media_created', { mode: 'boolean' }),
     failure: text('failure', { mode: 'json' }).$type<{ code: string; message: string }>(),

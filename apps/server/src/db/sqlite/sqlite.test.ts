@@ -108,7 +108,7 @@ describe('events', () => {
     db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
     const repository = createMediaRepository(db, { events, commits: createGroupCommit(db) });
     await repository.accept(MEDIUM, EXISTING);
-    // The job of a medium whose events are written first cannot be written.
+    // The job of a media object whose events are written first cannot be written.
     db.$client.exec('DROP TABLE jobs');
     await expect(repository.accept({ ...MEDIUM, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
     expect(await createEventRepository(db, events).latest()).toBe(1);

@@ -1,5 +1,5 @@
 import { asc, eq, sql } from 'drizzle-orm';
-import type { JobQueue } from '../../jobs/job-queue.ts';
+import type { JobQueue } from '../job-queue.ts';
 import type { SqliteDatabase } from './database.ts';
 import { workers } from './schema.ts';
 

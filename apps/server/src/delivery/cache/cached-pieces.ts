@@ -1,4 +1,5 @@
 import { PIECE_BYTES } from '@mds/contract';
+import type { ByteGate } from '../../base/byte-gate.ts';
 import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
 import {
   type ExpectedObject,
@@ -9,7 +10,6 @@ import {
   type VerifiedBuffer,
   verifyPiece,
 } from '../verified-body.ts';
-import type { ByteGate } from './byte-gate.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
 import { fetchPieces } from './origin-run.ts';
 import { createPieceDigests } from './piece-digests.ts';

@@ -42,7 +42,7 @@ describe('the cache folder', () => {
   it('fetches an object once: what memory does not take is read from the disk from then on', async () => {
     const house = await start();
     const large = film(5);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const first = await house.get(`/media/${id}/mp4.mp4`);
     expect([first.headers['cache-status'], first.body.equals(large.content)]).toEqual([
       'fra1; fwd=uri-miss; stored',
@@ -59,7 +59,7 @@ describe('the cache folder', () => {
   it('fetches only the pieces that a range needs', async () => {
     const house = await start();
     const large = film(8);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const from = 3 * MIB + 5;
     const part = await house.get(`/media/${id}/mp4.mp4`, { range: `bytes=${from}-${from + MIB - 1}` });
     expect(part.body.equals(large.content.subarray(from, from + MIB))).toBe(true);
@@ -74,7 +74,7 @@ describe('the cache folder', () => {
   it('hands the first piece on while the rest is still on its way', async () => {
     const house = await start();
     const large = film(6);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     let sent = 0;
     let release: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -101,7 +101,7 @@ describe('the cache folder', () => {
   it('brings what it began when its reader leaves, and not the rest of a long film', async () => {
     const house = await start({ diskCacheBytes: 128 * MIB });
     const large = film(40);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const socket = connect(house.port, '127.0.0.1');
     socket.on('error', () => undefined);
     socket.once('data', () => socket.destroy());
@@ -122,7 +122,7 @@ describe('the cache folder', () => {
   it('makes one fetch for many who ask at once, of a large object as of a small one', async () => {
     const house = await start();
     const large = film(4);
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     for (const { name, extension, content } of [large, thumb]) {
       house.remote.asked.length = 0;
       const answers = await Promise.all(
@@ -137,7 +137,7 @@ describe('the cache folder', () => {
   it('stays within its bytes, letting go of what was used longest ago', async () => {
     const house = await start({ diskCacheBytes: 16 * MIB, memoryCacheBytes: MIB });
     const films = Array.from({ length: 8 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
-    const id = await house.addMedium(films);
+    const id = await house.addMedia(films);
     for (const { name } of films) {
       await house.get(`/media/${id}/${name}.mp4`);
       await house.get(`/media/${id}/film0.mp4`);
@@ -152,7 +152,7 @@ describe('the cache folder', () => {
   it('passes an object through that is larger than it may be, at the pace of its reader', async () => {
     const house = await start({ diskCacheBytes: 8 * MIB });
     const large = film(20);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const { headers, body } = await house.get(`/media/${id}/mp4.mp4`);
     expect([headers['cache-status'], body.equals(large.content)]).toEqual(['fra1; fwd=uri-miss', true]);
     expect(house.delivery.stats.diskBytes).toBe(0);
@@ -161,7 +161,7 @@ describe('the cache folder', () => {
   it('what is purged is gone from the disk, stays whole for who is reading it, and is fetched anew', async () => {
     const house = await start();
     const large = film(24);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const path = `/media/${id}/mp4.mp4`;
     await house.get(path);
     const socket = connect(house.port, '127.0.0.1');
@@ -187,10 +187,10 @@ describe('the cache folder', () => {
     await expect.poll(async () => (await openFiles()).filter((target) => target.includes('/cache/med_'))).toEqual([]);
   });
 
-  it('a purge of a path drops what is there and nothing else of the medium, also from a node that does not know the path any more', async () => {
+  it('a purge of a path drops what is there and nothing else of the media object, also from a node that does not know the path any more', async () => {
     const house = await start();
     const large = film(3);
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     const path = `/media/${id}/mp4.mp4`;
     const purgeTold = async () => {
       for (const wanted of [path, `/media/${id}/thumb.webp`]) await house.get(wanted);
@@ -206,7 +206,7 @@ describe('the cache folder', () => {
     house.delivery.purge({ path, objects: [sha256(large.content)] });
     expect((await house.get(path)).headers['x-cache']).toBe('MISS');
     expect((await house.get(`/media/${id}/thumb.webp`)).headers['x-cache']).toBe('HIT');
-    // Of a purge that does not tell what was at the path, all of the medium may be meant.
+    // Of a purge that does not tell what was at the path, all of the media object may be meant.
     await house.restart();
     house.delivery.purge({ path });
     await expect.poll(() => cacheFiles(house)).toEqual([]);
@@ -215,7 +215,7 @@ describe('the cache folder', () => {
   it('a file that others removed from the folder does no harm', async () => {
     const house = await start();
     const large = film(3);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     await house.get(`/media/${id}/mp4.mp4`);
     for (const file of await cacheFiles(house)) await rm(file);
     expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
@@ -236,7 +236,7 @@ describe('the cache folder', () => {
   it('is warm after a restart: nothing is fetched again, and everything is verified again', async () => {
     const house = await start();
     const large = film(5);
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     await house.get(`/media/${id}/mp4.mp4`);
     await house.get(`/media/${id}/thumb.webp`);
     await house.restart();
@@ -253,7 +253,7 @@ describe('the cache folder', () => {
   it('of a process that was killed in the middle of a fill keeps what had come, and fetches what had not', async () => {
     const house = await start();
     const large = film(12);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const [row] = await house.repositories.media.renditions(id);
     const pieces = await house.repositories.pieceDigests.find(row?.sha256 ?? '');
     let sent = 0;
@@ -291,7 +291,7 @@ describe('the cache folder', () => {
   it('is within its bytes right after a restart with less room', async () => {
     const house = await start();
     const films = Array.from({ length: 5 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
-    const id = await house.addMedium(films);
+    const id = await house.addMedia(films);
     for (const { name } of films) await house.get(`/media/${id}/${name}.mp4`);
     await house.restart({ diskCacheBytes: 7 * MIB });
     await expect.poll(async () => (await cacheFiles(house)).length).toBe(2);
@@ -307,7 +307,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
     'a flipped byte in a cache file %s is not served after a restart, but fetched anew',
     async (_what, rendition, at) => {
       const house = await start();
-      const id = await house.addMedium([rendition]);
+      const id = await house.addMedia([rendition]);
       const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
       await house.get(path);
       const [file] = await cacheFiles(house);
@@ -325,7 +325,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
   it('a flipped byte in a file that is open is not served either', async () => {
     const house = await start();
     const large = film(4);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     const path = `/media/${id}/mp4.mp4`;
     await house.get(path);
     const [file] = await cacheFiles(house);
@@ -337,7 +337,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
   it('a piece that came wrong is fetched once more; one that comes wrong twice is never served', async () => {
     const house = await start();
     const large = film(3);
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     const flipFirst = (times: number) => {
       let left = times;
       house.remote.transport = (bytes) => {
@@ -361,7 +361,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
   it('of an object whose pieces are not known no byte is served before all of it is verified', async () => {
     const house = await start({ pieceDigests: 'unknown' });
     const large = film(3);
-    const id = await house.addMedium([large]);
+    const id = await house.addMedia([large]);
     let flip = true;
     house.remote.transport = (bytes) => {
       if (!flip) return bytes;
@@ -377,7 +377,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
   it('an origin that breaks off costs a second request and nobody notices; one that is away is said to be', async () => {
     const house = await start();
     const large = film(4);
-    const id = await house.addMedium([large, thumb]);
+    const id = await house.addMedia([large, thumb]);
     let sent = 0;
     house.remote.transport = (bytes, response) => {
       sent += bytes.length;

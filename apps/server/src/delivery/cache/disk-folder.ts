@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { mkdir, opendir, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { systemCode } from '../../storage/storage-error.ts';
+import { systemCode } from '../../base/storage-error.ts';
 import type { ExpectedObject } from '../verified-body.ts';
 import type { KeptFile } from './cached-pieces.ts';
 import { createFolderIndex, type FolderEntry } from './folder-index.ts';
@@ -16,11 +16,11 @@ const OWNER = /^[a-z0-9_-]{1,64}$/;
 const CONTENT = /^[0-9a-f]{64}$/;
 /** An object larger than this part of the folder is passed through: it would push out everything else. */
 export const LARGEST_SHARE = 1 / 2;
-/** Times that a medium's folder may vanish while a file is made in it. */
+/** Times that a media object's folder may vanish while a file is made in it. */
 const MAX_OPEN_TRIES = 5;
 
 /**
- * The cache folder of a point of presence: a file for each object at `{medium}/{sha256}`, the least recently used of which go
+ * The cache folder of a point of presence: a file for each object at `{media object}/{sha256}`, the least recently used of which go
  * when there is no more room. Nothing in it has to be believed: whoever reads a piece compares it first.
  */
 export interface DiskFolder {
@@ -29,7 +29,7 @@ export interface DiskFolder {
   /** Whether all of an object seems to be there; touches nothing. */
   holds(mediaId: string, object: ExpectedObject): boolean;
   drop(mediaId: string, sha256: string): void;
-  dropMedium(mediaId: string): void;
+  dropMedia(mediaId: string): void;
   clear(): void;
   /** Resolves when what was in the folder at the start is known. */
   readonly scanned: Promise<void>;
@@ -70,7 +70,7 @@ export function createDiskFolder(options: {
     onGone(mediaId, sha256);
     const gone = (async () => {
       await rm(pathOf(key), { force: true });
-      // Refused while the medium has other files here.
+      // Refused while the media object has other files here.
       await rmdir(join(folder, mediaId)).catch(() => undefined);
     })()
       .catch((error: unknown) => logger.warn({ err: error, key }, 'A file of the cache could not be removed.'))
@@ -141,7 +141,7 @@ export function createDiskFolder(options: {
     return more <= bavail * bsize + Math.max(0, index.bytes + more - maxBytes);
   };
 
-  /** The medium's folder goes with its last file, also while another one is about to be made in it. */
+  /** The media object's folder goes with its last file, also while another one is about to be made in it. */
   const openInFolderOf = async (mediaId: string, path: string): Promise<OpenFile> => {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -214,7 +214,7 @@ export function createDiskFolder(options: {
     },
 
     drop: (mediaId, sha256) => removeWhere((entry) => entry.mediaId === mediaId && entry.sha256 === sha256),
-    dropMedium: (mediaId) => removeWhere((entry) => entry.mediaId === mediaId),
+    dropMedia: (mediaId) => removeWhere((entry) => entry.mediaId === mediaId),
     clear: () => removeWhere(() => true),
 
     scanned,

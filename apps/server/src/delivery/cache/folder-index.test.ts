@@ -45,7 +45,7 @@ it('the index of a cache folder of 200,000 files lets go of each without looking
   expect([index.size, evicted?.length, evicted?.at(-1)]).toEqual([200_000, 4_000, '3999']);
 });
 
-it("the cache folder takes a file of a medium in the moment in which the medium's last other one goes", async () => {
+it("the cache folder takes a file of a media object in the moment in which the media object's last other one goes", async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mds-folder-'));
   const warnings: unknown[] = [];
   const logger = { info: () => undefined, warn: (...said: unknown[]) => void warnings.push(said) };

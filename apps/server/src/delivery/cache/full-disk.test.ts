@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { smallVolume } from '../../../test/small-volume.ts';
+import { smallVolume } from '../../../test/support/small-volume.ts';
 import { startDelivery } from '../delivery.fixture.ts';
 
 const MIB = 1024 * 1024;
@@ -21,7 +21,7 @@ it.skipIf(!volume.available)(
         ...{ name: `film${n}`, extension: 'mp4', contentType: 'video/mp4' },
         content: randomBytes(5 * MIB),
       }));
-      const id = await house.addMedium(films);
+      const id = await house.addMedia(films);
       const told: unknown[] = [];
       for (const { name, content } of [...films, ...films]) {
         const { body, headers } = await house.get(`/media/${id}/${name}.mp4`);

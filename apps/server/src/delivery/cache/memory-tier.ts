@@ -17,7 +17,7 @@ export interface MemoryTier {
   get(sha256: string): VerifiedBuffer | undefined;
   /** Whether it is there; touches nothing. */
   has(sha256: string): boolean;
-  /** @param owner what it goes with when {@link dropOwned} is called: the medium that it is of */
+  /** @param owner what it goes with when {@link dropOwned} is called: the media object that it is of */
   put(sha256: string, body: VerifiedBuffer, owner: string): void;
   drop(sha256: string): void;
   dropOwned(owner: string): void;

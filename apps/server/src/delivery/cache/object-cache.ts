@@ -1,7 +1,8 @@
 import { type CacheStatus, PIECE_BYTES } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import { systemCode } from '../../storage/storage-error.ts';
+import { createByteGate } from '../../base/byte-gate.ts';
+import { systemCode } from '../../base/storage-error.ts';
 import type { ByteRange } from '../byte-ranges.ts';
 import type { ObjectOrigin } from '../object-origin.ts';
 import {
@@ -13,7 +14,6 @@ import {
   verifyHashed,
   wrongSize,
 } from '../verified-body.ts';
-import { createByteGate } from './byte-gate.ts';
 import { createCachedPieces, RUN_PIECES } from './cached-pieces.ts';
 import type { DiskFolder } from './disk-folder.ts';
 import { createLocalPieces } from './local-pieces.ts';
@@ -37,7 +37,7 @@ export interface FoundObject {
   collapsed: boolean;
 }
 
-/** Which of a medium's objects. */
+/** Which of a media object's objects. */
 export interface OwnedObject {
   mediaId: string;
   object: ExpectedObject;
@@ -62,7 +62,7 @@ export interface ObjectCache {
   closeFile(mediaId: string, sha256: string): void;
   /** Under whichever keys it is held. */
   drop(owned: { mediaId: string; object: Pick<ExpectedObject, 'sha256'> }): void;
-  dropMedium(mediaId: string): void;
+  dropMedia(mediaId: string): void;
   clear(): void;
   /** Has ready what the first miss needs. */
   warmUp(): void;
@@ -326,10 +326,10 @@ export function createObjectCache(deps: {
       folder?.drop(mediaId, sha256);
     },
 
-    dropMedium(mediaId) {
+    dropMedia(mediaId) {
       memory.dropOwned(mediaId);
       pieces.discardWhere((key) => key.startsWith(`${mediaId} `));
-      folder?.dropMedium(mediaId);
+      folder?.dropMedia(mediaId);
     },
 
     clear() {

@@ -1,7 +1,7 @@
 import { PIECE_BYTES } from '@mds/contract';
+import type { ByteGate } from '../../base/byte-gate.ts';
 import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
 import { type ExpectedObject, ObjectDamagedError, pieceLength } from '../verified-body.ts';
-import type { ByteGate } from './byte-gate.ts';
 import type { FillReport } from './cached-pieces.ts';
 import { givePieceBuffer, takePieceBuffer } from './piece-pool.ts';
 

@@ -1,5 +1,5 @@
 import type { BackendFactory, IQueueBackend, JobProgress, Queue, Worker } from 'bullmq';
-import type { JobRecord } from '../job-queue.ts';
+import type { JobRecord } from '../../db/job-queue.ts';
 import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
 import type { QueueEngine } from './queue-engine.ts';
 

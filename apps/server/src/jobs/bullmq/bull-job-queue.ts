@@ -1,6 +1,6 @@
 import { ulid } from 'ulid';
+import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaRepository } from '../../db/media-repository.ts';
-import type { JobQueue } from '../job-queue.ts';
 import type { Following } from './following.ts';
 import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 
@@ -34,7 +34,7 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
           throw error;
         });
         if (lease !== null) return lease;
-        // Its medium was deleted, or its row is under a lease that only the lease monitor ends: whoever frees it puts it in again.
+        // Its media object was deleted, or its row is under a lease that only the lease monitor ends: whoever frees it puts it in again.
         await engine.remove({ jobId, token });
       }
     },

@@ -1,5 +1,5 @@
+import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaRepository } from '../../db/media-repository.ts';
-import type { JobQueue } from '../job-queue.ts';
 import type { Following } from './following.ts';
 
 /** Media whose jobs an engine hands out: it is told of each that came or went, once that is committed. */

@@ -1,6 +1,6 @@
 import type { PostgresQueueBackend } from 'bullmq';
 import type { Pool } from 'pg';
-import type { Logger } from '../../logger.ts';
+import type { Logger } from '../../base/logger.ts';
 import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
 import type { EngineJob } from './queue-engine.ts';
 import { createAlone } from './queue-pool.ts';

@@ -1,6 +1,6 @@
 import { beforeAll } from 'vitest';
+import { createLogger } from '../../base/logger.ts';
 import { repositoriesConformance } from '../../db/conformance/repositories.conformance.ts';
-import { createLogger } from '../../logger.ts';
 import { bullQueues, describeWithEither, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 

@@ -3,17 +3,17 @@ import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import { ulid } from 'ulid';
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
-import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/postgres-server.ts';
-import { findRedis, type RedisServer, startRedisServer } from '../../../test/redis-server.ts';
-import { describeWith, testWith } from '../../../test/system-program.ts';
+import { findPostgres, type PostgresServer, startPostgresServer } from '../../../test/support/postgres-server.ts';
+import { findRedis, type RedisServer, startRedisServer } from '../../../test/support/redis-server.ts';
+import { describeWith, testWith } from '../../../test/support/system-program.ts';
+import { createLogger } from '../../base/logger.ts';
+import type { Lease } from '../../db/job-queue.ts';
 import type { NewMedia } from '../../db/media-repository.ts';
 import { openPostgresRepositories } from '../../db/postgres/open-repositories.ts';
 import type { Repositories } from '../../db/repositories.ts';
-import { createLogger } from '../../logger.ts';
-import type { Lease } from '../job-queue.ts';
 import { type BullQueueOptions, openBullQueue } from './open-bull-queue.ts';
 
-/** Accepting: the same bytes are another medium. */
+/** Accepting: the same bytes are another media object. */
 const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
 /** Comparing in the background is off: a test compares when it wants to. */
 export const BY_HAND = { intervalMs: Number.POSITIVE_INFINITY };
@@ -167,15 +167,15 @@ async function jobsInRedis(url: string, name: string): Promise<BullJob[]> {
   }
 }
 
-export const newMedium = (): NewMedia => ({
+export const newMedia = (): NewMedia => ({
   ...{ id: `med_${ulid().toLowerCase()}`, projectId: 'default', createdAtMs: 0, contentType: 'image/png', bytes: 1 },
   ...{ width: 1, height: 1, filename: null, sha256: 'a'.repeat(64), kind: 'image', format: 'png', durationMs: null },
   ...{ codecs: [], warnings: [], identified: {} },
 });
 
-/** Takes a medium in. @returns its id */
+/** Takes a media object in. @returns its id */
 export async function accept({ media }: Pick<Repositories, 'media'>, priority?: number): Promise<string> {
-  const accepted = await media.accept(newMedium(), priority === undefined ? ALLOW : { ...ALLOW, priority });
+  const accepted = await media.accept(newMedia(), priority === undefined ? ALLOW : { ...ALLOW, priority });
   return accepted.media.id;
 }
 

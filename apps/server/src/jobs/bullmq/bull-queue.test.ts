@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { createLogger } from '../../base/logger.ts';
 import { ConfigError } from '../../config.ts';
-import { createLogger } from '../../logger.ts';
-import { MAX_LOST_LEASES } from '../job-queue.ts';
+import { MAX_LOST_LEASES } from '../../db/job-queue.ts';
 import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 
@@ -62,7 +62,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     await due.toMatchObject({ mediaId: id, attempt: 2 });
   });
 
-  it('a medium that is deleted while its job waits or is worked on leaves nothing to hand out', async () => {
+  it('a media object that is deleted while its job waits or is worked on leaves nothing to hand out', async () => {
     const url = await database();
     const node = await open(url);
     const running = await accept(node);
@@ -76,7 +76,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     expect(await node.jobs.claim('worker-2')).toBeNull();
   });
 
-  it('a medium that was deleted by a node that is not told of BullMQ is never handed out', async () => {
+  it('a media object that was deleted by a node that is not told of BullMQ is never handed out', async () => {
     const url = await database();
     const node = await open(url);
     const gone = await accept(node);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createLogger } from '../../logger.ts';
-import type { JobRecord } from '../job-queue.ts';
+import { createLogger } from '../../base/logger.ts';
+import type { JobRecord } from '../../db/job-queue.ts';
 import { bullQueues, describeWithRedis, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
 

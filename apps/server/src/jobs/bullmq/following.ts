@@ -1,6 +1,6 @@
+import type { Logger } from '../../base/logger.ts';
+import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaFailureRecord } from '../../db/media-repository.ts';
-import type { Logger } from '../../logger.ts';
-import type { JobQueue } from '../job-queue.ts';
 import { EngineAwayError, type HandedOut, type QueueEngine } from './queue-engine.ts';
 
 /**
@@ -13,7 +13,7 @@ export interface Following {
   freed(job: HandedOut, delayMs: number): Promise<void>;
   /** These jobs are gone, done or not wanted any more. */
   over(jobs: readonly { jobId: number; token: string | null }[]): Promise<void>;
-  /** A job is gone, and its medium failed. */
+  /** A job is gone, and its media object failed. */
   failed(job: HandedOut, failure: MediaFailureRecord): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export function createFollowing(parts: {
   const { rows, engine, logger } = parts;
   const follow = (tell: () => Promise<void>): Promise<void> =>
     tell().catch((error: unknown) => {
-      // Of an outage there would be a line for each medium.
+      // Of an outage there would be a line for each media object.
       if (error instanceof EngineAwayError) return;
       logger.warn({ err: error }, 'the job engine could not be told; it will be when rows and engine are compared');
     });

@@ -1,8 +1,8 @@
+import type { Logger } from '../../base/logger.ts';
+import { systemCode } from '../../base/storage-error.ts';
 import { ConfigError } from '../../config.ts';
 import { DatabaseRefusedError } from '../../db/database-refused-error.ts';
 import { databaseSettings } from '../../db/postgres/settings.ts';
-import type { Logger } from '../../logger.ts';
-import { systemCode } from '../../storage/storage-error.ts';
 import { type Bull, createBullEngine } from './bull-engine.ts';
 import { createPostgresJobs } from './bull-postgres-jobs.ts';
 import { createRedisJobs } from './bull-redis-jobs.ts';

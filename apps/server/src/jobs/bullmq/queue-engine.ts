@@ -1,4 +1,4 @@
-import type { JobRecord } from '../job-queue.ts';
+import type { JobRecord } from '../../db/job-queue.ts';
 
 /** The engine did not do it, as its server is away or takes nothing; it says so in the log by itself, and now and then. */
 export class EngineAwayError extends Error {

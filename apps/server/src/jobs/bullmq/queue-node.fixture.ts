@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLogger } from '../../logger.ts';
+import { createLogger } from '../../base/logger.ts';
 import { accept, BY_HAND, claim, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 
 /** What a forked node does, and what it tells of on its way. */
 export type NodeRole =
-  /** Takes a medium in, and dies after the commit, before BullMQ is told. */
+  /** Takes a media object in, and dies after the commit, before BullMQ is told. */
   | 'accept-and-die'
   /** Dies after BullMQ has handed it a job, before it has claimed the row. */
   | 'take-and-die'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { silentProxy } from '../../../test/silent-proxy.ts';
+import { silentProxy } from '../../../test/support/silent-proxy.ts';
+import { createLogger } from '../../base/logger.ts';
 import { databaseSettings } from '../../db/postgres/settings.ts';
-import { createLogger } from '../../logger.ts';
 import { describeWithPostgres } from './bull-queue.fixture.ts';
 import { createAlone, openQueuePool } from './queue-pool.ts';
 

@@ -1,6 +1,6 @@
 import { Pool, type QueryResult, type QueryResultRow } from 'pg';
+import type { Logger } from '../../base/logger.ts';
 import type { DatabaseSettings } from '../../db/postgres/settings.ts';
-import type { Logger } from '../../logger.ts';
 import type { QueueEngine } from './queue-engine.ts';
 
 /** First number of the advisory lock of whoever compares rows and engine ("MDSJ"); the second one is the queue's. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createLogger } from '../../logger.ts';
+import { createLogger } from '../../base/logger.ts';
 import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
 import { EngineAwayError, type QueueEngine } from './queue-engine.ts';

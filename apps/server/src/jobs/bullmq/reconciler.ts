@@ -1,5 +1,5 @@
-import type { Logger } from '../../logger.ts';
-import type { JobQueue, JobRecord } from '../job-queue.ts';
+import type { Logger } from '../../base/logger.ts';
+import type { JobQueue, JobRecord } from '../../db/job-queue.ts';
 import { EngineAwayError, type EngineJob, type QueueEngine } from './queue-engine.ts';
 
 /** Jobs that are compared at once. */

@@ -253,7 +253,7 @@ test.each([
   const confused = engineWith({ programs: { ffprobe, ffmpeg: programs.ffmpeg.path } });
   const path = clip('plain.mp4', [...picture(), ...tone(), ...h264]);
   await expect(confused.identify(path)).rejects.toMatchObject(rejection('identify_crashed', /makes no sense/));
-  // A file that is not there is another matter, and nobody's medium.
+  // A file that is not there is another matter, and nobody's media object.
   await expect(confused.identify(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
 });
 

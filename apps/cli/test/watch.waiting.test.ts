@@ -1,0 +1,379 @@
+import { appendFileSync } from 'node:fs';
+import { appendFile, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { mdsHere, plain, type Ran, temporaryFolder } from './run-cli.ts';
+import { mediaObject, type ScriptedService, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
+
+/** So long a test waits for what will happen on any machine. */
+const SOON = { timeout: 40_000 };
+/** Long enough that a program which only waits for time would be late. */
+const NEVER_SETTLES = ['--settle', '3600'];
+
+/** A service, and an empty folder `in` to watch. */
+async function setUp() {
+  const service = await startService();
+  const folder = await temporaryFolder();
+  const at = (name: string) => join(folder.path, name);
+  await mkdir(at('in'));
+  const watches: { stop(): Promise<Ran> }[] = [];
+  const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: at('state') };
+  return {
+    ...{ service, at },
+    /** Runs to its end. */
+    run: (args: string[]) => mdsHere(['watch', 'in', '--settle', '0.2', ...args], { cwd: folder.path, env }),
+    /** Begins to watch, and goes on until it is stopped, at the latest with the test. */
+    watch(args: string[] = []): { stop(): Promise<Ran>; running: Promise<Ran> } {
+      const ctrlC = new AbortController();
+      const running = mdsHere(['watch', 'in', '--settle', '0.3', ...args], {
+        ...{ cwd: folder.path, env, interrupt: ctrlC.signal },
+      });
+      const watch = {
+        running,
+        stop() {
+          ctrlC.abort();
+          return running;
+        },
+      };
+      watches.push(watch);
+      return watch;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(watches.map((watch) => watch.stop()));
+      await service[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const names = (service: ScriptedService) => service.media.map(({ filename }) => filename).toSorted();
+
+it('--once ingests what is there, in folders too, remembers it, and does it once', async () => {
+  await using it = await setUp();
+  await mkdir(it.at('in/2026/new\nline'), { recursive: true });
+  await mkdir(it.at('in/.hidden'));
+  await writeFile(it.at('in/a.jpg'), 'a');
+  await writeFile(it.at('in/2026/new\nline/b\u202e.jpg'), 'b');
+  await writeFile(it.at('in/.hidden/c.jpg'), 'c');
+  await writeFile(it.at('in/half.jpg.part'), 'h');
+  const first = await it.run(['--once']);
+  expect(first).toMatchObject({ code: 0, stderr: '2 files: 2 created\n' });
+  expect(first.stdout).toContain('\tcreated\tqueued\tin/2026/new\\nline/b\\u202e.jpg\t\t\n');
+  expect(await it.run(['--once'])).toEqual({ code: 0, stdout: '', stderr: '0 files\n' });
+  expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
+});
+
+it('a file that grows is sent when it stands still, whole, and once', async () => {
+  await using it = await setUp();
+  it.watch();
+  await writeFile(it.at('in/scan.jpg'), 'begin');
+  // Faster than it could settle, for longer than that takes.
+  for (let n = 0; n < 20; n++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    appendFileSync(it.at('in/scan.jpg'), '.');
+  }
+  expect(it.service.media).toHaveLength(0);
+  await expect.poll(() => names(it.service), SOON).toEqual(['scan.jpg']);
+  expect(it.service.media[0]?.bytes).toBe(25);
+  expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
+});
+
+it('what is renamed into place from a temporary name is sent at once, and not under that name', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/download.jpg.crdownload'), 'd');
+  await writeFile(it.at('in/~office.jpg'), 'o');
+  it.watch(NEVER_SETTLES);
+  let copies = 0;
+  // Until one is seen under the name that a copier gives it first: then it is known again.
+  await expect
+    .poll(
+      async () => {
+        const name = `copy-${++copies}.jpg`;
+        await writeFile(it.at(`in/.${name}.XYZ`), name);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        await rename(it.at(`in/.${name}.XYZ`), it.at(`in/${name}`));
+        return it.service.media.length;
+      },
+      { ...SOON, interval: 200 },
+    )
+    .toBeGreaterThan(0);
+  await rename(it.at('in/download.jpg.crdownload'), it.at('in/download.jpg'));
+  await rename(it.at('in/~office.jpg'), it.at('in/office.jpg'));
+  await expect.poll(() => names(it.service), SOON).toEqual(expect.arrayContaining(['download.jpg', 'office.jpg']));
+  expect(names(it.service).filter((name) => /crdownload|~|XYZ/.test(String(name)))).toEqual([]);
+});
+
+it('a folder that is made while it watches is watched, with what was put into it at once', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/first.jpg'), '1');
+  // Well before it looks at everything again.
+  const soon = { timeout: 20_000 };
+  it.watch();
+  await expect.poll(() => names(it.service), SOON).toEqual(['first.jpg']);
+  await mkdir(it.at('made/deep'), { recursive: true });
+  await writeFile(it.at('made/deep/inside.jpg'), 'inside');
+  await rename(it.at('made'), it.at('in/made'));
+  await expect.poll(() => names(it.service), soon).toContain('inside.jpg');
+  await writeFile(it.at('in/made/deep/later.jpg'), 'later');
+  await expect.poll(() => names(it.service), soon).toEqual(['first.jpg', 'inside.jpg', 'later.jpg']);
+});
+
+it('another file of the same name is another file', async () => {
+  await using it = await setUp();
+  it.watch();
+  await writeFile(it.at('in/scan.jpg'), 'one');
+  await expect.poll(() => it.service.media.length, SOON).toBe(1);
+  await writeFile(it.at('new.jpg'), 'two');
+  await rename(it.at('new.jpg'), it.at('in/scan.jpg'));
+  await expect.poll(() => it.service.media.length, SOON).toBe(2);
+  expect(it.service.media.map(({ bytes }) => bytes)).toEqual([3, 3]);
+});
+
+it('follows links to files, goes round in no circle, and neither moves nor deletes a link', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('original.jpg'), 'original');
+  await symlink('../original.jpg', it.at('in/linked.jpg'));
+  await symlink('..', it.at('in/loop'));
+  await symlink('nowhere', it.at('in/dangling.jpg'));
+  expect(await it.run(['--once', '--done', 'delete'])).toMatchObject({ code: 0, stderr: '1 file: 1 created\n' });
+  expect(await readFile(it.at('original.jpg'), 'utf8')).toBe('original');
+  expect((await readdir(it.at('in'))).toSorted()).toEqual(['dangling.jpg', 'linked.jpg', 'loop']);
+  expect(await it.run(['--once', '--done', 'delete'])).toMatchObject({ code: 0, stderr: '0 files\n' });
+});
+
+it('a file that is refused is told once, kept, remembered with the reason, and sent again when it changes', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/notes.txt'), 'text');
+  const refused = await it.run(['--once']);
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).toBe(
+    '\tfailed\t\tin/notes.txt\tThe file is not of an accepted format. (unsupported_format)\t\n',
+  );
+  expect(await it.run(['--once'])).toMatchObject({ code: 0, stdout: '', stderr: '0 files\n' });
+  const status = await it.run(['--status']);
+  expect(status.stdout).toMatch(/^unsupported_format\t\S+Z\tnotes\.txt\tThe file is not of an accepted format\.\n$/);
+  expect(JSON.parse((await it.run(['--status', '--json'])).stdout)).toMatchObject({
+    accepted: 0,
+    refused: [{ file: 'notes.txt', bytes: 4, code: 'unsupported_format' }],
+  });
+  await appendFile(it.at('in/notes.txt'), ' and more');
+  expect(await it.run(['--once'])).toMatchObject({ code: 1, stderr: expect.stringContaining('1 file: 1 failed') });
+});
+
+it('--done move keeps folders and overwrites nothing; --done delete removes what the service has', async () => {
+  await using it = await setUp();
+  await mkdir(it.at('in/sub'));
+  await writeFile(it.at('in/sub/a.jpg'), 'one');
+  await writeFile(it.at('in/notes.txt'), 'refused');
+  const args = ['--once', '--done', 'move', '--done-dir', 'in/done'];
+  await it.run(args);
+  await writeFile(it.at('in/sub/a.jpg'), 'two');
+  await it.run(args);
+  expect((await readdir(it.at('in/done/sub'))).toSorted()).toEqual(['a-2.jpg', 'a.jpg']);
+  expect(await readFile(it.at('in/done/sub/a.jpg'), 'utf8')).toBe('one');
+  expect(await readFile(it.at('in/done/sub/a-2.jpg'), 'utf8')).toBe('two');
+  expect(it.service.media).toHaveLength(2);
+  // A duplicate is acknowledged, too. What was refused stays.
+  await writeFile(it.at('in/sub/b.jpg'), 'two');
+  await rm(it.at('in/done'), { recursive: true });
+  expect((await it.run(['--once', '--done', 'delete'])).stdout).toContain('\texisting\t');
+  expect(await readdir(it.at('in/sub'))).toEqual([]);
+  expect(await readdir(it.at('in'))).toContain('notes.txt');
+});
+
+it('--done delete never deletes another file that was put in the place of the one that was sent', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/scan.jpg'), 'one');
+  let left: string | null = null;
+  it.service.on('POST', async (request, response) => {
+    for await (const _ of request);
+    if (posts() === 1) {
+      await writeFile(it.at('other.jpg'), 'another');
+      await rename(it.at('other.jpg'), it.at('in/scan.jpg'));
+    } else left = await readFile(it.at('in/scan.jpg'), 'utf8').catch(() => null);
+    sendJson(response, 201, mediaObject(it.service.requests.length));
+  });
+  const posts = () => it.service.requests.filter((line) => line.startsWith('POST')).length;
+  const watch = it.watch(['--done', 'delete']);
+  // It is sent itself, and is there until then; and then it is deleted.
+  await expect.poll(posts, SOON).toBe(2);
+  await expect.poll(() => left, SOON).toBe('another');
+  await expect.poll(() => readdir(it.at('in')), SOON).toEqual([]);
+  await watch.stop();
+});
+
+it('what was taken aside by a watch that died then gets its name again, beside what has that name now', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/.scan.jpg.0a1b2c3d.mds-aside'), 'one');
+  await writeFile(it.at('in/scan.jpg'), 'two');
+  await it.run(['--once']);
+  expect(await readFile(it.at('in/scan.jpg'), 'utf8')).toBe('two');
+  expect(await readFile(it.at('in/scan-2.jpg'), 'utf8')).toBe('one');
+  expect(names(it.service)).toEqual(['scan-2.jpg', 'scan.jpg']);
+});
+
+it('deletes nothing on the word of its journal alone: what the service has no more is sent again', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/a.jpg'), 'a');
+  await writeFile(it.at('in/b.jpg'), 'b');
+  await it.run(['--once']);
+  it.service.media.splice(
+    it.service.media.findIndex(({ filename }) => filename === 'a.jpg'),
+    1,
+  );
+  expect((await it.run(['--once', '--done', 'delete'])).stdout).toContain('\tcreated\tqueued\tin/a.jpg');
+  expect(names(it.service)).toEqual(['a.jpg', 'b.jpg']);
+  expect(await readdir(it.at('in'))).toEqual([]);
+});
+
+it('a service that has nothing of what is remembered gets everything again', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/a.jpg'), 'a');
+  await it.run(['--once']);
+  it.service.media.length = 0;
+  const again = await it.run(['--once']);
+  expect(again.stderr).toContain('The service has nothing of what was ingested before; everything is sent again.');
+  expect(names(it.service)).toEqual(['a.jpg']);
+});
+
+/** How many files the journal says were accepted. */
+async function acceptedBy({ at }: Awaited<ReturnType<typeof setUp>>): Promise<number> {
+  const file = (await readdir(at('state/mds'))).find((name) => name.endsWith('.jsonl'));
+  return (await readFile(at(`state/mds/${file}`), 'utf8')).match(/"accepted"/g)?.length ?? 0;
+}
+
+it('waits for a service that is away, says so once, and goes on when it is back', async () => {
+  await using it = await setUp();
+  let away = true;
+  let refusals = 0;
+  it.service.on('POST', async (request, response) => {
+    for await (const _ of request);
+    if (away) {
+      refusals++;
+      return sendProblem(response, 507, 'insufficient_storage', 'No room is left.');
+    }
+    sendJson(response, 201, mediaObject(it.service.requests.length));
+  });
+  const watch = it.watch();
+  for (const name of ['a', 'b', 'c', 'd']) await writeFile(it.at(`in/${name}.jpg`), name);
+  await expect.poll(() => refusals, SOON).toBeGreaterThan(5);
+  away = false;
+  await expect.poll(() => acceptedBy(it), SOON).toBe(4);
+  await watch.stop();
+  const { code, stderr } = await watch.running;
+  expect(code).toBe(0);
+  expect(stderr.match(/The service cannot take files now: No room is left\. Waiting for it\./g)).toHaveLength(1);
+  expect(stderr.match(/The service is there again, after/g)).toHaveLength(1);
+  expect(stderr).toContain('4 files: 4 created\n');
+});
+
+it('a token that is not accepted any more ends it with 4', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/a.jpg'), 'a');
+  const watch = it.watch();
+  await expect.poll(() => it.service.media.length, SOON).toBe(1);
+  it.service.on('POST', (request, response) => {
+    request.resume();
+    sendProblem(response, 401, 'unauthorized', 'A valid token is needed.');
+  });
+  await writeFile(it.at('in/b.jpg'), 'b');
+  const { code, stderr } = await watch.running;
+  expect(code).toBe(4);
+  expect(stderr).toContain('error: The service does not accept the token from MDS_TOKEN.');
+});
+
+it('a folder that goes away, as when a share is unmounted, is waited for; what was there before is not sent again', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/a.jpg'), 'a');
+  const watch = it.watch(['--poll', '0.2']);
+  await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg']);
+  await rename(it.at('in'), it.at('away'));
+  await writeFile(it.at('away/b.jpg'), 'b');
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await rename(it.at('away'), it.at('in'));
+  await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg', 'b.jpg']);
+  const { stderr } = await watch.stop();
+  expect(stderr.match(/in: there is no such file or folder\. Waiting for it\./g)).toHaveLength(1);
+  expect(stderr.match(/in is there again\./g)).toHaveLength(1);
+  expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
+});
+
+it('--poll needs no events of the system', async () => {
+  await using it = await setUp();
+  it.watch(['--poll', '0.2']);
+  await mkdir(it.at('in/sub'));
+  await writeFile(it.at('in/sub/a.jpg'), 'a');
+  await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg']);
+});
+
+it('a file that cannot be read is told once, and its neighbours go', async () => {
+  await using it = await setUp();
+  // A name that is no UTF-8, as old archives have: it cannot be opened.
+  await writeFile(Buffer.concat([Buffer.from(it.at('in/h')), Buffer.from([0xe4]), Buffer.from('user.jpg')]), 'x');
+  await writeFile(it.at('in/a.jpg'), 'a');
+  const watch = it.watch(['--poll', '0.1']);
+  await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg']);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await watch.stop();
+  const { stdout } = await watch.running;
+  expect(stdout.match(/its name is not valid UTF-8; rename it\. \(file_unreadable\)/g)).toHaveLength(1);
+});
+
+it('Ctrl-C ends it with 0, after what is under way', async () => {
+  await using it = await setUp();
+  it.service.bytesPerSecond = 2_000_000;
+  await writeFile(it.at('in/big.jpg'), Buffer.alloc(2_000_000));
+  const watch = it.watch();
+  await expect.poll(() => it.service.requests.length, SOON).toBe(1);
+  await watch.stop();
+  expect(await watch.running).toMatchObject({ code: 0, stderr: '1 file: 1 created\n' });
+});
+
+it('a second watch of the same folder says who the first is', async () => {
+  await using it = await setUp();
+  it.watch();
+  await expect
+    .poll(() => readdir(it.at('state/mds')).catch(() => []), SOON)
+    .toContainEqual(expect.stringMatching(/lock$/));
+  const second = await it.run(['--once']);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toContain(`Another mds works with this journal: process ${process.pid} on`);
+});
+
+it('with --json prints one object a line; on a terminal shows how it is getting on', async () => {
+  await using it = await setUp();
+  await writeFile(it.at('in/a.jpg'), 'a');
+  const { stdout } = await it.run(['--once', '--json']);
+  expect(JSON.parse(stdout)).toMatchObject({ file: 'in/a.jpg', outcome: 'created', media_id: it.service.media[0]?.id });
+  const env = { MDS_URL: it.service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: it.at('state') };
+  await writeFile(it.at('in/b.jpg'), 'b');
+  const shown = await mdsHere(['watch', 'in', '--once', '--settle', '0.5'], { cwd: it.at('.'), env, terminal: 80 });
+  expect(plain(shown.stderr)).toContain('watching in: 1 settling');
+  expect(plain(shown.stdout)).toMatch(/^created {3}med_\w+ +1 B {2}queued {2}in\/b\.jpg\n$/);
+});
+
+it.each([
+  [['nowhere'], 'nowhere: there is no such file or folder'],
+  [['in', '--done', 'move'], '--done move needs a folder to move to: --done-dir DIR.'],
+  [['in', '--done-dir', 'x'], 'it needs --done move'],
+  [['in/sub', '--done', 'move', '--done-dir', 'in'], 'one that it lies in'],
+  [['in', '--done', 'move', '--done-dir', 'in'], 'Files cannot be moved to where they are watched'],
+  [['in', '--settle', 'long'], 'a number of seconds from 0 to 3600'],
+  [['in', '--poll', '0'], 'a number of seconds from 0.1 to 3600'],
+])('%j is a wrong use', async (args, message) => {
+  await using it = await setUp();
+  await mkdir(it.at('in/sub'));
+  const env = { MDS_URL: it.service.url, MDS_TOKEN: TOKEN, HOME: it.at('home') };
+  const { code, stderr } = await mdsHere(['watch', ...args], { cwd: it.at('.'), env });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+});
+
+it('without a place to remember things says how to name one', async () => {
+  await using it = await setUp();
+  const { code, stderr } = await mdsHere(['watch', 'in'], {
+    cwd: it.at('.'),
+    env: { MDS_URL: it.service.url, MDS_TOKEN: TOKEN },
+  });
+  expect(code).toBe(2);
+  expect(stderr).toContain('Name a file with --journal, or set XDG_STATE_HOME or HOME.');
+});

@@ -1,0 +1,74 @@
+import { CONTROL_API_PREFIX, DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
+import type { Logger } from 'pino';
+import { reasonOf } from '../base/error-reason.ts';
+import type { HotRequest } from '../http/answer-sink.ts';
+import { outageOf } from '../http/problem.ts';
+import { createSummaryLine } from './summary-line.ts';
+
+/** Asked every few seconds by machines: a line for each would bury the rest. */
+const QUIET = new Set(['/healthz', '/readyz', '/metrics']);
+/** Heartbeats and reads of points of presence, several a second. */
+const EDGES_PREFIX = `${CONTROL_API_PREFIX}/edges/`;
+/** pino's number of the level `debug`. */
+const DEBUG = 20;
+
+/** What became of a request. */
+export interface AnsweredRequest {
+  requestId: string;
+  remoteAddress: string | undefined;
+  /** Null: the connection ended before there was an answer. */
+  status: number | null;
+  /** False: the connection ended before the answer did. */
+  complete: boolean;
+  ms: number;
+}
+
+/** One log line for each answer. */
+export interface AccessLog {
+  note(req: HotRequest & { originalUrl?: string }, answered: AnsweredRequest): void;
+  /** Notes an answer out of memory, which only `debug` and below show: otherwise it costs one comparison. */
+  noteHot(req: HotRequest, requestId: string, status: number, ms: number): void;
+}
+
+/**
+ * {@link AccessLog}: method, URL, status, time and request id. Neither bodies nor headers are logged, so that no credential reaches
+ * the log. Deliveries, reads that succeed, and what points of presence ask for all day are what there is most of: they are `debug`.
+ * Failures of the service are `warn`; refusals because something does not answer are summed up, a line a second.
+ */
+export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'info' | 'warn'>): AccessLog {
+  const outages = createSummaryLine<{ url: string; reason: string }>((refused, { url, reason }) => {
+    logger.warn({ refused, latest: url, reason }, 'unavailable: requests were refused');
+  });
+  const note: AccessLog['note'] = (req, { requestId, remoteAddress, status, complete, ms }) => {
+    const url = req.originalUrl ?? req.url ?? '';
+    if (QUIET.has(url)) return;
+    const outage = status === 503 ? outageOf(req) : undefined;
+    // In an outage there may be thousands each second, and they all say the same.
+    if (outage) outages.note({ url: url.slice(0, 1024), reason: reasonOf(outage.cause ?? outage) });
+    const level = outage ? 'debug' : levelOf(url, status);
+    if (level === 'debug' && logger.levelVal > DEBUG) return;
+    const line = {
+      req: { method: req.method, url: url.slice(0, 1024), remoteAddress },
+      res: { status },
+      requestId,
+      ms: Math.round(ms * 100) / 100,
+    };
+    logger[level](line, complete ? 'request completed' : 'request aborted');
+  };
+  return {
+    note,
+    noteHot(req, requestId, status, ms) {
+      if (logger.levelVal > DEBUG) return;
+      note(req, { requestId, remoteAddress: req.socket.remoteAddress, status, complete: true, ms });
+    },
+  };
+}
+
+function levelOf(url: string, status: number | null): 'debug' | 'info' | 'warn' {
+  if (status !== null && status >= 500) return 'warn';
+  if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'debug';
+  // A point of presence asks for whatever its readers do, also for what is not there, or not any more.
+  if (url.startsWith(EDGES_PREFIX) && (status === 404 || status === 412)) return 'debug';
+  const isRoutine = url.startsWith(READ_API_PREFIX) || url.startsWith(EDGES_PREFIX);
+  return isRoutine && status !== null && status < 400 ? 'debug' : 'info';
+}

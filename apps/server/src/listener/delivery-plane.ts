@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DELIVERY_CACHE_CONTROL, DELIVERY_PREFIX } from '@mds/contract';
+import { AppError } from '../base/app-error.ts';
+import type { Logger } from '../base/logger.ts';
+import type { AnswerSink, Fields, HotRequest } from '../http/answer-sink.ts';
+import { allowEveryOrigin, openToAll } from '../http/cors.ts';
+import { methodNotAllowed } from '../http/methods.ts';
+import { sendProblem } from '../http/problem.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
+import { refuseBadTarget } from '../http/request-path.ts';
+
+/** What answers under `/media`. */
+export interface DeliveryPart {
+  /**
+   * Answers a GET or HEAD at once, if it is of something known, valid and in memory.
+   * @param also fields to send beside its own
+   * @returns the status; null: nothing was sent
+   */
+  answerHot(req: HotRequest, sink: AnswerSink, also: Fields): number | null;
+  /** Finds out whether what is known is still valid. False: that is known. */
+  refresh(): Promise<void> | false;
+  /**
+   * Answers GET and HEAD; rejects with an AppError before anything is sent.
+   * @param also as of {@link answerHot}
+   */
+  handle(req: IncomingMessage, res: ServerResponse, also: Fields): Promise<void>;
+}
+
+/** Whether a request target is one of delivery. The raw path decides, so that an encoded one is never taken for a rendition. */
+export function isDeliveryPath(url: string): boolean {
+  return url.startsWith(`${DELIVERY_PREFIX}/`);
+}
+
+/**
+ * Answers what is not in memory under `/media`, without Express: delivery has paths, ranges and preconditions of its own, and brings
+ * every header of its answers along. Headers that are set before it would cost more than all of them together.
+ */
+export function createDeliveryPlane(delivery: DeliveryPart, logger: Logger) {
+  const refuse = (req: IncomingMessage, res: ServerResponse, error: unknown) => {
+    if (!res.headersSent) openToAll(res);
+    sendProblem(req, res, shortLived(error), logger);
+  };
+  return (req: IncomingMessage, res: ServerResponse): void => {
+    try {
+      refuseBadTarget(req);
+      if (req.method === 'GET' || req.method === 'HEAD') {
+        delivery
+          .handle(req, res, [REQUEST_ID_HEADER, requestIdOf(req)])
+          .catch((error: unknown) => refuse(req, res, error));
+      } else {
+        // A preflight ends here (WHATWG Fetch, 3.3.5).
+        allowEveryOrigin(req, res, () => refuse(req, res, methodNotAllowed({ method: req.method ?? '' }, 'GET, HEAD')));
+      }
+    } catch (error) {
+      refuse(req, res, error);
+    }
+  };
+}
+
+/** A rendition that is not there may be there soon; until then caches keep the question away for a moment. */
+function shortLived(error: unknown): unknown {
+  if (!(error instanceof AppError) || error.status !== 404) return error;
+  return new AppError(error.code, error.message, {
+    cause: error,
+    headers: { 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound, ...error.headers },
+    ...(error.issues ? { issues: error.issues } : {}),
+  });
+}

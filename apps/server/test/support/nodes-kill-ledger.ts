@@ -1,0 +1,89 @@
+import type { MediaDetail } from '@mds/contract';
+
+/** What became of a file that was sent in. */
+export interface Entry {
+  /** Of the file's bytes. */
+  readonly sha256: string;
+  readonly how: 'request' | 'resumable' | 'fetch';
+  readonly kind: 'image' | 'video';
+  /** Once the service has named the media object. */
+  mediaId: string | null;
+  /** Of a fetch that was promised with 202. */
+  fetchId: string | null;
+  /** It was said that it is stored, or will be: from here on it must not be lost. */
+  isAcknowledged: boolean;
+  /** From the moment in which its deletion is begun nothing is expected of it. */
+  isLeaving: boolean;
+  /** Of the monotonic clock, when its deletion was answered; null: it was not. */
+  deletedAtMs: number | null;
+  /** A node died while it was at its deletion: it may be gone, or not. */
+  isCut: boolean;
+  /** Of the monotonic clock, when it was first seen ready. */
+  readyAtMs: number | null;
+  /** Paths of its renditions once it is ready. */
+  paths: readonly string[];
+}
+
+/** What was acknowledged, kept by whoever it was acknowledged to. */
+export interface Ledger {
+  readonly entries: readonly Entry[];
+  begin(file: Pick<Entry, 'sha256' | 'how' | 'kind'>): Entry;
+  /** @throws where two files have become one media object, or a file another media object than was said before */
+  acknowledge(entry: Entry, mediaId: string): void;
+  /** What is there and stays. */
+  kept(): Entry[];
+  /** Of these, the ones that were not seen ready yet. */
+  pending(): Entry[];
+  /** Of these, the ones that have been ready for so long. */
+  readyFor(ms: number): Entry[];
+  deletedFor(ms: number): Entry[];
+  byMedia(mediaId: string): Entry | undefined;
+}
+
+export function createLedger(): Ledger {
+  const entries: Entry[] = [];
+  const media = new Map<string, Entry>();
+  const kept = () => entries.filter(({ isAcknowledged, isLeaving }) => isAcknowledged && !isLeaving);
+  const since = (atMs: number | null, ms: number) => atMs !== null && performance.now() - atMs >= ms;
+  return {
+    entries,
+    begin(file) {
+      const entry: Entry = {
+        ...file,
+        ...{ mediaId: null, fetchId: null, isAcknowledged: false, isLeaving: false, isCut: false },
+        ...{ deletedAtMs: null, readyAtMs: null, paths: [] },
+      };
+      entries.push(entry);
+      return entry;
+    },
+    acknowledge(entry, mediaId) {
+      const before = media.get(mediaId);
+      if (before !== undefined && before !== entry) throw new Error(`two files have become ${mediaId}`);
+      if (entry.mediaId !== null && entry.mediaId !== mediaId) {
+        throw new Error(`one file has become ${entry.mediaId} and ${mediaId}`);
+      }
+      media.set(mediaId, entry);
+      entry.mediaId = mediaId;
+      entry.isAcknowledged = true;
+    },
+    kept,
+    pending: () => kept().filter(({ readyAtMs }) => readyAtMs === null),
+    readyFor: (ms) => kept().filter(({ readyAtMs }) => since(readyAtMs, ms)),
+    deletedFor: (ms) => entries.filter(({ deletedAtMs }) => since(deletedAtMs, ms)),
+    byMedia: (mediaId) => media.get(mediaId),
+  };
+}
+
+/** Takes over what the service says of a media object. @returns what is wrong with it, or null */
+export function noteDetail(entry: Entry, { status, error, sha256, renditions }: MediaDetail): string | null {
+  if (sha256 !== entry.sha256) return `${entry.mediaId} is told with SHA-256 ${sha256} instead of ${entry.sha256}`;
+  if (status === 'failed') return `${entry.mediaId} failed: ${error?.code}, ${error?.message}`;
+  if (status !== 'ready') return entry.readyAtMs === null ? null : `${entry.mediaId} was ready and is ${status}`;
+  const others = renditions.filter(({ state }) => state !== 'ready' && state !== 'skipped');
+  if (others.length > 0) {
+    return `${entry.mediaId} is ready with ${others.map(({ name, state }) => `${name} ${state}`).join(', ')}`;
+  }
+  entry.paths = renditions.flatMap(({ state, url }) => (state === 'ready' ? [new URL(url).pathname] : []));
+  entry.readyAtMs ??= performance.now();
+  return null;
+}

@@ -1,0 +1,38 @@
+import { createEngine, defaultPresets } from '@mds/transcode';
+import { createLogger } from '../../src/base/logger.ts';
+import { openDataDir } from '../../src/data-dir.ts';
+import { openSqliteRepositories } from '../../src/db/sqlite/open-repositories.ts';
+import { createWorker } from '../../src/processing/worker.ts';
+import { createLocalObjectStore } from '../../src/storage/local-object-store.ts';
+
+// A worker alone in its process, over the data folder of the test that forked it; without the rest of the service. The supervisor hands
+// it its settings as it does to the real one, in the environment; of those, two are all that it needs.
+const dataDir = await openDataDir(process.env['MDS_DATA_DIR'] ?? '', { exclusive: false });
+const repositories = openSqliteRepositories(dataDir.databaseFile);
+const engine = createEngine({ concurrency: 1 });
+const worker = createWorker({
+  id: `worker-${process.pid}-${Date.now()}`,
+  host: 'vm',
+  region: 'fra1',
+  jobs: repositories.jobs,
+  media: repositories.media,
+  pieceDigests: repositories.pieceDigests,
+  store: createLocalObjectStore({ root: dataDir.objectsDir }),
+  engine,
+  presets: defaultPresets,
+  scratchDir: dataDir.scratchDir,
+  concurrency: 1,
+  logger: createLogger(process.env['MDS_LOG_LEVEL'] ?? 'silent'),
+});
+worker.start();
+
+const stop = () => {
+  worker
+    .stop({ graceMs: 2_000 })
+    .then(() => engine.stop())
+    .then(() => process.exit(0))
+    .catch(() => process.exit(1));
+};
+process.on('message', () => worker.wake());
+process.on('disconnect', stop);
+process.on('SIGTERM', stop);
