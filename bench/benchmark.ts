@@ -1,4 +1,4 @@
-/** What a ratio must reach: at most, or at least, so much. */
+/** The bound of a ratio: at most, or at least, this much. */
 export type Goal = { readonly says: string } & ({ readonly atMost: number } | { readonly atLeast: number });
 
 /** A measured ratio of our side to the other, with the smallest and the largest that any one round gave. */
@@ -49,6 +49,8 @@ export interface Benchmark<Names extends string = string> {
   readonly against: string;
   readonly goals: Readonly<Record<Names, Goal>>;
   readonly needs: readonly Need[];
+  /** The other side is this service, too: the figure shows only whether we got slower. Reports call it a regression bound. */
+  readonly regressionBound?: true;
   /** Runs only when it is named: a tool for those who choose settings. */
   readonly onDemand?: boolean;
   run(context: RunContext): Promise<Outcome<Names>>;

@@ -1,18 +1,22 @@
+import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+import { root } from './needs.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Where and with what a figure was measured. */
+/** Where a figure was measured, and with which versions. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
   readonly memoryGib: number;
   readonly system: string;
+  /** Short hash of the commit that was measured, with `+` if files differ from it; null outside a git checkout. */
+  readonly commit: string | null;
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** This machine, and the versions of whatever does the work here. */
+/** This machine, and the versions of the programs that do the work. */
 export function thisMachine(): Machine {
   const sharp = require('sharp') as { versions: Record<string, string | undefined> };
   const pick = (name: string) => sharp.versions[name] ?? 'unknown';
@@ -22,6 +26,7 @@ export function thisMachine(): Machine {
     cores: availableParallelism(),
     memoryGib: Math.round(totalmem() / 2 ** 30),
     system: `${type()} ${release()} ${process.arch}`,
+    commit: measuredCommit(),
     versions: {
       node: process.versions.node,
       sharp: pick('sharp'),
@@ -33,6 +38,17 @@ export function thisMachine(): Machine {
       autocannon: packageVersion('autocannon'),
     },
   };
+}
+
+function measuredCommit(): string | null {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim();
+  try {
+    // Figures change docs/performance.md themselves, one benchmark after the other.
+    const changed = git('status', '--porcelain', '--', '.', ':!docs/performance.md');
+    return git('rev-parse', '--short', 'HEAD') + (changed === '' ? '' : '+');
+  } catch {
+    return null;
+  }
 }
 
 /** ipx does not export its package.json; it lies beside the folder of its entry. */

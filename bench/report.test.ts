@@ -24,7 +24,7 @@ function result(time: number, likeness = 1, problems: string[] = []): Result {
       problems,
       notes: [],
     },
-    machine: { cpu: 'a CPU', cores: 2, memoryGib: 4, system: 'Linux', versions: { node: '20.0.0' } },
+    machine: { cpu: 'a CPU', cores: 2, memoryGib: 4, system: 'Linux', commit: 'abc1234', versions: { node: '20.0.0' } },
     command: 'npm run bench -- sample',
     measuredAt: '2026-01-31T08:15:00.000Z',
     rounds: 5,

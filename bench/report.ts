@@ -30,7 +30,7 @@ function goalsOf({ goals }: Benchmark, { ratios }: Outcome): { goal: Goal; ratio
 
 function goalTable({ benchmark, outcome }: Pick<Result, 'benchmark' | 'outcome'>): Table {
   return {
-    title: 'goals',
+    title: benchmark.regressionBound ? 'regression bounds' : 'goals',
     head: ['ratio', 'measured', 'rounds between', 'to reach', 'verdict'],
     rows: goalsOf(benchmark, outcome).map(({ goal, ratio, reached }) => [
       goal.says,
@@ -97,7 +97,7 @@ function resultMarkdown(result: Result): string {
     ...[goalTable(result), ...outcome.tables].map(toMarkdown),
     ...outcome.notes,
     ...outcome.problems.map((problem) => `**Problem:** ${problem}`),
-    `Measured ${measuredAt.slice(0, 10)} with \`${command}\`, medians of ${rounds} alternating rounds${quick ? ' (quick: not for publication)' : ''}, ` +
+    `Measured ${measuredAt.slice(0, 10)}${machine.commit === null ? '' : ` at commit ${machine.commit}`} with \`${command}\`, medians of ${rounds} alternating rounds${quick ? ' (quick: not for publication)' : ''}, ` +
       `on ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}; ${versions.join(', ')}.`,
   ].join('\n\n');
 }

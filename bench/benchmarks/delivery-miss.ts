@@ -17,6 +17,7 @@ export default defineBenchmark({
   name: 'delivery-miss',
   what: `first requests of ${OBJECTS.toLocaleString('en')} objects of 100 KB from the local object store, over ${connections} kept connections`,
   against: 'the same requests once more, as HITs',
+  regressionBound: true,
   goals: { miss: { says: 'misses a second to hits a second', atLeast: 0.4 } },
   needs: [builtService, dataDirFiller, wrk],
   async run({ rounds, progress }) {

@@ -1,8 +1,8 @@
 import sharp, { type HeifTune, type Sharp } from 'sharp';
 import { defineBenchmark, type Table } from '../benchmark.ts';
 import { type GalleryPicture, gallery } from '../pictures/gallery.ts';
-import { lumaOf, referenceLuma } from '../quality/luma.ts';
-import { type Luma, ssim } from '../quality/ssim.ts';
+import { planesOf, referencePlanes } from '../quality/planes.ts';
+import { ssim } from '../quality/ssim.ts';
 import { mean } from '../statistics.ts';
 
 /** One way to encode. The first of each format is the default of sharp, and so of ipx. */
@@ -107,7 +107,7 @@ async function measurePicture(
     .raw()
     .toBuffer({ resolveWithObject: true });
   const { width, height, channels } = info;
-  const reference: Luma = await referenceLuma(path, { width, height }, '#ffffff');
+  const { luma: reference } = await referencePlanes(path, { width, height }, '#ffffff');
   for (const [index, { encode }] of settings.entries()) {
     const sample = samples[index];
     if (!sample) continue;
@@ -116,7 +116,7 @@ async function measurePicture(
     const { user, system } = process.cpuUsage(before);
     sample.bytes += encoded.length;
     sample.cpuMs += (user + system) / 1000;
-    sample.scores.push(ssim(await lumaOf(encoded, '#ffffff'), reference));
+    sample.scores.push(ssim((await planesOf(encoded, '#ffffff')).luma, reference));
   }
 }
 

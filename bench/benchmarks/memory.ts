@@ -27,6 +27,7 @@ export default defineBenchmark({
   name: 'memory',
   what: `${READERS} slow readers of an object of 1 GB, each somewhere else in it; ${UPLOADS} resumable uploads open at once`,
   against: 'the same service, idle',
+  regressionBound: true,
   goals: {
     readers: { says: 'MB more than idle: readers', atMost: 150 },
     uploads: { says: 'MB more than idle: uploads', atMost: 150 },

@@ -17,6 +17,7 @@ export default defineBenchmark({
   name: 'ready-video',
   what: 'from the last byte of 1080p30 film with sound, uploaded over HTTP, to `ready`: ladder, MP4, poster, storyboard and preview',
   against: 'the same file identified and rendered by the engine alone, in one process',
+  regressionBound: true,
   goals: { ready: { says: 'last byte to ready, to the rendering alone', atMost: 1.25 } },
   needs: [builtService],
   async run({ rounds, quick, progress }) {

@@ -17,6 +17,7 @@ export default defineBenchmark({
   name: 'ready',
   what: 'from the last byte of a 12 MP JPEG, uploaded over HTTP, to `ready`',
   against: 'the `image` figure: the same picture rendered by the engine alone, in one process',
+  regressionBound: true,
   goals: { ready: { says: 'last byte to ready, to the rendering alone', atMost: 1.25 } },
   needs: [builtService],
   async run({ rounds, progress }) {

@@ -24,6 +24,7 @@ export default defineBenchmark({
   name: 'workers',
   what: `a batch of ${MEDIA} JPEGs of 12 MP, in the queue before a worker starts, worked off by two workers, each with one render at a time on one thread`,
   against: 'one such worker',
+  regressionBound: true,
   goals: {
     embedded: { says: "embedded queue: two workers' time to one's", atMost: 0.6 },
     embeddedQueue: { says: "embedded queue: its share of two workers' time", atMost: 0.02 },

@@ -3,25 +3,28 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import type { ImagePreset } from '../pictures/image-presets.ts';
 import { fileName, fitInside, type Size } from '../sides/renderer.ts';
-import { lumaOf, referenceLuma } from './luma.ts';
-import { type Luma, ssim } from './ssim.ts';
+import { type Planes, planesOf, referencePlanes } from './planes.ts';
+import { ssim } from './ssim.ts';
 
-/** One output as it came out. */
+/** What one output measures. */
 export interface Score {
   readonly file: string;
   readonly container: ImagePreset['container'];
   readonly bytes: number;
   readonly width: number;
   readonly height: number;
+  /** SSIM of brightness. */
   readonly ssim: number;
+  /** Mean SSIM of the two differences of colour. */
+  readonly colourSsim: number;
 }
 
 /** Scores outputs against the source shrunk without loss; references are kept, since every side is judged by the same. */
 export function createScorer() {
-  const references = new Map<string, Promise<Luma>>();
+  const references = new Map<string, Promise<Planes>>();
   const referenceOf = (source: string, size: Size, background: string) => {
     const key = `${source} ${size.width} ${size.height} ${background}`;
-    const known = references.get(key) ?? referenceLuma(source, size, background);
+    const known = references.get(key) ?? referencePlanes(source, size, background);
     references.set(key, known);
     return known;
   };
@@ -35,16 +38,21 @@ export function createScorer() {
       const path = join(outDir, file);
       const { width, height } = await sharp(path).metadata();
       const ground = preset.container === 'jpeg' ? background : '#ffffff';
-      const [picture, reference] = [await lumaOf(path, ground), await referenceOf(source, { width, height }, ground)];
+      const [picture, reference] = [await planesOf(path, ground), await referenceOf(source, { width, height }, ground)];
       const { size: bytes } = await stat(path);
-      return { file, container: preset.container, bytes, width, height, ssim: ssim(picture, reference) };
+      const blue = ssim(picture.blueDifference, reference.blueDifference);
+      const red = ssim(picture.redDifference, reference.redDifference);
+      return {
+        ...{ file, container: preset.container, bytes, width, height },
+        ...{ ssim: ssim(picture.luma, reference.luma), colourSsim: (blue + red) / 2 },
+      };
     },
-    /** Lets go of the references: they are large. */
+    /** Drops the references, which are large. */
     forget: () => references.clear(),
   };
 }
 
-/** What is wrong with an output of `source` that was to fit into the preset's box; empty where nothing is. */
+/** The defects of an output of `source` that must fit into the preset's box; empty if there are none. */
 export function problemsOf(side: string, score: Score, source: Size, preset: ImagePreset): string[] {
   const expected = fitInside(source, preset);
   const problems: string[] = [];

@@ -1,10 +1,10 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { lumaOf } from './luma.ts';
-import { type Luma, ssim } from './ssim.ts';
+import { planesOf } from './planes.ts';
+import { type Plane, ssim } from './ssim.ts';
 
 /** A picture with edges, a slope and texture. */
-function sample(change: (value: number, x: number, y: number) => number = (value) => value): Luma {
+function sample(change: (value: number, x: number, y: number) => number = (value) => value): Plane {
   const [width, height] = [96, 64];
   const data = Float32Array.from({ length: width * height }, (_, i) => {
     const x = i % width;
@@ -53,7 +53,7 @@ describe('SSIM', () => {
   });
 
   test('flat pictures that differ in brightness alone follow the formula of the luminance term', () => {
-    const flat = (value: number): Luma => ({ width: 16, height: 16, data: new Float32Array(256).fill(value) });
+    const flat = (value: number): Plane => ({ width: 16, height: 16, data: new Float32Array(256).fill(value) });
     const c1 = (0.01 * 255) ** 2;
     expect(ssim(flat(100), flat(120))).toBeCloseTo((2 * 100 * 120 + c1) / (100 ** 2 + 120 ** 2 + c1), 6);
   });
@@ -61,25 +61,38 @@ describe('SSIM', () => {
   test('JPEG quality orders as expected', async () => {
     const { data, width, height } = sample((value, x, y) => value + 8 * noise(x, y));
     const pixels = Buffer.from(Uint8Array.from(data));
-    const reference = await lumaOf(
-      await sharp(pixels, { raw: { width, height, channels: 1 } })
-        .png()
-        .toBuffer(),
-      '#ffffff',
-    );
+    const lossless = await sharp(pixels, { raw: { width, height, channels: 1 } })
+      .png()
+      .toBuffer();
+    const { luma: reference } = await planesOf(lossless, '#ffffff');
     const scores = [];
     for (const quality of [95, 70, 30, 5]) {
       const jpeg = await sharp(pixels, { raw: { width, height, channels: 1 } })
         .jpeg({ quality })
         .toBuffer();
-      scores.push(ssim(await lumaOf(jpeg, '#ffffff'), reference));
+      scores.push(ssim((await planesOf(jpeg, '#ffffff')).luma, reference));
     }
     expect(scores).toEqual(scores.toSorted((a, b) => b - a));
     expect(scores[0]).toBeGreaterThan(0.98);
   });
 
+  test('subsampled colour costs likeness of colour and hardly any of brightness', async () => {
+    const [width, height] = [64, 64];
+    const stripes = Buffer.alloc(width * height * 3);
+    for (let pixel = 0; pixel < width * height; pixel++) stripes.set(pixel % 2 ? [190, 0, 0] : [0, 97, 0], pixel * 3);
+    const image = () => sharp(stripes, { raw: { width, height, channels: 3 } });
+    const reference = await planesOf(await image().png().toBuffer(), '#ffffff');
+    const likeness = async (chromaSubsampling: string) => {
+      const planes = await planesOf(await image().jpeg({ quality: 95, chromaSubsampling }).toBuffer(), '#ffffff');
+      return [ssim(planes.luma, reference.luma), ssim(planes.redDifference, reference.redDifference)] as const;
+    };
+    const [whole, halved] = [await likeness('4:4:4'), await likeness('4:2:0')];
+    expect(whole[1]).toBeGreaterThan(0.95);
+    expect(halved[1]).toBeLessThan(0.1);
+  });
+
   test('pictures of different sizes are refused', () => {
-    const small: Luma = { width: 12, height: 12, data: new Float32Array(144) };
+    const small: Plane = { width: 12, height: 12, data: new Float32Array(144) };
     expect(() => ssim(small, sample())).toThrow(RangeError);
     expect(() => ssim({ ...small, width: 4, height: 36 }, { ...small, width: 4, height: 36 })).toThrow(RangeError);
   });

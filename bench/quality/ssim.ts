@@ -1,5 +1,5 @@
 /**
- * Structural similarity of two grey pictures: Z. Wang, A. C. Bovik, H. R. Sheikh, E. P. Simoncelli, "Image quality
+ * Structural similarity of two planes: Z. Wang, A. C. Bovik, H. R. Sheikh, E. P. Simoncelli, "Image quality
  * assessment: from error visibility to structural similarity", IEEE Transactions on Image Processing 13(4), 2004. With
  * that paper's own choices: an 11 x 11 circular Gaussian window of deviation 1.5, K1 = 0.01, K2 = 0.03, L = 255, the mean
  * over all windows that lie within the picture.
@@ -10,8 +10,8 @@ const deviation = 1.5;
 const c1 = (0.01 * 255) ** 2;
 const c2 = (0.03 * 255) ** 2;
 
-/** Brightness of each pixel, 0 to 255, row by row. */
-export interface Luma {
+/** One component of each pixel, 0 to 255, row by row. */
+export interface Plane {
   readonly width: number;
   readonly height: number;
   readonly data: Float32Array;
@@ -20,10 +20,10 @@ export interface Luma {
 const kernel = gaussian();
 
 /**
- * The mean SSIM of a picture and its reference: 1 where they are the same, less the less they look alike. Throws a
- * `RangeError` where the sizes differ or are smaller than the window.
+ * The mean SSIM of a plane and its reference: 1 if they are equal, lower the less they look alike.
+ * @throws RangeError if the sizes differ or are smaller than the window
  */
-export function ssim(picture: Luma, reference: Luma): number {
+export function ssim(picture: Plane, reference: Plane): number {
   const { width, height } = reference;
   if (picture.width !== width || picture.height !== height) throw new RangeError('The pictures differ in size.');
   if (Math.min(width, height) < windowSize) throw new RangeError(`SSIM needs ${windowSize} pixels each way.`);

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * The least that Node can do: fetches the address given once, then answers every request with that very body and those
- * headers from memory. What node:http writes itself (Date, Connection) is left to it.
+ * The least that Node can do. It fetches the given address once. Then it answers every request from memory, with that body
+ * and those header fields, as a flat list that was prepared once. node:http adds Date and Connection itself.
  */
 const [address = ''] = process.argv.slice(2);
 const answer = await fetch(address);
@@ -15,10 +15,11 @@ const ownHeaders: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'content-length',
 ]);
-const headers = Object.fromEntries([...answer.headers].filter(([name]) => !ownHeaders.has(name)));
+const fields = [...answer.headers].filter(([name]) => !ownHeaders.has(name)).flat();
+fields.push('content-length', String(body.length));
 
 const server = createServer((_, response) => {
-  response.writeHead(200, { ...headers, 'content-length': body.length }).end(body);
+  response.writeHead(200, fields).end(body);
 });
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
