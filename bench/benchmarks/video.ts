@@ -78,7 +78,8 @@ export default defineBenchmark({
         for (const side of Object.keys(scores) as (keyof typeof times)[]) {
           progress(`scoring ${rung.name} of ${side}`);
           const folder = join(side === 'ours' ? ourFolder.path : join(scratch, side), rung.name);
-          scores[side].push(await scoreRung(programs.ffmpeg, source, folder, rung));
+          const playlist = side === 'ours' ? `${folder}.m3u8` : join(folder, 'index.m3u8');
+          scores[side].push(await scoreRung(programs.ffmpeg, source, { folder, playlist }, rung));
         }
       }
       const worst = (figure: keyof RungScore): Ratio => {

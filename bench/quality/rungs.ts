@@ -14,22 +14,21 @@ export interface RungScore {
 }
 
 /**
- * Scores the rung in `folder`, which has one playlist beside its segments. ffmpeg's `ssim` filter compares each frame with that
+ * Scores the rung whose segments are in `folder`, by the media playlist at `playlist`. ffmpeg's `ssim` filter compares each frame with that
  * of the source, shrunk to the rung's size.
  */
 export async function scoreRung(
   ffmpeg: Program,
   source: string,
-  folder: string,
+  { folder, playlist }: { folder: string; playlist: string },
   { width, height }: { width: number; height: number },
 ): Promise<RungScore> {
-  const names = await readdir(folder);
-  const playlist = names.find((name) => name.endsWith('.m3u8'));
-  if (playlist === undefined) throw new Error(`${folder} has no playlist.`);
   let bytes = 0;
-  for (const name of names) if (name !== playlist) bytes += (await stat(join(folder, name))).size;
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith('.m3u8')) bytes += (await stat(join(folder, name))).size;
+  }
   const graph = `[1:v]scale=${width}:${height}:flags=lanczos,setpts=PTS-STARTPTS[r];[0:v]setpts=PTS-STARTPTS[d];[d][r]ssim`;
-  const argv = ['-hide_banner', '-nostdin', '-allowed_extensions', 'ALL', '-i', join(folder, playlist), '-i', source];
+  const argv = ['-hide_banner', '-nostdin', '-allowed_extensions', 'ALL', '-i', playlist, '-i', source];
   const { stderr } = await promisify(execFile)(
     ffmpeg.path,
     [...argv, '-lavfi', graph, '-map', '0:v', '-f', 'null', '-'],
