@@ -1,4 +1,4 @@
-import { createRandom } from '../../scripts/paint-samples/noise.mjs';
+import { createRandom } from './painters/noise.mjs';
 
 /** Drawn pictures as SVG, seeded. Letters are strokes of our own: they look the same whatever fonts a machine has. */
 

@@ -1,14 +1,14 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
-import { paintAurora } from '../../scripts/paint-samples/aurora.mjs';
-import { paintCity } from '../../scripts/paint-samples/city.mjs';
-import { drawPoster } from '../../scripts/paint-samples/drawings.mjs';
-import { paintDunes } from '../../scripts/paint-samples/dunes.mjs';
-import { paintLandscape } from '../../scripts/paint-samples/landscape.mjs';
-import { paintSilk } from '../../scripts/paint-samples/silk.mjs';
 import { cached } from '../cache.ts';
 import { editor, lineArt, screenshot, townMap, translucent } from './drawings.ts';
+import { paintAurora } from './painters/aurora.mjs';
+import { paintCity } from './painters/city.mjs';
+import { drawPoster } from './painters/drawings.mjs';
+import { paintDunes } from './painters/dunes.mjs';
+import { paintLandscape } from './painters/landscape.mjs';
+import { paintSilk } from './painters/silk.mjs';
 import { brickwork, foliage, highIso, portrait, type Size, smoothGradient, zonePlate } from './photographs.ts';
 
 /** A picture of the gallery. */

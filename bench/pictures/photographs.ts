@@ -8,8 +8,8 @@ import {
   develop,
   mix,
   smoothstep,
-} from '../../scripts/paint-samples/canvas.mjs';
-import { createNoise, createRandom } from '../../scripts/paint-samples/noise.mjs';
+} from './painters/canvas.mjs';
+import { createNoise, createRandom } from './painters/noise.mjs';
 
 /** Pictures of what a camera sees, painted pixel by pixel; 8-bit sRGB, three bytes a pixel. */
 export interface Size {

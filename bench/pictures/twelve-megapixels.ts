@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { paintLandscape } from '../../scripts/paint-samples/landscape.mjs';
 import { cached } from '../cache.ts';
+import { paintLandscape } from './painters/landscape.mjs';
 
 export const twelveMegapixelSize = { width: 4000, height: 3000 };
 const { width, height } = twelveMegapixelSize;

@@ -1,5 +1,5 @@
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
-import { createNormal, createRandom } from '../../scripts/paint-samples/noise.mjs';
+import { createNormal, createRandom } from '../pictures/painters/noise.mjs';
 
 /** One of a media object's objects, and how often it is asked for among them. */
 export interface CataloguedObject extends OwnedObject {

@@ -1,5 +1,5 @@
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
-import { createRandom } from '../../scripts/paint-samples/noise.mjs';
+import { createRandom } from '../pictures/painters/noise.mjs';
 import type { Catalogue, CataloguedMedia } from './catalogue.ts';
 import type { PopularObject } from './lru-theory.ts';
 import { createZipf } from './zipf.ts';

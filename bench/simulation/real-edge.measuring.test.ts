@@ -7,7 +7,7 @@ import {
   sha256,
   startDeployment,
 } from '../../apps/server/test/support/points-of-presence.ts';
-import { createRandom } from '../../scripts/paint-samples/noise.mjs';
+import { createRandom } from '../pictures/painters/noise.mjs';
 import type { CataloguedObject } from './catalogue.ts';
 import { createSimulatedEdge } from './simulated-edge.ts';
 import { createZipf } from './zipf.ts';

@@ -1,4 +1,4 @@
-// Makes the samples that `npm run demo` ingests: node scripts/paint-samples/generate.mjs [NAME…]
+// Makes the samples that `npm run demo` ingests: node bench/pictures/painters/generate.mjs [NAME…]
 // Seeded, so that the same versions of the encoders write the same bytes. The results are committed; nobody needs to run
 // this but whoever changes a sample. `heif-enc` (libheif) is needed for the HEIC, `ffmpeg` for the film and the sound.
 import { execFile, spawn } from 'node:child_process';
@@ -18,8 +18,8 @@ import { paintLandscape } from './landscape.mjs';
 import { paintSilk } from './silk.mjs';
 
 // The folder is no package: sharp is the benchmarks'.
-const sharp = createRequire(new URL('../../bench/package.json', import.meta.url))('sharp');
-const folder = fileURLToPath(new URL('../../samples/', import.meta.url));
+const sharp = createRequire(new URL('../../package.json', import.meta.url))('sharp');
+const folder = fileURLToPath(new URL('../../../samples/', import.meta.url));
 const at = (/** @type {string} */ name) => join(folder, name);
 
 /** Pixels as a sharp image. */
