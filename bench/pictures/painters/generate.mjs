@@ -4,11 +4,11 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import sharp from 'sharp';
 import { paintAurora } from './aurora.mjs';
 import { composeChimes } from './chimes.mjs';
 import { paintCity } from './city.mjs';
@@ -17,8 +17,6 @@ import { paintDunes } from './dunes.mjs';
 import { paintLandscape } from './landscape.mjs';
 import { paintSilk } from './silk.mjs';
 
-// The folder is no package: sharp is the benchmarks'.
-const sharp = createRequire(new URL('../../package.json', import.meta.url))('sharp');
 const folder = fileURLToPath(new URL('../../../samples/', import.meta.url));
 const at = (/** @type {string} */ name) => join(folder, name);
 
