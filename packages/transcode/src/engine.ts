@@ -17,7 +17,8 @@ import {
 import { defaultLimits, type EngineLimits } from './limits.ts';
 import type { PlannedRendition } from './plan.ts';
 import type { ProvenFormat } from './prove.ts';
-import { type ProgramRun, type RenderProgress, type RenderResult, stillRunning } from './render/result.ts';
+import type { ProgramRun } from './render/program-run.ts';
+import { type RenderProgress, type RenderResult, stillRunning } from './render/result.ts';
 import type { IdentifyInput, ProveInput, RenderInput, RenderReport } from './tasks.ts';
 import { engineVersions } from './versions.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ProgramRun } from './render/result.ts';
+import type { ProgramRun } from './render/program-run.ts';
 
 /** Why bytes were not accepted. Stable: part of the service's contract. */
 export const RejectionCode = z.enum([

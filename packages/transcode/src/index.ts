@@ -9,11 +9,5 @@ export { MediaKind } from './media-kind.ts';
 export { type PlannedRendition, planRenditions } from './plan.ts';
 export { defaultPresets, Preset, PresetsError, parsePresets, presetRevision, recipes } from './presets/presets.ts';
 export type { ProvenFormat } from './prove.ts';
-export type {
-  FailedRendition,
-  ProgramRun,
-  ReadyRendition,
-  RenderedFile,
-  RenderProgress,
-  RenderResult,
-} from './render/result.ts';
+export type { ProgramRun } from './render/program-run.ts';
+export type { FailedRendition, ReadyRendition, RenderedFile, RenderProgress, RenderResult } from './render/result.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { scratch } from '../../test/scratch.ts';
-import type { ProgramRun } from '../render/result.ts';
+import type { ProgramRun } from '../render/program-run.ts';
 import { findPrograms } from './programs.ts';
 import { type EncodeProgress, parseProgress, type RunLimits, type RunOptions, runProgram } from './run.ts';
 

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { type ProgramRun, stillRunning } from '../render/result.ts';
+import type { ProgramRun } from '../render/program-run.ts';
+import { stillRunning } from '../render/result.ts';
 import type { Program } from './programs.ts';
 
 /** What one run may take. Past any of it the run is killed. */

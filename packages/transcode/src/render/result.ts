@@ -1,4 +1,5 @@
 import type { RenderErrorCode } from '../errors.ts';
+import type { ProgramRun } from './program-run.ts';
 
 /** One file of a rendition that consists of several, such as an HLS presentation. */
 export interface RenderedFile {
@@ -37,21 +38,6 @@ export interface FailedRendition {
   readonly code: RenderErrorCode;
   /** A sentence. */
   readonly reason: string;
-}
-
-/** One run of a program under a render: what `explain` shows. Paths are replaced by names. */
-export interface ProgramRun {
-  /** What it was for: `ladder`, `poster`. */
-  readonly step: string;
-  readonly argv: readonly string[];
-  readonly ms: number;
-  readonly cpuMs: number | null;
-  /** Resident memory at its most; null for a run that was over before it was measured, and where nothing measures it. */
-  readonly maxMemoryBytes: number | null;
-  /** `ok`, or how it ended. */
-  readonly outcome: string;
-  /** The last lines that it wrote to stderr. */
-  readonly stderrTail: readonly string[];
 }
 
 /** What became of a job: one entry for every rendition planned as `make`, in the plan's order. */

@@ -8,6 +8,7 @@ import { playedAudio } from '../../plan.ts';
 import type { Bytes } from '../bytes.ts';
 import { codecKind, codecName } from './codec-name.ts';
 import { frameTiming } from './frame-timing.ts';
+import type { Wholeness } from './movie-boxes.ts';
 import { createProber, type Probe, type ProbedStream, type Prober, seconds } from './probe.ts';
 import {
   audioTrack,
@@ -23,7 +24,7 @@ import {
   sortStreams,
   videoTrack,
 } from './tracks.ts';
-import { checkWholeness, type Wholeness } from './wholeness.ts';
+import { checkWholeness } from './wholeness.ts';
 
 export interface AvSource {
   readonly path: string;

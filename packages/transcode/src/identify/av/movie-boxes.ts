@@ -1,6 +1,12 @@
 import { MediaRejectedError } from '../../errors.ts';
 import type { Bytes } from '../bytes.ts';
-import type { Wholeness } from './wholeness.ts';
+
+/** The state of a container, read from its outermost structure. */
+export interface Wholeness {
+  /** The end of the file is missing. */
+  readonly endsEarly: boolean;
+  readonly encrypted: boolean;
+}
 
 /** Files have some boxes at the top; fragmented ones two for every second or so. */
 const maxBoxes = 100_000;

@@ -1,13 +1,6 @@
 import type { AvContainer } from '../../formats-av.ts';
 import type { Bytes } from '../bytes.ts';
-import { readMovie } from './movie-boxes.ts';
-
-/** What a container's outermost structure tells. */
-export interface Wholeness {
-  /** The end of the file is missing. */
-  readonly endsEarly: boolean;
-  readonly encrypted: boolean;
-}
+import { readMovie, type Wholeness } from './movie-boxes.ts';
 
 const open = { encrypted: false };
 

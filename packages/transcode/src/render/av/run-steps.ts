@@ -7,14 +7,8 @@ import { ProgramError, type RunLimits, type RunOptions, runProgram } from '../..
 import type { IdentifiedFile, Tracks } from '../../identified.ts';
 import type { EngineLimits } from '../../limits.ts';
 import type { PlannedRendition } from '../../plan.ts';
-import type {
-  FailedRendition,
-  ProgramRun,
-  ProgramRunUpdate,
-  ReadyRendition,
-  RenderProgress,
-  RenderResult,
-} from '../result.ts';
+import type { ProgramRun } from '../program-run.ts';
+import type { FailedRendition, ProgramRunUpdate, ReadyRendition, RenderProgress, RenderResult } from '../result.ts';
 import { failedRendition } from './failure.ts';
 import { damagedSound, soundDamageListener } from './sound-damage.ts';
 import type { Step, StepContext } from './step.ts';
