@@ -2,7 +2,7 @@ import { access, constants } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
 import type { Context } from '../context.ts';
 import { type Found, reasonOf, walkFolder } from '../ingest/walk-folder.ts';
-import type { JournalEntry } from '../journal/journal.ts';
+import type { JournalEntry } from '../journal/journal-file.ts';
 import { readJournal } from '../journal/read-journal.ts';
 import { counted } from '../output/quantities.ts';
 import { shortMessage } from '../output/short-message.ts';
