@@ -27,7 +27,7 @@ import { jsonText } from './output/json.ts';
 import { printable, printableText } from './output/printable.ts';
 
 /**
- * Runs the program: reads the arguments, does what they say, explains what goes wrong. Throws nothing.
+ * Runs the program: parses the arguments, runs the command, explains errors. Throws nothing.
  * @param argv the arguments, without the interpreter's and the script's name
  * @returns the exit code
  */
@@ -75,9 +75,9 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Says on standard error what went wrong: in words, or with `--json` as one line of JSON. */
+/** Reports an error on standard error: in words, or with `--json` as one line of JSON. */
 async function report(thrown: unknown, io: Io, context: Context): Promise<number> {
-  // Whatever breaks because of Ctrl-C, it was Ctrl-C.
+  // After Ctrl-C, every failure is an interruption.
   const error: unknown = io.signal.aborted && !(thrown instanceof StoppedError) ? io.signal.reason : thrown;
   if (error instanceof ReportedError && !context.json && !context.quiet) return error.exitCode;
   const { explainError } = await import('./explain-error.ts');
@@ -92,7 +92,7 @@ async function report(thrown: unknown, io: Io, context: Context): Promise<number
   return exitCode;
 }
 
-/** Known before the arguments are understood, for they may be wrong. What follows `--` are no options. */
+/** Looks for `--json` before the arguments are parsed, because they may be wrong. Nothing after `--` is an option. */
 function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json');
@@ -109,7 +109,7 @@ function writeJsonError(
   io.stderr.write(`${jsonText({ error: { message, hints, exit_code: exitCode, problem } }, 0)}\n`);
 }
 
-/** @param asJson what is wrong with the arguments is then told as JSON, by {@link run} */
+/** @param asJson {@link run} then reports wrong arguments as JSON */
 function createProgram(io: Io, asJson: boolean): Command {
   const colours = coloursFor(io.stdout, io.env);
   return new Command('mds')
@@ -118,7 +118,7 @@ function createProgram(io: Io, asJson: boolean): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .option('--url <address>', `address of the service (MDS_URL; ${DEFAULT_URL})`)
-    .option('--token <token>', "operator's token (MDS_TOKEN; the file control-token in MDS_DATA_DIR or ./data)")
+    .option('--token <token>', "operator's token (MDS_TOKEN; else the file control-token in MDS_DATA_DIR or ./data)")
     .option('--json', "print the service's own JSON")
     .option('-q, --quiet', 'print results and errors alone')
     .exitOverride()
@@ -127,7 +127,7 @@ function createProgram(io: Io, asJson: boolean): Command {
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
       writeErr: (text) => asJson || io.stderr.write(text),
-      // What was typed stands in the message, and may have been pasted from anywhere.
+      // The message quotes the typed arguments, which may hold control characters.
       outputError: (text, write) =>
         asJson ||
         write(
@@ -144,10 +144,10 @@ function createProgram(io: Io, asJson: boolean): Command {
 const HELP = `
 Output:
   Results go to standard output, everything else to standard error. On a terminal
-  results are tables; elsewhere lines of tab-separated values without a header,
-  with sizes in bytes and times in ISO 8601; with --json the JSON of the API, and
-  errors as {"error":{"message","hints","exit_code","problem"}} on standard error.
-  NO_COLOR and FORCE_COLOR are honoured.
+  results are tables. In a pipe they are tab-separated lines without a header,
+  with sizes in bytes and times in ISO 8601. With --json they are the JSON of the
+  API, and errors are {"error":{"message","hints","exit_code","problem"}} on
+  standard error. NO_COLOR and FORCE_COLOR are honoured.
 
 Exit codes:
   0 done   1 failed   2 wrong usage   3 not found   4 not authorised   130 interrupted

@@ -80,7 +80,7 @@ it.each([
   [['--everything', '--wait', '31'], 'from 0 to 30'],
   [['--path', '/api/v1/media'], 'is no path of delivery'],
   [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is no path of delivery'],
-  [['--media', 'nope'], 'It has to be med_ and 26 small letters and digits'],
+  [['--media', 'nope'], 'It must be med_ and 26 lower-case letters and digits'],
   [['med_1'], 'too many arguments'],
 ])('%j is a wrong use: nothing is purged by guess', async (args, message) => {
   await using it = await setUp();

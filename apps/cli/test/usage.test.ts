@@ -13,7 +13,7 @@ it.each([
   [['asets'], "unknown command 'asets'\n(Did you mean assets?)"],
   [['assets', 'fra1'], "unknown command 'fra1'\nThe only command of assets is list."],
   [['cache'], 'Usage: mds cache'],
-  [['media', 'list', '--limit', '0'], 'It has to be a whole number from 1 up.'],
+  [['media', 'list', '--limit', '0'], 'It must be a whole number from 1 up.'],
   [['media', 'get'], "missing required argument 'id'"],
   [['media', 'get', 'a', 'b'], 'too many arguments'],
   [['ingest'], "missing required argument 'path'"],

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { CliError, EXIT } from '../exit-codes.ts';
 import { printableText } from '../output/printable.ts';
 
-/** `mds api`: any GET of the service, for scripts. */
+/** `mds api`: GETs any path of the service, for scripts. */
 export function registerApi(program: Command, context: () => Context): void {
   program
     .command('api')
@@ -11,7 +11,7 @@ export function registerApi(program: Command, context: () => Context): void {
     .argument('<path>', '/api/v1/media?limit=5, /control/v1/media, /healthz, /metrics…')
     .addHelpText(
       'after',
-      '\nThe token goes along to /control/ alone. JSON is laid out on a terminal and with --json, else printed as it came.\n',
+      '\nThe token is sent to paths below /control/ only. JSON is indented on a terminal and with --json.\n',
     )
     .action((path: string) => getPath(context(), path));
 }
@@ -20,7 +20,7 @@ async function getPath(context: Context, path: string): Promise<void> {
   const { io } = context;
   const { isBinary, writeAll } = await import('../output/stream-out.ts');
   const pathname = path.startsWith('/') ? path : `/${path}`;
-  // Of the path as it will be asked for: /x/../control/v1 is one of the control API's too.
+  // Judge the normalized path: /x/../control/v1 belongs to the control API, too.
   const authorize = new URL(`http://service${pathname}`).pathname.startsWith('/control/');
   const client = await (authorize ? context.operator() : context.client());
   const response = await client.get(pathname, { authorize, signal: io.signal });
@@ -30,7 +30,7 @@ async function getPath(context: Context, path: string): Promise<void> {
     if (/^application\/(?:[\w.-]+\+)?json\b/i.test(contentType ?? '')) return context.printJson(await response.json());
     if (context.json) {
       await response.body?.cancel();
-      throw new CliError(`${pathname} is not JSON but ${contentType ?? 'without Content-Type'}.`);
+      throw new CliError(`${pathname} is not JSON: its Content-Type is ${contentType ?? 'missing'}.`);
     }
   }
   if (!context.interactive) return writeAll(io.stdout, response, { end: false, signal: io.signal });

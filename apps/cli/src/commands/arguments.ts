@@ -10,7 +10,7 @@ export function positiveCount(text: string): number {
   return wholeNumber(text, 1, Number.MAX_SAFE_INTEGER);
 }
 
-/** Reads how many things may be done at once, 1 to 16. */
+/** Reads how many files to send at once, 1 to 16. */
 export function parallelism(text: string): number {
   return wholeNumber(text, 1, 16);
 }
@@ -22,28 +22,28 @@ export function secondsToWait(text: string): number {
 
 /** Reads the code of a region. */
 export function regionCode(text: string): string {
-  return matching(text, /^[a-z]{2,8}[0-9]$/, 'It has to be 2 to 8 small letters and a digit, such as fra1.');
+  return matching(text, /^[a-z]{2,8}[0-9]$/, 'It must be 2 to 8 lower-case letters and a digit, such as fra1.');
 }
 
 /** Reads the name of a node. */
 export function nodeName(text: string): string {
-  return matching(text, /^[\x21-\x7e]{1,128}$/, 'It has to be a name as mds regions list --all prints it.');
+  return matching(text, /^[\x21-\x7e]{1,128}$/, 'It must be a name as mds regions list --all prints it.');
 }
 
 /** Reads the id of a media object. */
 export function mediaId(text: string): string {
-  const form = 'It has to be med_ and 26 small letters and digits, as mds media list prints it.';
+  const form = 'It must be med_ and 26 lower-case letters and digits, as mds media list prints it.';
   return matching(text, /^med_[0-9a-z]{26}$/, form);
 }
 
 /** Reads the zone of a region. */
 export function zoneName(text: string): string {
-  return matching(text, /^[a-z]+-[a-z]+$/, 'It has to be two words in small letters, such as europe-central.');
+  return matching(text, /^[a-z]+-[a-z]+$/, 'It must be two words in lower-case letters, such as europe-central.');
 }
 
 /** Reads a country by its ISO 3166-1 code. */
 export function countryCode(text: string): string {
-  return matching(text, /^[A-Z]{2}$/, 'It has to be two capital letters, such as DE.');
+  return matching(text, /^[A-Z]{2}$/, 'It must be two upper-case letters, such as DE.');
 }
 
 function matching(text: string, pattern: RegExp, otherwise: string): string {
@@ -56,7 +56,7 @@ function wholeNumber(text: string, min: number, max: number): number {
   if (value >= min && value <= max) return value;
   throw new InvalidArgumentError(
     max === Number.MAX_SAFE_INTEGER
-      ? `It has to be a whole number from ${min} up.`
-      : `It has to be a whole number from ${min} to ${max}.`,
+      ? `It must be a whole number from ${min} up.`
+      : `It must be a whole number from ${min} to ${max}.`,
   );
 }

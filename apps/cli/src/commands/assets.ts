@@ -3,17 +3,17 @@ import type { Context } from '../context.ts';
 import { colourState } from '../output/colours.ts';
 import { humanAge, humanBytes } from '../output/quantities.ts';
 import { pageSize, regionCode } from './arguments.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
-/** `mds assets`: what was requested lately. */
+/** `mds assets`: recently requested paths. */
 export function registerAssets(program: Command, context: () => Context): void {
-  const assets = program.command('assets').description('what was requested lately; alone it lists them');
-  listsAlone(assets);
+  const assets = program.command('assets').description('recently requested paths (default: list)');
+  listByDefault(assets);
   assets
     .command('list', { isDefault: true })
-    .description('list the paths that were requested lately, and how the cache answered')
+    .description('list recently requested paths and how the cache answered')
     .option('--limit <count>', 'how many, 1 to 100', pageSize, 25)
-    .option('--region <code>', 'only those of one region', regionCode)
+    .option('--region <code>', 'only this region', regionCode)
     .addHelpText('after', HELP)
     .action((options: AssetOptions) => listAssets(context(), options));
 }
@@ -47,16 +47,17 @@ async function listAssets(context: Context, { limit, region }: AssetOptions): Pr
   });
   const isRepeated = new Set(list.data.map(({ path }) => path)).size < list.data.length;
   if (context.interactive && region === undefined && isRepeated) {
-    context.note(context.errorColours.dim('A path is listed once for each region. Those of one region: --region CODE'));
+    context.note(context.errorColours.dim('A path is listed once for each region. Use --region CODE for one region.'));
   }
 }
 
 const HELP = `
-The path that was requested last comes first. A path is listed once for each
-region that was asked for it; which one that was, --region tells. CACHE: how that
-region answered the latest request. SIZE: of the whole. FIRST SEEN: since when
-the path is known in that region. Elsewhere than on a terminal: id, HIT or MISS,
-bytes, first request, path, tab-separated.
+The latest request comes first. A path is listed once for each region that
+delivered it; use --region to see one region. CACHE: how that region answered
+the latest request. SIZE: the size of the whole file. FIRST SEEN: the first
+request in that region.
+
+In a pipe: id, HIT or MISS, bytes, first request, path, tab-separated.
 
 Examples:
   mds assets list --region fra1

@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 import type { DoctorArguments } from '../doctor/examine-media.ts';
 
-/** `mds doctor`: is every stored byte what it was? */
+/** `mds doctor`: checks stored bytes against their SHA-256. */
 export function registerDoctor(program: Command, context: () => Context): void {
   program
     .command('doctor')
     .description('check every stored byte against its SHA-256 (needs a token)')
-    .argument('[id...]', 'only these media; default all')
+    .argument('[id...]', 'check only these media (default: all)')
     .option('--repair', 'make damaged and missing renditions again')
     .addHelpText('after', HELP)
     .action(async (ids: string[], options: DoctorArguments) => {
@@ -17,10 +17,12 @@ export function registerDoctor(program: Command, context: () => Context): void {
 }
 
 const HELP = `
-Needs a token of scope operate. Prints what is not sound: id, what, health, what
-is done about it. A damaged original cannot be made again: upload the same file
-once more, and it takes its place. Nor can a rendition that no preset makes any
-more: put its preset back first, or --repair gives it up.
+Needs a token of scope operate. Prints each damaged or missing file: id, file,
+health, and what is done about it.
 
-Exit code 1 if something was not sound and is not being repaired.
+A damaged original cannot be made again: upload the same file once more, and it
+replaces the damaged one. --repair drops a rendition that no preset makes any
+more; to keep it, put its preset back first.
+
+Exit code 1 if something is damaged and is not being repaired.
 `;

@@ -3,12 +3,12 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { EventsArguments } from '../events/follow-events.ts';
 
-/** `mds events`: what happens, as it happens. */
+/** `mds events`: follows events as they happen. */
 export function registerEvents(program: Command, context: () => Context): void {
   program
     .command('events')
-    .description('follow what happens, until Ctrl-C (needs a token)')
-    .option('--after <id>', 'begin after the event of this number; 0 begins with the oldest that is kept', eventId)
+    .description('follow events until Ctrl-C (needs a token)')
+    .option('--after <id>', 'start after this event number; 0 starts with the oldest event that is kept', eventId)
     .addOption(new Option('--type <type...>', 'only events of these types').choices(TYPES))
     .addHelpText('after', HELP)
     .action(async (options: EventsArguments) => {
@@ -17,7 +17,7 @@ export function registerEvents(program: Command, context: () => Context): void {
     });
 }
 
-/** Spelled out here: `mds --help` loads no contract. */
+/** Listed here, because `mds --help` must not load the contract. */
 const TYPES = [
   'media.created',
   'media.processing',
@@ -33,17 +33,16 @@ const TYPES = [
 
 function eventId(text: string): string {
   if (/^\d{1,15}$/.test(text)) return text;
-  throw new InvalidArgumentError('It has to be the number of an event, as the first column shows it.');
+  throw new InvalidArgumentError('It must be the number of an event, as in the first column.');
 }
 
 const HELP = `
-Progress (media.progress) is told only where --type asks for it: it comes
-often, and is not kept. A connection that breaks is made anew, and goes on
-after the last event that came.
+media.progress is printed only if --type asks for it: it is frequent, and the
+service does not keep it. If the connection breaks, mds reconnects and continues
+after the last event.
 
-Elsewhere than on a terminal: number, created_at, type, what it is about (a
-medium, a region, what was purged), and what there is to say of it,
-tab-separated. With --json one event of the API a line.
+In a pipe: number, created_at, type, subject (a media object, a region, or what
+was purged), and details, tab-separated. With --json: one event of the API a line.
 
 Examples:
   mds events --type media.ready media.failed rendition.failed

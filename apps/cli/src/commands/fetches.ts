@@ -3,24 +3,24 @@ import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { FetchListArguments } from '../fetches/list-fetches.ts';
 import { positiveCount } from './arguments.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
 const STATES: readonly FetchStatus[] = ['queued', 'fetching', 'done', 'failed', 'canceled'];
 
-/** `mds fetches`: what the service fetches from URLs. */
+/** `mds fetches`: files that the service fetches from URLs. */
 export function registerFetches(program: Command, context: () => Context): void {
   const fetches = program
     .command('fetches')
-    .description('files that the service fetches from URLs: list, inspect, cancel; alone it lists them');
-  listsAlone(fetches);
+    .description('files that the service fetches from URLs: list, inspect, cancel (default: list)');
+  listByDefault(fetches);
 
   fetches
     .command('list', { isDefault: true })
     .description('list fetches, newest first (needs a token)')
     .option('--limit <count>', 'how many', positiveCount, 25)
-    .option('--all', 'every one there is')
-    .option('--cursor <cursor>', "go on after an earlier page's next_cursor")
-    .addOption(new Option('--status <status>', 'only those in this state').choices(STATES))
+    .option('--all', 'all of them')
+    .option('--cursor <cursor>', "continue after an earlier page's next_cursor")
+    .addOption(new Option('--status <status>', 'only this state').choices(STATES))
     .addHelpText('after', LIST_HELP)
     .action(async (options: FetchListArguments) => {
       const { listFetches } = await import('../fetches/list-fetches.ts');
@@ -29,7 +29,7 @@ export function registerFetches(program: Command, context: () => Context): void 
 
   fetches
     .command('get')
-    .description('show a fetch, and how far it is (needs a token)')
+    .description('show a fetch and its progress (needs a token)')
     .argument('<id>', 'fch_…')
     .action(async (id: string) => {
       const { showFetch } = await import('../fetches/show-fetch.ts');
@@ -38,7 +38,7 @@ export function registerFetches(program: Command, context: () => Context): void 
 
   fetches
     .command('cancel')
-    .description('stop fetches and remove what has arrived (needs a token)')
+    .description('stop fetches and remove what they received (needs a token)')
     .argument('<id...>', 'fch_…')
     .action(async (ids: string[]) => {
       const { cancelFetches } = await import('../fetches/cancel-fetches.ts');
@@ -47,7 +47,7 @@ export function registerFetches(program: Command, context: () => Context): void 
 }
 
 const LIST_HELP = `
-Elsewhere than on a terminal: id, status, bytes received, bytes in all (empty
-where the source does not say), time of creation, URL without its query, id of
-the media object, error, tab-separated.
+In a pipe: id, status, bytes received, total bytes (empty if the source does not
+state them), creation time, URL without its query, id of the media object,
+error, tab-separated.
 `;

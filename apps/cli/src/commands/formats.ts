@@ -2,11 +2,11 @@ import type { Format } from '@mds/client';
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 
-/** `mds formats`: what is accepted. */
+/** `mds formats`: the formats accepted on ingest. */
 export function registerFormats(program: Command, context: () => Context): void {
   program
     .command('formats')
-    .description('list the formats that are accepted on ingest')
+    .description('list the formats accepted on ingest')
     .action(() => listFormats(context()));
 }
 

@@ -3,22 +3,22 @@ import type { Context } from '../context.ts';
 import type { IngestArguments } from '../ingest/run-ingest.ts';
 import { parallelism } from './arguments.ts';
 
-/** `mds ingest`: files, folders and standard input, up to the service. */
+/** `mds ingest`: uploads files, folders and standard input. */
 export function registerIngest(program: Command, context: () => Context): void {
   program
     .command('ingest')
-    .description('upload files; folders with all that is in them; URLs; - for standard input')
-    .argument('<path...>', 'files, folders (hidden files in them are left out), http and https URLs')
-    .option('--filename <name>', 'name to give to a single file, or to standard input')
+    .description('upload files, whole folders, URLs, or standard input (-)')
+    .argument('<path...>', 'files, folders (without hidden files), http and https URLs')
+    .option('--filename <name>', 'name for a single file or standard input')
     .addOption(
-      new Option('--duplicate <how>', 'what to do with bytes that the project already has')
+      new Option('--duplicate <how>', 'what to do if the project already has these bytes')
         .choices(['existing', 'allow'])
         .default('existing'),
     )
-    .option('--wait', 'go on until everything is processed; what fails then, fails here')
-    .option('--parallel <count>', 'how many files at once, 1 to 16', parallelism, 3)
-    .option('--journal <file>', 'where to remember what was ingested')
-    .option('--again', 'forget what was ingested before, and send everything')
+    .option('--wait', 'wait until everything is processed; failures there fail the command')
+    .option('--parallel <count>', 'files to send at once, 1 to 16', parallelism, 3)
+    .option('--journal <file>', 'file that records what was ingested')
+    .option('--again', 'ignore the journal and send everything')
     .addHelpText('after', HELP)
     .action(async (paths: string[], options: IngestArguments) => {
       const { runIngest } = await import('../ingest/run-ingest.ts');
@@ -27,26 +27,26 @@ export function registerIngest(program: Command, context: () => Context): void {
 }
 
 const HELP = `
-Needs a token of scope ingest. Exit code 1 if any file failed, or with --wait any
-rendition of one.
+Needs a token of scope ingest. Exit code 1 if any file failed or, with --wait,
+any rendition failed.
 
-Of folders, and of 16 files or more, a journal remembers what was ingested (by
-path, size and time of change), one for each service and set of paths, in
-$XDG_STATE_HOME/mds or ~/.local/state/mds. After Ctrl-C the same command does
-what is missing; what failed is tried again.
+For folders, and for 16 files or more, a journal records what was ingested (by
+path, size and time of change). There is one journal for each service and set of
+paths, in $XDG_STATE_HOME/mds or ~/.local/state/mds. After Ctrl-C, run the same
+command again: it sends what is missing and retries what failed.
 
-Elsewhere than on a terminal: id, outcome (created, existing, remembered,
-failed), status, file, reason (or what of it could not be made), warnings, tab-separated, as each
-file is done. With --json one object a line:
+In a pipe, a line for each finished file: id, outcome (created, existing,
+remembered, failed), status, file, reason (or the renditions that failed),
+warnings, tab-separated. With --json, one object a line:
   {"file","outcome","media_id","media": the API's media object or null,
    "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
 
-A URL is fetched by the service itself, which refuses addresses that are not
-public unless its operator allows them. Interrupted, it goes on with that: see
-mds fetches. Secrets of the URL (user, password, query) are not printed.
+The service fetches URLs itself. It refuses addresses that are not public unless
+its operator allows them. It continues if you interrupt mds: see mds fetches.
+Secrets of a URL (user, password, query) are not printed.
 
-Interrupted while it waits, it says of what was accepted that it is processed
-all the same; its status is then queued or processing.
+If you interrupt --wait, the service still processes the files that it has. Their
+status is then queued or processing.
 
 Examples:
   mds ingest --wait photos/

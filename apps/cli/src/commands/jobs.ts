@@ -3,22 +3,22 @@ import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { JobListArguments } from '../jobs/list-jobs.ts';
 import { positiveCount } from './arguments.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
 const STATES: readonly JobState[] = ['queued', 'running'];
 
-/** `mds jobs`: what is worked on, and what waits. */
+/** `mds jobs`: jobs that run or wait. */
 export function registerJobs(program: Command, context: () => Context): void {
-  const jobs = program.command('jobs').description('what is being processed and what waits; alone it lists them');
-  listsAlone(jobs);
+  const jobs = program.command('jobs').description('jobs that run or wait (default: list)');
+  listByDefault(jobs);
 
   jobs
     .command('list', { isDefault: true })
     .description('list jobs, oldest first (needs a token)')
     .option('--limit <count>', 'how many', positiveCount, 25)
-    .option('--all', 'every one there is')
-    .option('--cursor <cursor>', "go on after an earlier page's next_cursor")
-    .addOption(new Option('--state <state>', 'only those in this state').choices(STATES))
+    .option('--all', 'all of them')
+    .option('--cursor <cursor>', "continue after an earlier page's next_cursor")
+    .addOption(new Option('--state <state>', 'only this state').choices(STATES))
     .addHelpText('after', LIST_HELP)
     .action(async (options: JobListArguments) => {
       const { listJobs } = await import('../jobs/list-jobs.ts');
@@ -27,12 +27,10 @@ export function registerJobs(program: Command, context: () => Context): void {
 }
 
 const LIST_HELP = `
-Every media object that is to be processed has one job; what is ready or failed has
-none. mds media explain tells more of one of them, mds media list --status
-failed what failed for good.
+A media object has one job until it is ready or failed. mds media explain shows
+more about one job. mds media list --status failed lists what failed for good.
 
-Elsewhere than on a terminal: id of the media object, state, priority (the lower, the
-sooner), attempts, progress from 0 to 1, when the attempt that runs was begun,
-from when on it may be claimed, worker, why the last attempt came to nothing,
-id of the job, tab-separated.
+In a pipe: id of the media object, state, priority (lower runs sooner), attempts,
+progress from 0 to 1, start of the current attempt, time from which it may be
+claimed, worker, reason why the last attempt failed, id of the job, tab-separated.
 `;

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 
-/** `mds migrate`: brings the database up to date before a service is started on it. */
+/** `mds migrate`: migrates the database before a service starts on it. */
 export function registerMigrate(program: Command, context: () => Context): void {
   program
     .command('migrate')
-    .description('bring the database up to date before nodes of this version are started')
-    .option('--check', 'only say what would be done; exit code 1 if there is anything')
+    .description('migrate the database before you start nodes of this version')
+    .option('--check', 'only list pending steps; exit code 1 if there are any')
     .addHelpText('after', HELP)
     .action(async (options: { check?: boolean }) => {
       const { migrate } = await import('../migrate/migrate.ts');
@@ -15,15 +15,14 @@ export function registerMigrate(program: Command, context: () => Context): void 
 }
 
 const HELP = `
-Nodes do this themselves when they start, one of them while the others wait. Do
-it beforehand where you want to see that it works before any node is replaced, or
-where nodes may not change tables: with the settings of the service in the
-environment (MDS_DATABASE_URL, MDS_QUEUE; else MDS_DATA_DIR), on a machine where
-the service is installed. No service needs to run; on a data folder none may. It
-may be interrupted at any time, and never goes back to an older version.
+Nodes migrate the database themselves when they start: one does it, the others
+wait. Run this command first if you want to see it succeed before you replace
+any node, or if nodes may not change tables. Run it where the service is
+installed, with the service's settings in the environment (MDS_DATABASE_URL and
+MDS_QUEUE, or MDS_DATA_DIR). No service needs to run; with a data folder, none
+may run. You can interrupt it at any time. It never migrates to an older version.
 
-Elsewhere than on a terminal: step and state (applied, migrated, pending),
-tab-separated.
+In a pipe: step and state (applied, migrated, pending), tab-separated.
 
 Examples:
   mds migrate --check

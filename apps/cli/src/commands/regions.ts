@@ -2,17 +2,17 @@ import { type Command, Option } from 'commander';
 import type { Context } from '../context.ts';
 import type { AddArguments } from '../regions/write-region.ts';
 import { countryCode, nodeName, regionCode, zoneName } from './arguments.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
-/** `mds regions`: the points of presence. */
+/** `mds regions`: points of presence. */
 export function registerRegions(program: Command, context: () => Context): void {
-  const regions = program.command('regions').description('points of presence; alone it lists them');
-  listsAlone(regions);
+  const regions = program.command('regions').description('points of presence (default: list)');
+  listByDefault(regions);
 
   regions
     .command('list', { isDefault: true })
     .description('list the points of presence and their state')
-    .option('--all', 'every region that is known, served or not, with its nodes (needs a token)')
+    .option('--all', 'every known region with its nodes (needs a token)')
     .addHelpText('after', LIST_HELP)
     .action(async ({ all }: { all?: boolean }) => {
       const { listAllRegions, listRegions } = await import('../regions/list-regions.ts');
@@ -21,13 +21,13 @@ export function registerRegions(program: Command, context: () => Context): void 
 
   regions
     .command('add')
-    .description('add a region, or correct what is known of it (needs a token)')
-    .argument('<code>', 'letters and a digit: fra1. A city of the built-in catalogue needs nothing else', regionCode)
+    .description('add a region, or change its name, zone or country (needs a token)')
+    .argument('<code>', 'letters and a digit: fra1. For a city of the built-in catalogue, that is all', regionCode)
     .option('--name <name>', 'the city')
     .option('--zone <zone>', 'geographic area and direction: europe-central', zoneName)
-    .option('--country <country>', 'two capital letters: DE', countryCode)
+    .option('--country <country>', 'two upper-case letters: DE', countryCode)
     .addOption(
-      new Option('--catalogue', 'take name, zone and country from the built-in catalogue again').conflicts([
+      new Option('--catalogue', 'use name, zone and country of the built-in catalogue again').conflicts([
         ...['name', 'zone', 'country'],
       ]),
     )
@@ -39,9 +39,9 @@ export function registerRegions(program: Command, context: () => Context): void 
 
   regions
     .command('maintain')
-    .description('show a region as under maintenance, whatever is measured (needs a token)')
+    .description('show a region as under maintenance (needs a token)')
     .argument('<code>', 'fra1', regionCode)
-    .option('--off', 'show again what is measured')
+    .option('--off', 'show the measured state again')
     .action(async (code: string, { off }: { off?: boolean }) => {
       const { maintainRegion } = await import('../regions/write-region.ts');
       return maintainRegion(context(), code, off !== true);
@@ -49,7 +49,7 @@ export function registerRegions(program: Command, context: () => Context): void 
 
   regions
     .command('remove')
-    .description('forget a region that nobody serves any more, with its asset records (needs a token)')
+    .description('remove a region that no node serves, with its asset records (needs a token)')
     .argument('<code>', 'fra1', regionCode)
     .option('-y, --yes', 'do not ask')
     .action(async (code: string, { yes }: { yes?: boolean }) => {
@@ -60,7 +60,7 @@ export function registerRegions(program: Command, context: () => Context): void 
   regions
     .command('forget')
     .description('forget a node that is gone for good, so that no purge waits for it (needs a token)')
-    .argument('<node>', 'its name, as mds regions list --all has it', nodeName)
+    .argument('<node>', 'its name in mds regions list --all', nodeName)
     .addHelpText('after', FORGET_HELP)
     .action(async (node: string) => {
       const { forgetNode } = await import('../regions/forget-node.ts');
@@ -69,10 +69,10 @@ export function registerRegions(program: Command, context: () => Context): void 
 }
 
 const LIST_HELP = `
-Without --all: what is listed publicly, regions that a node serves, or did until
-it failed. Elsewhere than on a terminal: code, name, zone, country, status,
-tab-separated; with --all a line for each node, and after these maintenance
-(true, false), node, alive or silent, and when it was last seen.
+Without --all: the regions that are listed publicly, which a node serves or
+served until it failed. In a pipe: code, name, zone, country, status,
+tab-separated. With --all a line for each node, which adds maintenance (true,
+false), node, alive or silent, and when it was last seen.
 `;
 
 const ADD_HELP = `
@@ -86,6 +86,6 @@ Examples:
 `;
 
 const FORGET_HELP = `
-Only one that is silent can be forgotten. It does no harm to one that was merely
-away: it is back with its next report, and drops first what was purged meanwhile.
+Only a silent node can be forgotten. A node that was only away is not harmed: it
+is listed again after its next report, and drops what was purged meanwhile.
 `;

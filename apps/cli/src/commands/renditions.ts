@@ -2,15 +2,15 @@ import type { Rendition } from '@mds/client';
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
 import { humanBitrate } from '../output/quantities.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
 /** `mds renditions`: the presets. */
 export function registerRenditions(program: Command, context: () => Context): void {
-  const renditions = program.command('renditions').description('rendition presets; alone it lists them');
-  listsAlone(renditions);
+  const renditions = program.command('renditions').description('rendition presets (default: list)');
+  listByDefault(renditions);
   renditions
     .command('list', { isDefault: true })
-    .description('list the presets: what is made of every media object')
+    .description('list the presets that are applied to every media object')
     .action(() => listRenditions(context()));
 }
 

@@ -4,15 +4,12 @@ import { colourState } from '../output/colours.ts';
 import { humanAge } from '../output/quantities.ts';
 import type { Column } from '../output/table.ts';
 
-/** `mds status`: the service and its parts. */
+/** `mds status`: the state of the service and its components. */
 export function registerStatus(program: Command, context: () => Context): void {
   program
     .command('status')
-    .description('show the state of the service and of its parts')
-    .addHelpText(
-      'after',
-      '\nElsewhere than on a terminal: name and state, tab-separated; the first line is the service as a whole.\n',
-    )
+    .description('show the state of the service and its components')
+    .addHelpText('after', '\nIn a pipe: name and state, tab-separated. The first line is the whole service.\n')
     .action(() => showStatus(context()));
 }
 

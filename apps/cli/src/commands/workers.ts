@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
 import type { Context } from '../context.ts';
-import { listsAlone } from './lists-alone.ts';
+import { listByDefault } from './list-by-default.ts';
 
-/** `mds workers`: who works, and on what. */
+/** `mds workers`: workers and their jobs. */
 export function registerWorkers(program: Command, context: () => Context): void {
-  const workers = program.command('workers').description('who works, and on what; alone it lists them');
-  listsAlone(workers);
+  const workers = program.command('workers').description('workers and their jobs (default: list)');
+  listByDefault(workers);
 
   workers
     .command('list', { isDefault: true })
-    .description('list workers, each with what it works on (needs a token)')
+    .description('list workers with their jobs (needs a token)')
     .addHelpText('after', LIST_HELP)
     .action(async () => {
       const { listWorkers } = await import('../workers/list-workers.ts');
@@ -18,12 +18,12 @@ export function registerWorkers(program: Command, context: () => Context): void 
 }
 
 const LIST_HELP = `
-A worker is listed from its start until it is stopped; one that was killed for
-up to 20 seconds more. Of what runs, media of your token's project are named;
-those of others count.
+A worker is listed from its start until it stops, or for up to 20 seconds after
+it was killed. Media of your token's project are named; those of other projects
+are only counted.
 
-Elsewhere than on a terminal: id of the worker, host, process id, region,
-concurrency, since when it works, how many jobs it has, and of each a line with
-id of the media object, when the attempt was begun, progress from 0 to 1 and id of the
-job, tab-separated; one line without these for a worker that has none.
+In a pipe, one line for each running job: id of the worker, host, process id,
+region, concurrency, start of the worker, number of its jobs, id of the media
+object, start of the attempt, progress from 0 to 1, id of the job, tab-separated.
+A worker without jobs has one line without the last four.
 `;

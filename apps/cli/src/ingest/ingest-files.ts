@@ -1,5 +1,6 @@
 import type { Client, IngestOptions, MediaDetail } from '@mds/client';
-import type { Journal, JournalEntry } from '../journal/journal.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { JournalEntry } from '../journal/journal-file.ts';
 import { failedNames } from '../media/media-state.ts';
 import { enterState, startTransfer, type Transfer } from '../output/progress.ts';
 import { failureOf } from './failure.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Io } from '../io.ts';
-import type { JournalOwner } from './journal.ts';
+import type { JournalOwner } from './journal-file.ts';
 
 /**
  * The folder for what outlives the program and may be lost (XDG Base Directory Specification).

@@ -3,61 +3,37 @@ import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CliError } from '../exit-codes.ts';
 import { jsonText } from '../output/json.ts';
+import { type JournalEntry, type JournalOwner, readJournal, rewriteJournal } from './journal-file.ts';
 import { type JournalLock, lockJournal } from './journal-lock.ts';
-import { readJournal } from './read-journal.ts';
-import { rewriteJournal } from './rewrite-journal.ts';
 
-/** By what a file is known to be the same as before. */
+/** Identifies a version of a file: it is the same as before if both are equal. */
 export interface FileVersion {
   bytes: number;
   /** Time of its last change, milliseconds since the epoch with a fraction. */
   mtimeMs: number;
 }
 
-/** What became of one version of one file; a line of the journal. */
-export interface JournalEntry {
-  path: string;
-  bytes: number;
-  mtime_ms: number;
-  /** `gone`: the file was accepted, and is no longer there by this program's doing. */
-  state: 'accepted' | 'refused' | 'gone';
-  media_id: string | null;
-  /** Why it was refused. */
-  code: string | null;
-  message: string | null;
-  at: string;
-}
-
-/** Whose journal it is: its first line. A journal of another service or folder is never written to. */
-export interface JournalOwner {
-  kind: 'ingest' | 'watch';
-  /** Base address of the service. */
-  service: string;
-  /** The folder that is watched, and paths are seen from; null where paths are absolute. */
-  root: string | null;
-}
-
-/** What is remembered of files across runs of the program. */
+/** Remembers files across runs of the program. */
 export interface Journal {
   readonly file: string;
   /** How many lines could not be read when it was opened; their files are sent again. */
   readonly damagedLines: number;
-  /** What became of this very version of a file; null where nothing is known. */
+  /** The outcome of this version of a file; null if none is recorded. */
   find(path: string, version: FileVersion): JournalEntry | null;
   entries(): Iterable<JournalEntry>;
-  /** Notes what became of a file. It is on its way to the disk; {@link close} waits for it. */
+  /** Records the outcome of a file. The write is asynchronous; {@link close} waits for it. */
   record(entry: Omit<JournalEntry, 'at'>): void;
   /** Forgets everything that was recorded so far. */
   forgetAll(): Promise<void>;
   /** A key for a request that sends this version: the same in every run, until all is forgotten. */
   idempotencyKey(path: string, version: FileVersion): string;
-  /** Waits until all is on the disk, and lets others have it. @throws where it could not be written */
+  /** Waits until everything is on the disk and releases the lock. @throws if it could not be written */
   close(): Promise<void>;
 }
 
 /**
- * Opens a journal, or begins one. Lines that are damaged, by a crash or a disk, are dropped: to send a file again does no harm.
- * @throws CliError where the file is no journal, another's, or in use
+ * Opens a journal, or starts one. Lines that a crash or a disk damaged are dropped: it is safe to send a file again.
+ * @throws CliError if the file is no journal, belongs to another service or folder, or is in use
  */
 export async function openJournal(file: string, owner: JournalOwner, signal: AbortSignal): Promise<Journal> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
@@ -76,7 +52,7 @@ async function openLocked(file: string, owner: JournalOwner, lock: JournalLock):
   let id = found?.header.id ?? randomBytes(8).toString('hex');
   const entries = found?.entries ?? new Map<string, JournalEntry>();
   const damagedLines = found?.damagedLines ?? 0;
-  // Made anew where half of it is out of date, and wherever its end is not to be trusted.
+  // Rewritten if half of it is out of date, or if its end cannot be trusted.
   if (found === null || found.lines > 2 * entries.size + 100 || found.torn || damagedLines > 0) {
     await rewriteJournal(file, { ...owner, id }, entries.values());
   }
@@ -123,7 +99,7 @@ function checkOwner(file: string, header: JournalOwner, owner: JournalOwner): vo
   });
 }
 
-/** The end of a file that lines are put to. What is written while the disk is busy goes out in one piece, and is synced once. */
+/** Appends lines to a file. Lines that arrive while the disk is busy are written in one piece and synced once. */
 function createLog(handle: FileHandle) {
   let current = handle;
   let waiting = '';

@@ -5,7 +5,8 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { type JournalOwner, openJournal } from './journal.ts';
+import { openJournal } from './journal.ts';
+import type { JournalOwner } from './journal-file.ts';
 
 const OWNER: JournalOwner = { kind: 'watch', service: 'http://mds.example', root: '/srv/scans' };
 const version = (n: number) => ({ bytes: n, mtimeMs: n + 0.25 });

@@ -1,32 +1,59 @@
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { CliError } from '../exit-codes.ts';
-import type { JournalEntry, JournalOwner } from './journal.ts';
+import { jsonText } from '../output/json.ts';
+
+/** The outcome of one version of one file: a line of the journal. */
+export interface JournalEntry {
+  path: string;
+  bytes: number;
+  mtime_ms: number;
+  /** `gone`: the file was accepted, and this program moved or deleted it. */
+  state: 'accepted' | 'refused' | 'gone';
+  media_id: string | null;
+  /** Why it was refused. */
+  code: string | null;
+  message: string | null;
+  at: string;
+}
+
+/** The owner of a journal, in its first line. A journal of another service or folder is never written to. */
+export interface JournalOwner {
+  kind: 'ingest' | 'watch';
+  /** Base address of the service. */
+  service: string;
+  /** The watched folder, to which paths are relative; null if paths are absolute. */
+  root: string | null;
+}
 
 /** The first line of a journal. */
 export interface JournalHeader extends JournalOwner {
-  /** Random; keys of requests are made of it. */
+  /** Random; idempotency keys are derived from it. */
   id: string;
 }
 
-/** A journal as it lies on the disk. */
+/** The content of a journal file. */
 export interface JournalContent {
   header: JournalHeader;
-  /** The latest of each path. */
+  /** The latest entry of each path. */
   entries: Map<string, JournalEntry>;
   lines: number;
   damagedLines: number;
-  /** Whether its last line has no end: the program died while it wrote it. */
+  /** Whether its last line is incomplete: the program died while it wrote the line. */
   torn: boolean;
 }
 
-/** The layout of the lines; a program that does not know it keeps away. */
-export const JOURNAL_VERSION = 1;
+/** The layout of the lines. A program that does not know it leaves the file alone. */
+const JOURNAL_VERSION = 1;
+
+/** Lines that are written in one piece. */
+const BATCH = 1_000;
 
 /**
  * Reads a journal line by line.
- * @returns null where there is none, or an empty file
- * @throws CliError where the file is something else, which is not to be written over
+ * @returns null if there is no file, or an empty one
+ * @throws CliError if the file is something else, which must not be overwritten
  */
 export async function readJournal(file: string): Promise<JournalContent | null> {
   const ending = await endingOf(file);
@@ -48,11 +75,36 @@ export async function readJournal(file: string): Promise<JournalContent | null> 
   }
   if (header === null) throw notAJournal(file);
   const torn = ending === 'torn';
-  // What was cut off when the program died is no damage to speak of.
+  // A line that was cut off when the program died does not count as damaged.
   return { header, entries, lines, damagedLines: torn ? Math.max(0, damagedLines - 1) : damagedLines, torn };
 }
 
-/** The lines of a file, one without an end at its end too. Not readline: it takes U+2028 for the end of one. */
+/** Rewrites a journal atomically: a new file beside it is synced and then renamed over it. */
+export async function rewriteJournal(
+  file: string,
+  header: JournalHeader,
+  entries: Iterable<JournalEntry>,
+): Promise<void> {
+  const next = `${file}.new`;
+  const handle = await open(next, 'w', 0o600);
+  try {
+    let lines = [jsonText({ mds_journal: JOURNAL_VERSION, ...header }, 0)];
+    for (const entry of entries) {
+      lines.push(jsonText(entry, 0));
+      if (lines.length < BATCH) continue;
+      await handle.appendFile(`${lines.join('\n')}\n`);
+      lines = [];
+    }
+    if (lines.length > 0) await handle.appendFile(`${lines.join('\n')}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(next, file);
+  await syncFolder(dirname(file));
+}
+
+/** The lines of a file, with an unfinished last one. Not by readline, which also splits at U+2028. */
 async function* linesOf(file: string): AsyncGenerator<string> {
   let rest = '';
   for await (const piece of createReadStream(file, { encoding: 'utf8' }) as AsyncIterable<string>) {
@@ -116,5 +168,16 @@ function parsed(line: string): Record<string, unknown> | null {
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
     return null;
+  }
+}
+
+/** A rename is durable once its folder is synced. Windows cannot sync folders. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

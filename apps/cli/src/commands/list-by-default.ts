@@ -1,11 +1,8 @@
 import type { Command } from 'commander';
 import { nearOf } from '../near.ts';
 
-/**
- * For a group of commands whose `list` is its default: alone it lists, with the options of `list`. What is no command of it is none of
- * its list either, and is said to be unknown.
- */
-export function listsAlone(group: Command): void {
+/** For a group of commands whose default is `list`: reports an unknown command instead of passing it to `list` as an argument. */
+export function listByDefault(group: Command): void {
   group.hook('preSubcommand', ({ args: [first] }) => {
     if (first === undefined || first.startsWith('-')) return;
     const names = group.commands.map((command) => command.name());
