@@ -70,7 +70,8 @@ function startDemo(script) {
   const { NO_COLOR, ...env } = process.env;
   const child = spawn(script, ['-qec', command, '/dev/null'], {
     cwd: ROOT,
-    env: { ...env, TERM: 'xterm-256color' },
+    // Warnings of npm about this machine's settings do not belong in the picture.
+    env: { ...env, TERM: 'xterm-256color', npm_config_loglevel: 'error' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let output = '';
@@ -272,8 +273,10 @@ function shownBytes(bytes) {
 
 function renditionRow(rendition, file, largest) {
   if (rendition?.state !== 'ready') {
-    const reason = rendition?.reason?.split(/[,;.]/)[0] ?? '';
-    return `<code>${file}</code><em>${rendition?.state ?? 'not made'}${reason && ': '}${escaped(reason.toLowerCase())}</em>`;
+    // The reason's first clause: there is no room for more.
+    const [clause = ''] = rendition?.reason?.split(/[,;.]/) ?? [];
+    const reason = clause.charAt(0).toLowerCase() + clause.slice(1);
+    return `<code>${file}</code><em>${rendition?.state ?? 'not made'}${reason && ': '}${escaped(reason)}</em>`;
   }
   const { width, height, bytes, extension } = rendition;
   return `<code>${file}</code><b>${width} × ${height}</b><b>${shownBytes(bytes)}</b><i class="${extension}"
@@ -302,7 +305,7 @@ function renditionsPage(media) {
     figcaption span, .row b { color: #57606a; font-weight: normal; }
     .row { display: grid; grid-template-columns: 68px 66px 44px 1fr; column-gap: 8px; align-items: center;
       padding: 1px 10px; white-space: nowrap; font-size: 10px; }
-    .row b { text-align: right; } .row em { grid-column: 2 / 5; padding-left: 8px; color: #57606a; }
+    .row b { text-align: right; } .row em { grid-column: 2 / 5; padding-left: 4px; font-size: 9px; color: #57606a; }
     code { font: 10px 'DejaVu Sans Mono', monospace; }
     .row i { display: block; height: 7px; border-radius: 2px; background: #8fb4ea; }
     .row i.avif { background: #d9a55c; } .row i.jpg { background: #9fc58f; }
