@@ -1,16 +1,16 @@
 import { PROBLEMS, type ProblemCode, type ProblemIssue } from '@mds/contract';
 
-/** What an error may carry besides its code and sentence. */
+/** Optional parts of an {@link AppError}. */
 export interface AppErrorOptions {
   cause?: unknown;
-  /** Where the bad input stood. */
+  /** The bad input, field by field. */
   issues?: ProblemIssue[];
   /** Headers that belong to the answer: `Allow`, `Retry-After`, `WWW-Authenticate`, `Content-Range`. */
   headers?: Record<string, string>;
 }
 
 /**
- * Every error that a caller is meant to see. `code` decides status and title (contract, `PROBLEMS`); `message` is the
+ * An error for a caller. `code` decides status and title (contract, `PROBLEMS`); `message` is the
  * problem's `detail`: what was wrong and what to do, free of paths, SQL and secrets.
  */
 export class AppError extends Error {

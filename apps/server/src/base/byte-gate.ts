@@ -1,6 +1,6 @@
-/** Lets so many bytes be under way at a time; who wants more waits, first come, first served. */
+/** Limits the bytes that are in use at a time. Callers wait in the order of their arrival. */
 export interface ByteGate {
-  /** Resolves when there is room; what is larger than all room passes alone. Give back what was taken with `leave`. */
+  /** Resolves when there is room. A request beyond the limit passes alone. Every `enter` needs a `leave` of the same bytes. */
   enter(bytes: number): Promise<void>;
   leave(bytes: number): void;
   readonly used: number;

@@ -3,19 +3,19 @@ import { AppError } from './app-error.ts';
 
 /**
  * A cursor is the id that a page ended with: base64url of a version byte, the id's token and the start of a hash over
- * kind of list, version, project and token. The hash is no secret; it tells a cursor that was cut, retyped or taken from another
- * list or project from one that this service made.
+ * kind of list, version, project and token. The hash is no secret. It detects a cursor that was cut,
+ * retyped, or taken from another list or project.
  */
 const VERSION = 1;
 const TOKEN_BYTES = 26;
 const CHECK_BYTES = 6;
 const TEXT_LENGTH = Math.ceil(((1 + TOKEN_BYTES + CHECK_BYTES) * 4) / 3);
 
-/** What a list is of: what the ids in it begin with, and what the 26 characters after that are. */
+/** The ids of each kind of list: their prefix, and the form of the 26 characters after it. */
 const LISTS = {
   media: { prefix: 'med_', token: /^[0-9a-z]{26}$/ },
   fetches: { prefix: 'fch_', token: /^[0-9a-z]{26}$/ },
-  // A number that JavaScript holds exactly.
+  // A safe integer of JavaScript.
   jobs: { prefix: 'job-', token: /^0{11}\d{15}$/ },
 } as const;
 export type ListKind = keyof typeof LISTS;
@@ -28,14 +28,14 @@ export function encodeCursor(projectId: string, lastId: string, kind: ListKind =
 }
 
 /**
- * The id that the page starts after; null where no cursor was given.
- * @throws AppError `invalid_cursor` for a text that {@link encodeCursor} did not make for this project
+ * The id that the page starts after; null without a cursor.
+ * @throws AppError `invalid_cursor` if {@link encodeCursor} did not make it for this project and list
  */
 export function decodeCursor(projectId: string, cursor: string | undefined, kind: ListKind = 'media'): string | null {
   if (cursor === undefined) return null;
   const bytes = Buffer.from(cursor, 'base64url');
   const token = bytes.toString('latin1', 1, 1 + TOKEN_BYTES);
-  // Buffer skips what is not base64url, so the text must be the one that these bytes are written as.
+  // Buffer ignores characters that are not base64url, so encoding the bytes must give the same text.
   const valid =
     cursor.length === TEXT_LENGTH &&
     bytes.toString('base64url') === cursor &&
@@ -55,7 +55,7 @@ function checkOf(kind: ListKind, projectId: string, token: string): Buffer {
   return createHash('sha256').update(`${kind}:${VERSION}:${projectId}:${token}`).digest().subarray(0, CHECK_BYTES);
 }
 
-/** Cuts the row that was read beyond the page, and says where the next page starts. */
+/** Cuts off the row that was read beyond the page, and makes the cursor of the next page from it. */
 export function pageOf<T extends { id: string }>(
   rows: T[],
   limit: number,

@@ -1,19 +1,19 @@
-/** Has tasks of one key run one after another, in the order of arrival; those of other keys do not wait. */
+/** Runs the tasks of one key one after another, in the order of arrival. Tasks of other keys do not wait. */
 export interface KeyedLock {
   /**
-   * @param task is given a signal that is aborted where the lock is lost while it runs: from then on another process may have it, and may
-   * have had it for seconds. What cannot be undone is not to be begun any more, and begins with `confirm`.
+   * @param task gets a signal that is aborted if the lock is lost while the task runs. Another process may have held the lock for
+   * seconds by then. The task must call `confirm` directly before each step that cannot be undone.
    */
   run<T>(key: string, task: (lost: AbortSignal, confirm: ConfirmLock) => Promise<T>): Promise<T>;
 }
 
 /**
- * Makes sure that the lock is still held, and was since the task began; directly before what cannot be undone.
- * @throws AppError `unavailable` where it is lost, or nobody can say; after seconds at most
+ * Verifies that the lock was held since the task began. Called directly before a step that cannot be undone.
+ * @throws AppError `unavailable` within seconds if the lock is lost, or if its state cannot be determined
  */
 export type ConfirmLock = () => Promise<void>;
 
-/** A lock within this process, which is never lost. Nothing is kept of a key that nobody holds or waits for. */
+/** A lock within this process, which is never lost. A key uses no memory once nobody holds it or waits for it. */
 export function createKeyedLock(): KeyedLock {
   const { signal: lost } = new AbortController();
   const confirm = async () => undefined;
@@ -22,7 +22,7 @@ export function createKeyedLock(): KeyedLock {
     async run(key, task) {
       const before = tails.get(key);
       const begin = () => task(lost, confirm);
-      // Whether the task before succeeded is its caller's affair.
+      // The failure of the previous task concerns only its own caller.
       const mine = before === undefined ? begin() : before.then(begin, begin);
       tails.set(key, mine);
       try {

@@ -3,7 +3,7 @@ import sonicBoom from 'sonic-boom';
 
 export type { Logger } from 'pino';
 
-/** Loaded where people read the log; null elsewhere. */
+/** Formats the log for people; null unless stderr is a terminal. */
 const pretty = process.stderr.isTTY ? (await import('pino-pretty')).default : null;
 
 /**
@@ -22,30 +22,30 @@ export function createLogger(level: string): Logger {
 }
 
 /**
- * Has warnings of Node and of packages, which come as text otherwise, told as lines of the log.
+ * Logs the warnings of Node and of packages, which Node would write to stderr as plain text.
  * @see https://nodejs.org/api/process.html#event-warning
  */
 export function logProcessWarnings(logger: Pick<Logger, 'warn'>): void {
-  // Node's own listener is the one that writes them as text.
+  // Node's own listener writes them as text.
   process.removeAllListeners('warning');
   process.on('warning', (warning) => logger.warn({ err: warning }, warning.message));
 }
 
-/** What waits to be written, at most: beyond it lines are lost, and the service goes on. */
+/** Most bytes that wait to be written. Beyond it lines are dropped, so that the service keeps running. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /**
- * Stderr, written behind. Its reader may be gone, its terminal closed or its disk full: then there is nobody to tell, and the process does
- * its work and ends as it is asked to. By pino's own destination it would try its last write for ever.
+ * Stderr, written asynchronously. Its reader may be gone, its terminal closed or its disk full. Errors are ignored then, because there is
+ * no place to report them, and the process must work and stop as usual. pino's own destination would retry its last write for ever.
  */
 function stderrDestination() {
   const destination = new sonicBoom.SonicBoom({ fd: 2, sync: false, maxLength: MAX_WAITING_BYTES });
-  // As said above.
+  // See above.
   destination.on('error', () => undefined);
   process.once('exit', () => {
     try {
       destination.flushSync();
     } catch {
-      // As said above.
+      // See above.
     }
   });
   return destination;

@@ -1,4 +1,4 @@
-/** A segment never begins with a dot: that rules out `.` and `..`, and leaves such names to the store itself. */
+/** A segment never begins with a dot: this rules out `.` and `..`, and leaves such names to the store itself. */
 const SEGMENT = '[a-z0-9_-][a-z0-9._-]{0,199}';
 const KEY = new RegExp(`^${SEGMENT}(/${SEGMENT})*$`);
 const MAX_KEY_LENGTH = 512;
@@ -8,7 +8,7 @@ export function isObjectKey(key: string): boolean {
   return key.length <= MAX_KEY_LENGTH && KEY.test(key);
 }
 
-/** @throws RangeError for what is no key */
+/** @throws RangeError if the text is not an object key */
 export function assertObjectKey(key: string): void {
   if (!isObjectKey(key)) throw new RangeError(`"${key}" is not an object key.`);
 }
@@ -18,7 +18,7 @@ export function originalKey(sha256: string): string {
   return `originals/${sha256.slice(0, 2)}/${sha256}`;
 }
 
-/** What the keys of all renditions of the original with this hash begin with. */
+/** Prefix of the keys of all renditions of the original with this hash. */
 export function renditionsPrefix(sourceSha256: string): string {
   return `renditions/${sourceSha256.slice(0, 2)}/${sourceSha256}/`;
 }

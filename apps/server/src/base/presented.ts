@@ -1,6 +1,6 @@
 /**
- * A record of the contract as a presenter must build it: every field, optional ones too, so that a field added to a
- * contract schema does not compile here until it is served. A field too many never compiled in a literal.
+ * A record of the contract as a presenter must build it: with every field, optional ones too. A field that is added to a
+ * contract schema does not compile until it is served. An extra field never compiles in a literal.
  */
 export type Presented<T> = { [K in keyof Required<T>]: T[K] };
 
