@@ -66,7 +66,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     baseUrl,
     ...createReadClient(transport),
-    control: createControlClient(transport, settings.timeoutMs),
+    control: createControlClient(transport),
     url: (media, name, options) => deliveryUrl(baseUrl, media, name, options),
     srcset: (media, options) => srcset(baseUrl, media, options),
     manifest: async (media, { signal } = {}) => {

@@ -1,5 +1,4 @@
 import type { Purge, PurgeResult } from '@mds/contract';
-import { controlCacheRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
 /** How to purge. */
@@ -24,20 +23,16 @@ export interface ControlCache {
 /** What the service waits for nodes where it is not told, in seconds. */
 const DEFAULT_WAIT_S = 5;
 
-/**
- * Makes {@link ControlCache} over a transport.
- * @param timeoutMs the client's limit for one attempt, 0 for none; the time that the service waits for nodes comes on top
- */
-export function createControlCache(transport: Transport, timeoutMs: number): ControlCache {
+/** Makes {@link ControlCache} over a transport. The seconds that the service waits for nodes are added to the time limit. */
+export function createControlCache(transport: Transport): ControlCache {
   return {
-    purge: async (what, { wait, signal } = {}) => {
-      const limitMs = timeoutMs === 0 ? 0 : timeoutMs + (wait ?? DEFAULT_WAIT_S) * 1000;
-      const answer = await transport.call(
-        controlCacheRoutes.purge,
+    purge: (what, { wait, signal } = {}) => {
+      const limitMs = transport.timeoutMs === 0 ? 0 : transport.timeoutMs + (wait ?? DEFAULT_WAIT_S) * 1000;
+      return transport.callJson(
+        'POST /control/v1/cache/purge',
         { query: { wait }, body: what },
-        { signal, authorize: true, repeatable: true, timeoutMs: limitMs },
+        { signal, repeatable: true, timeoutMs: limitMs },
       );
-      return answer.body;
     },
   };
 }

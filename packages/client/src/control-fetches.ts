@@ -1,9 +1,8 @@
 import type { Fetch, FetchStatus, MediaDetail } from '@mds/contract';
-import type { Ingested } from './control-client.ts';
 import { FetchFailedError, TimeoutError } from './errors.ts';
+import type { Ingested } from './ingested.ts';
 import { type PagePromise, pagePromise } from './page.ts';
 import type { ListOptions } from './read-client.ts';
-import { fetchesRoutes } from './routes.ts';
 import { sleep } from './sleep.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
@@ -52,21 +51,15 @@ export interface ControlFetches {
 export function createControlFetches(transport: Transport): ControlFetches {
   return {
     list: ({ limit, cursor, status, signal } = {}) =>
-      pagePromise(async (at) => {
-        const query = { limit, cursor: at, status };
-        return (await transport.call(fetchesRoutes.list, { query }, { signal, authorize: true })).body;
-      }, cursor),
-    get: async (id, { signal } = {}) =>
-      (await transport.call(fetchesRoutes.get, { params: { fetch: id } }, { signal, authorize: true })).body,
-    // Not repeated: the second time there would be nothing to cancel any more.
-    cancel: async (id, { signal } = {}) =>
-      (
-        await transport.call(
-          fetchesRoutes.cancel,
-          { params: { fetch: id } },
-          { signal, authorize: true, repeatable: false },
-        )
-      ).body,
+      pagePromise(
+        (at) => transport.callJson('GET /control/v1/fetches', { query: { limit, cursor: at, status } }, { signal }),
+        cursor,
+      ),
+    get: (id, { signal } = {}) =>
+      transport.callJson('GET /control/v1/fetches/:fetch', { params: { fetch: id } }, { signal }),
+    // Not repeated: the second time there would be nothing left to cancel.
+    cancel: (id, { signal } = {}) =>
+      transport.callJson('DELETE /control/v1/fetches/:fetch', { params: { fetch: id } }, { signal, repeatable: false }),
   };
 }
 
@@ -97,9 +90,8 @@ export async function ingestUrl(
       headers: { 'idempotency-key': idempotencyKey },
       body: { source_url: String(url), filename, duplicate },
     };
-    const asked = await transport.call(fetchesRoutes.create, request, { signal, authorize: true, repeatable: true });
-    // Without a Prefer header it is a fetch; nothing checks that here, see Route.
-    let fetch = asked.body as Fetch;
+    // Without a Prefer header, the answer to a JSON body is a fetch.
+    let fetch = (await transport.callJson('POST /control/v1/media', request, { signal, repeatable: true })) as Fetch;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
       const { id, status, received_bytes: receivedBytes, total_bytes: totalBytes } = fetch;
       report({ id, status, receivedBytes, totalBytes });

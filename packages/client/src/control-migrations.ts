@@ -1,5 +1,4 @@
 import type { Migration, MigrationRequest } from '@mds/contract';
-import { migrationsRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
 /** The operator's part of moving a deployment to PostgreSQL and S3. */
@@ -18,25 +17,15 @@ export interface ControlMigrations {
 /** The service waits for a database that is coming up, and looks at all of its tables; in milliseconds. */
 const BEGIN_TIMEOUT_MS = 60_000;
 
-/**
- * Makes {@link ControlMigrations} over a transport.
- * @param timeoutMs the client's limit for one attempt, 0 for none
- */
-export function createControlMigrations(transport: Transport, timeoutMs: number): ControlMigrations {
-  const patientMs = timeoutMs === 0 ? 0 : Math.max(timeoutMs, BEGIN_TIMEOUT_MS);
+/** Makes {@link ControlMigrations} over a transport. */
+export function createControlMigrations(transport: Transport): ControlMigrations {
+  // 0: no limit.
+  const timeoutMs = transport.timeoutMs === 0 ? 0 : Math.max(transport.timeoutMs, BEGIN_TIMEOUT_MS);
   return {
-    begin: async (where, { signal } = {}) =>
-      (
-        await transport.call(
-          migrationsRoutes.create,
-          { body: where },
-          { signal, authorize: true, timeoutMs: patientMs },
-        )
-      ).body,
-    current: async ({ signal } = {}) =>
-      (await transport.call(migrationsRoutes.get, {}, { signal, authorize: true })).body,
-    // What is under way comes to its end first.
-    cancel: async ({ signal } = {}) =>
-      (await transport.call(migrationsRoutes.cancel, {}, { signal, authorize: true, timeoutMs: patientMs })).body,
+    begin: (where, { signal } = {}) =>
+      transport.callJson('POST /control/v1/migrations', { body: where }, { signal, timeoutMs }),
+    current: ({ signal } = {}) => transport.callJson('GET /control/v1/migrations/current', {}, { signal }),
+    // The service first finishes the step that is under way.
+    cancel: ({ signal } = {}) => transport.callJson('DELETE /control/v1/migrations/current', {}, { signal, timeoutMs }),
   };
 }

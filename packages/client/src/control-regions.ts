@@ -1,6 +1,5 @@
 import type { RegionChange, RegionDetail, RegionDetailList } from '@mds/contract';
-import { isNotFoundError } from './error-guards.ts';
-import { controlRegionsRoutes } from './routes.ts';
+import { unlessGone } from './retry.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
 /** What became of writing a region. */
@@ -42,32 +41,21 @@ export interface ControlRegions {
 /** Makes {@link ControlRegions} over a transport. */
 export function createControlRegions(transport: Transport): ControlRegions {
   return {
-    list: async ({ signal } = {}) =>
-      (await transport.call(controlRegionsRoutes.list, {}, { signal, authorize: true })).body,
-    get: async (code, { signal } = {}) =>
-      (await transport.call(controlRegionsRoutes.get, { params: { code } }, { signal, authorize: true })).body,
+    list: ({ signal } = {}) => transport.callJson('GET /control/v1/regions', {}, { signal }),
+    get: (code, { signal } = {}) =>
+      transport.callJson('GET /control/v1/regions/:code', { params: { code } }, { signal }),
     put: async (code, change = {}, { signal } = {}) => {
       const request = { params: { code }, body: change };
-      const answer = await transport.call(controlRegionsRoutes.put, request, { signal, authorize: true });
+      const answer = await transport.call('PUT /control/v1/regions/:code', request, { signal });
       return { region: answer.body, created: answer.status === 201 };
     },
     delete: (code, { signal } = {}) =>
-      unlessGone('region_not_found', async () => {
-        await transport.call(controlRegionsRoutes.delete, { params: { code } }, { signal, authorize: true });
-      }),
+      unlessGone('region_not_found', () =>
+        transport.call('DELETE /control/v1/regions/:code', { params: { code } }, { signal }),
+      ),
     forgetNode: (node, { signal } = {}) =>
-      unlessGone('node_not_found', async () => {
-        await transport.call(controlRegionsRoutes.forgetNode, { params: { node } }, { signal, authorize: true });
-      }),
+      unlessGone('node_not_found', () =>
+        transport.call('DELETE /control/v1/nodes/:node', { params: { node } }, { signal }),
+      ),
   };
-}
-
-/** Passes over a "not found" of a later attempt: the one before went through, and only its answer was lost. */
-async function unlessGone(code: string, remove: () => Promise<void>): Promise<void> {
-  try {
-    await remove();
-  } catch (error) {
-    if (isNotFoundError(error) && error.code === code && error.attempts > 1) return;
-    throw error;
-  }
 }

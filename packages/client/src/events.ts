@@ -2,7 +2,6 @@ import type { Event, EventType } from '@mds/contract';
 import { ApiError, apiError, ConnectionError, MdsError, TimeoutError } from './errors.ts';
 import { createEventStreamParser, type EventStreamParser } from './event-stream.ts';
 import { MAX_RETRY_AFTER_MS } from './retry.ts';
-import { eventsRoutes } from './routes.ts';
 import { sleep } from './sleep.ts';
 import { connectionErrorOf, type RequestOptions, type Transport } from './transport.ts';
 
@@ -51,14 +50,14 @@ export async function* followEvents<T extends EventType = EventType>(
     let error: unknown = null;
     try {
       const response = await transport.open(
-        eventsRoutes.stream,
+        'GET /control/v1/events',
         {
           // Where to go on is in the header once something came; the service would prefer it to `after` all the same.
           query: { after: lastEventId ? undefined : options.after },
           headers: { 'last-event-id': lastEventId || undefined },
         },
         // Attempts after the first connection are counted and spaced here.
-        { signal, authorize: true, repeatable: !connected, headers: { accept: 'text/event-stream' } },
+        { signal, repeatable: !connected, headers: { accept: 'text/event-stream' } },
       );
       // 204 says: do not come back (WHATWG HTML, 9.2.3).
       if (response.status === 204) return;

@@ -1,6 +1,5 @@
-import type { AssetList, FormatList, Media, RegionList, RenditionList, Status, VersionIndex } from '@mds/contract';
+import type { AssetList, api, FormatList, Media, RegionList, RenditionList, Status, VersionIndex } from '@mds/contract';
 import { type PagePromise, pagePromise } from './page.ts';
-import { readRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
 /** Which page of a list. */
@@ -56,21 +55,18 @@ export function createReadClient(transport: Transport): ReadClient {
     media: {
       list: ({ limit, cursor, signal } = {}) =>
         pagePromise(
-          async (at) =>
-            (await transport.call(readRoutes.media.list, { query: { limit, cursor: at } }, { signal })).body,
+          (at) => transport.callJson('GET /api/v1/media', { query: { limit, cursor: at } }, { signal }),
           cursor,
         ),
     },
-    regions: { list: async ({ signal } = {}) => (await transport.call(readRoutes.regions.list, {}, { signal })).body },
+    regions: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/regions', {}, { signal }) },
     assets: {
-      list: async ({ limit, region, signal } = {}) =>
-        (await transport.call(readRoutes.assets.list, { query: { limit, region } }, { signal })).body,
+      list: ({ limit, region, signal } = {}) =>
+        transport.callJson('GET /api/v1/assets', { query: { limit, region } }, { signal }),
     },
-    formats: { list: async ({ signal } = {}) => (await transport.call(readRoutes.formats.list, {}, { signal })).body },
-    renditions: {
-      list: async ({ signal } = {}) => (await transport.call(readRoutes.renditions.list, {}, { signal })).body,
-    },
-    status: async ({ signal } = {}) => (await transport.call(readRoutes.status.get, {}, { signal })).body,
-    index: async ({ signal } = {}) => (await transport.call(readRoutes.index.get, {}, { signal })).body,
-  };
+    formats: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/formats', {}, { signal }) },
+    renditions: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/renditions', {}, { signal }) },
+    status: ({ signal } = {}) => transport.callJson('GET /api/v1/status', {}, { signal }),
+    index: ({ signal } = {}) => transport.callJson('GET /api/v1', {}, { signal }),
+  } satisfies ReadClient & Record<keyof typeof api.read, unknown>;
 }

@@ -1,4 +1,5 @@
-import { ApiError, ConnectionError, TimeoutError } from './errors.ts';
+import type { ProblemCode } from '@mds/contract';
+import { ApiError, ConnectionError, NotFoundError, TimeoutError } from './errors.ts';
 
 /** The longest that a Retry-After is obeyed, in milliseconds. One that asks for more ends the attempts: see {@link retryDelayMs}. */
 export const MAX_RETRY_AFTER_MS = 30_000;
@@ -44,4 +45,14 @@ export function parseRetryAfterMs(value: string | null, nowMs: number): number |
   // Every HTTP date begins with a day's name; Date.parse alone would take "1.5" for a year.
   const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
+}
+
+/** Deletes something. A "not found" after the first attempt counts as success: that attempt deleted it, and its answer was lost. */
+export async function unlessGone(code: ProblemCode, remove: () => Promise<unknown>): Promise<void> {
+  try {
+    await remove();
+  } catch (error) {
+    if (error instanceof NotFoundError && error.code === code && error.attempts > 1) return;
+    throw error;
+  }
 }

@@ -1,4 +1,3 @@
-import type { AppRoute } from '@ts-rest/core';
 import { errorOf, jsonOf } from './answer.ts';
 import {
   ApiError,
@@ -10,7 +9,7 @@ import {
 } from './errors.ts';
 import type { Settings } from './options.ts';
 import { retryDelayMs } from './retry.ts';
-import type { AnswerOf, RequestOf, Route } from './routes.ts';
+import type { AnswerOf, RequestOf, RouteLine } from './routes.ts';
 import { sleep } from './sleep.ts';
 import type { OpenBody, UploadSource } from './upload-source.ts';
 
@@ -47,10 +46,15 @@ export interface Transport {
   controlHeaders(): Record<string, string>;
   /** Sends a request to any address, once. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
   exchange(line: RequestLine, options: SendOptions): Promise<Response>;
-  /** Sends a request of the contract; the types of what goes in and what comes out are the contract's. */
-  call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<AnswerOf<R>>;
-  /** Sends a request of the contract whose answer has no end. The answer as it comes, its body unread. */
-  open<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<Response>;
+  /**
+   * Sends a request of the contract, with its types: `call('GET /control/v1/media/:id', { params: { id } })`. Requests to the
+   * control API carry the token, and fail without one.
+   */
+  call<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<AnswerOf<L>>;
+  /** As {@link Transport.call}; resolves with the body alone. */
+  callJson<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<AnswerOf<L>['body']>;
+  /** As {@link Transport.call}, for an answer that has no end: resolves with the response, its body unread. */
+  open<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<Response>;
   /** GETs any address. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
   get(url: string, options: SendOptions): Promise<Response>;
   /** GETs JSON from any address of which the caller knows the shape. */
@@ -65,6 +69,13 @@ interface Outgoing extends RequestLine {
 
 /** Makes the {@link Transport} of a client. */
 export function createTransport(settings: Settings): Transport {
+  const answerTo = (line: RouteLine, request: object, options: SendOptions = {}) => {
+    const outgoing = outgoingOf(settings, line, request, options);
+    return send(settings, outgoing, async (response) => {
+      const { status, headers } = response;
+      return { status, body: await jsonOf(outgoing, response), headers };
+    });
+  };
   return {
     baseUrl: settings.baseUrl,
     shouldRetry: settings.shouldRetry,
@@ -72,16 +83,13 @@ export function createTransport(settings: Settings): Transport {
     controlHeaders: () => headersOf(settings, { authorize: true }),
     exchange: (line, options) =>
       send(settings, { ...line, options: { ...options, repeatable: false } }, (response) => Promise.resolve(response)),
-    async call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options: SendOptions = {}) {
-      const outgoing = outgoingOf(settings, route, request, options);
-      return send(settings, outgoing, async (response) => {
-        const body = await jsonOf(outgoing, response);
-        // The contract's promise about this route; nothing checks it here, see Route.
-        return { status: response.status, body, headers: response.headers } as AnswerOf<R>;
-      });
-    },
-    open: (route, request, options = {}) =>
-      send(settings, outgoingOf(settings, route, request, options), (response) => Promise.resolve(response)),
+    // The contract promises these shapes; nothing validates them here, see routes.ts.
+    call: async <L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions) =>
+      (await answerTo(line, request, options)) as AnswerOf<L>,
+    callJson: async <L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions) =>
+      (await answerTo(line, request, options)).body as AnswerOf<L>['body'],
+    open: (line, request, options = {}) =>
+      send(settings, outgoingOf(settings, line, request, options), (response) => Promise.resolve(response)),
     get: (url, options) =>
       send(settings, { method: 'GET', url, options: { repeatable: true, ...options } }, (response) =>
         Promise.resolve(response),
@@ -95,12 +103,8 @@ export function createTransport(settings: Settings): Transport {
   };
 }
 
-function outgoingOf<R extends AppRoute>(
-  settings: Settings,
-  route: Route<R>,
-  request: RequestOf<R>,
-  options: SendOptions,
-): Outgoing {
+function outgoingOf(settings: Settings, line: RouteLine, request: object, options: SendOptions): Outgoing {
+  const [method = '', path = ''] = line.split(' ');
   const { params, query, headers, body } = request as {
     params?: Parameters;
     query?: Parameters;
@@ -108,11 +112,12 @@ function outgoingOf<R extends AppRoute>(
     body?: unknown;
   };
   return {
-    method: route.method,
-    url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
+    method,
+    url: settings.baseUrl + fillPath(path, params) + queryString(query),
     options: {
       // PUT and DELETE are idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
-      repeatable: route.method !== 'POST' && route.method !== 'PATCH',
+      repeatable: method !== 'POST' && method !== 'PATCH',
+      authorize: path.startsWith('/control/'),
       ...options,
       headers: {
         accept: 'application/json',

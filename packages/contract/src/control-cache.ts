@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { MediaId, RegionCode } from './scalars.ts';
 
@@ -47,29 +46,26 @@ export const PurgeResult = z
 export type PurgeResult = z.infer<typeof PurgeResult>;
 
 /** The operator's route for caches. */
-export const controlCacheApi = c.router(
-  {
-    purge: {
-      method: 'POST',
-      path: '/cache/purge',
-      summary: 'Drop something from every cache',
-      description:
-        'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat. Of a path, the objects that it stands for are dropped, and nothing else of their medium. 404 for a media object that does not exist, and for a path that stands for nothing.',
-      query: z.object({
-        wait: z
-          .union([z.number(), z.string().regex(/^\d{1,2}$/, 'must be a whole number of seconds')])
-          .transform(Number)
-          .pipe(z.int().min(0).max(30))
-          .default(5)
-          .meta({
-            openapi: { type: 'integer', minimum: 0, maximum: 30, default: 5 },
-            description: 'Seconds to wait for the nodes',
-          }),
-      }),
-      body: Purge,
-      responses: { ...controlProblems, 200: PurgeResult, 404: problemResponse },
-      metadata: { scope: 'operate' },
-    },
+export const controlCacheRoutes = c.router({
+  purge: {
+    method: 'POST',
+    path: '/cache/purge',
+    summary: 'Drop something from every cache',
+    description:
+      'Reaches every tier of every node in every region, and waits up to `wait` seconds for them to say so. Safe to repeat. Of a path, the objects that it stands for are dropped, and nothing else of their medium. 404 for a media object that does not exist, and for a path that stands for nothing.',
+    query: z.object({
+      wait: z
+        .union([z.number(), z.string().regex(/^\d{1,2}$/, 'must be a whole number of seconds')])
+        .transform(Number)
+        .pipe(z.int().min(0).max(30))
+        .default(5)
+        .meta({
+          openapi: { type: 'integer', minimum: 0, maximum: 30, default: 5 },
+          description: 'Seconds to wait for the nodes',
+        }),
+    }),
+    body: Purge,
+    responses: { ...controlProblems, 200: PurgeResult, 404: problemResponse },
+    metadata: { scope: 'operate' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+});

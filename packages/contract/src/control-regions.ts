@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Region } from './regions.ts';
 import { listOf, NodeId, RegionCode, Timestamp } from './scalars.ts';
@@ -52,54 +51,51 @@ export type RegionChange = z.infer<typeof RegionChange>;
 const regionPath = z.object({ code: RegionCode });
 
 /** The operator's routes for regions. */
-export const controlRegionsApi = c.router(
-  {
-    list: {
-      method: 'GET',
-      path: '/regions',
-      summary: 'List regions in detail',
-      description: 'Every region that is known, served or not, with its nodes.',
-      responses: { ...controlProblems, 200: RegionDetailList },
-      metadata: { scope: 'ingest' },
-    },
-    get: {
-      method: 'GET',
-      path: '/regions/:code',
-      pathParams: regionPath,
-      summary: 'A region in detail',
-      responses: { ...controlProblems, 200: RegionDetail, 404: problemResponse },
-      metadata: { scope: 'ingest' },
-    },
-    put: {
-      method: 'PUT',
-      path: '/regions/:code',
-      pathParams: regionPath,
-      summary: 'Add a region, or change what is known of it',
-      description:
-        'Adds a city of the built-in catalogue by its code alone, or any other with name, zone and country. `maintenance` shows in the public list at once.',
-      body: RegionChange,
-      responses: { ...controlProblems, 200: RegionDetail, 201: RegionDetail },
-      metadata: { scope: 'operate' },
-    },
-    delete: {
-      method: 'DELETE',
-      path: '/regions/:code',
-      pathParams: regionPath,
-      summary: 'Forget a region',
-      description: 'The region, its silent nodes and its asset records. 409 while a node serves it: stop that first.',
-      responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
-      metadata: { scope: 'operate' },
-    },
-    forgetNode: {
-      method: 'DELETE',
-      path: '/nodes/:node',
-      pathParams: z.object({ node: NodeId }),
-      summary: 'Forget a node that is silent',
-      description:
-        'Its region and the receipts of purges do not wait for it any more. It is back with its next report, and drops first what was purged meanwhile. 409 while it lives: one that is stopped leaves by itself.',
-      responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
-      metadata: { scope: 'operate' },
-    },
+export const controlRegionsRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/regions',
+    summary: 'List regions in detail',
+    description: 'Every region that is known, served or not, with its nodes.',
+    responses: { ...controlProblems, 200: RegionDetailList },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  get: {
+    method: 'GET',
+    path: '/regions/:code',
+    pathParams: regionPath,
+    summary: 'A region in detail',
+    responses: { ...controlProblems, 200: RegionDetail, 404: problemResponse },
+    metadata: { scope: 'ingest' },
+  },
+  put: {
+    method: 'PUT',
+    path: '/regions/:code',
+    pathParams: regionPath,
+    summary: 'Add a region, or change what is known of it',
+    description:
+      'Adds a city of the built-in catalogue by its code alone, or any other with name, zone and country. `maintenance` shows in the public list at once.',
+    body: RegionChange,
+    responses: { ...controlProblems, 200: RegionDetail, 201: RegionDetail },
+    metadata: { scope: 'operate' },
+  },
+  delete: {
+    method: 'DELETE',
+    path: '/regions/:code',
+    pathParams: regionPath,
+    summary: 'Forget a region',
+    description: 'The region, its silent nodes and its asset records. 409 while a node serves it: stop that first.',
+    responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+  forgetNode: {
+    method: 'DELETE',
+    path: '/nodes/:node',
+    pathParams: z.object({ node: NodeId }),
+    summary: 'Forget a node that is silent',
+    description:
+      'Its region and the receipts of purges do not wait for it any more. It is back with its next report, and drops first what was purged meanwhile. 409 while it lives: one that is stopped leaves by itself.',
+    responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse, 409: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+});

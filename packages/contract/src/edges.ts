@@ -1,7 +1,6 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
 import { CacheStatus } from './assets.ts';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Event } from './events.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Region } from './regions.ts';
@@ -118,66 +117,60 @@ export type EdgeEvent = z.infer<typeof EdgeEvent>;
 const regionPath = z.object({ region: RegionCode });
 
 /** What points of presence ask of their origin. Everything needs a token of scope `operate`. */
-export const edgesApi = c.router(
-  {
-    report: {
-      method: 'POST',
-      path: '/edges/:region/report',
-      pathParams: regionPath,
-      summary: 'Heartbeat and request log of a node',
-      body: EdgeReport,
-      responses: { ...controlProblems, 200: EdgeReportReceipt },
-      metadata: { scope: 'operate' },
-    },
-    resource: {
-      method: 'GET',
-      path: '/edges/:region/resource',
-      pathParams: regionPath,
-      summary: 'What a delivery path stands for',
-      query: z.object({
-        path: Path,
-        base_url: z.string().max(1024).default('').meta({ description: 'Put before the paths in manifests' }),
-      }),
-      responses: { ...controlProblems, 200: EdgeResource, 404: problemResponse },
-      metadata: { scope: 'operate' },
-    },
+export const edgesRoutes = c.router({
+  report: {
+    method: 'POST',
+    path: '/edges/:region/report',
+    pathParams: regionPath,
+    summary: 'Heartbeat and request log of a node',
+    body: EdgeReport,
+    responses: { ...controlProblems, 200: EdgeReportReceipt },
+    metadata: { scope: 'operate' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  resource: {
+    method: 'GET',
+    path: '/edges/:region/resource',
+    pathParams: regionPath,
+    summary: 'What a delivery path stands for',
+    query: z.object({
+      path: Path,
+      base_url: z.string().max(1024).default('').meta({ description: 'Put before the paths in manifests' }),
+    }),
+    responses: { ...controlProblems, 200: EdgeResource, 404: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+});
 
 /** What answers with bytes or never ends, so that whoever serves or reads it handles it itself. */
-export const edgeStreamsApi = c.router(
-  {
-    object: {
-      method: 'GET',
-      path: '/edges/:region/object',
-      pathParams: regionPath,
-      summary: 'Bytes of a representation',
-      description:
-        'The object of a delivery path, by ranges (RFC 9110, 14), not counted as a delivery. `If-Match` names the SHA-256 that is expected: 412 where the path stands for another one by now.',
-      query: z.object({ path: Path }),
-      headers: z.object({ 'if-match': z.string(), range: z.string().optional() }),
-      responses: {
-        ...controlProblems,
-        200: c.otherResponse({ contentType: 'application/octet-stream', body: z.unknown() }),
-        206: c.otherResponse({ contentType: 'application/octet-stream', body: z.unknown() }),
-        404: problemResponse,
-        412: problemResponse,
-        416: problemResponse,
-      },
-      metadata: { scope: 'operate' },
+export const edgeStreamsRoutes = c.router({
+  object: {
+    method: 'GET',
+    path: '/edges/:region/object',
+    pathParams: regionPath,
+    summary: 'Bytes of a representation',
+    description:
+      'The object of a delivery path, by ranges (RFC 9110, 14), not counted as a delivery. `If-Match` names the SHA-256 that is expected: 412 where the path stands for another one by now.',
+    query: z.object({ path: Path }),
+    headers: z.object({ 'if-match': z.string(), range: z.string().optional() }),
+    responses: {
+      ...controlProblems,
+      200: c.otherResponse({ contentType: 'application/octet-stream', body: z.unknown() }),
+      206: c.otherResponse({ contentType: 'application/octet-stream', body: z.unknown() }),
+      404: problemResponse,
+      412: problemResponse,
+      416: problemResponse,
     },
-    events: {
-      method: 'GET',
-      path: '/edges/:region/events',
-      pathParams: regionPath,
-      summary: 'What happens to the media of all projects',
-      description:
-        'Server-sent events as of `/events`, of every project, `media.progress` left out. An id without data says that the reader is up to date with it. `reset` says that events between the last one and now are not kept any more.',
-      headers: z.object({ 'last-event-id': EventId.optional() }),
-      responses: { ...controlProblems, 200: c.otherResponse({ contentType: 'text/event-stream', body: EdgeEvent }) },
-      metadata: { scope: 'operate' },
-    },
+    metadata: { scope: 'operate' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  events: {
+    method: 'GET',
+    path: '/edges/:region/events',
+    pathParams: regionPath,
+    summary: 'What happens to the media of all projects',
+    description:
+      'Server-sent events as of `/events`, of every project, `media.progress` left out. An id without data says that the reader is up to date with it. `reset` says that events between the last one and now are not kept any more.',
+    headers: z.object({ 'last-event-id': EventId.optional() }),
+    responses: { ...controlProblems, 200: c.otherResponse({ contentType: 'text/event-stream', body: EdgeEvent }) },
+    metadata: { scope: 'operate' },
+  },
+});

@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { MediaStatus } from './media.ts';
 import { MediaFailure } from './media-failure.ts';
 import { controlProblems } from './problem.ts';
@@ -79,21 +78,18 @@ const EventId = z.string().regex(/^\d{1,15}$/, 'must be the id of an event');
  * The stream of events. Apart from the rest of the control API, for it is no answer that ends: whoever serves or reads it
  * handles the stream itself.
  */
-export const eventsApi = c.router(
-  {
-    stream: {
-      method: 'GET',
-      path: '/events',
-      summary: 'What happens, as it happens',
-      description:
-        "Server-sent events of the token's project: each `data` line is an Event. `Last-Event-ID`, or `after` where no header can be set, goes on after that event; without either the stream begins with what happens next. The latest 10,000 events are kept. A comment comes every 15 seconds; a reader that does not keep up is cut off and goes on from where it was.",
-      query: z.object({
-        after: EventId.optional().meta({ description: 'Events after the one of this id; `0`: all that are kept' }),
-      }),
-      headers: z.object({ 'last-event-id': EventId.optional() }),
-      responses: { ...controlProblems, 200: c.otherResponse({ contentType: 'text/event-stream', body: Event }) },
-      metadata: { scope: 'ingest' },
-    },
+export const eventsRoutes = c.router({
+  stream: {
+    method: 'GET',
+    path: '/events',
+    summary: 'What happens, as it happens',
+    description:
+      "Server-sent events of the token's project: each `data` line is an Event. `Last-Event-ID`, or `after` where no header can be set, goes on after that event; without either the stream begins with what happens next. The latest 10,000 events are kept. A comment comes every 15 seconds; a reader that does not keep up is cut off and goes on from where it was.",
+    query: z.object({
+      after: EventId.optional().meta({ description: 'Events after the one of this id; `0`: all that are kept' }),
+    }),
+    headers: z.object({ 'last-event-id': EventId.optional() }),
+    responses: { ...controlProblems, 200: c.otherResponse({ contentType: 'text/event-stream', body: Event }) },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+});

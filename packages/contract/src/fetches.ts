@@ -1,7 +1,6 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { Filename, MediaDetail } from './control-api.ts';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
+import { Filename, MediaDetail } from './control-media.ts';
 import { Cursor } from './media.ts';
 import { MediaFailure } from './media-failure.ts';
 import { controlProblems, problemResponse } from './problem.ts';
@@ -76,63 +75,57 @@ export type FetchList = z.infer<typeof FetchList>;
 const fetchPath = z.object({ fetch: FetchId });
 
 /** The routes for ingest from a URL. `create` shares its path with the upload of a file: a body of JSON is for this one. */
-export const fetchesApi = c.router(
-  {
-    create: {
-      method: 'POST',
-      path: '/media',
-      summary: 'Ingest from a URL',
-      description:
-        'With `Content-Type: application/json`: the service fetches the file itself. 202 at once; with `Prefer: wait=N` 201 or 200 with the media object where it is accepted within N seconds.',
-      headers: z.object({
-        'idempotency-key': z.string().min(1).max(255).optional(),
-        prefer: z
-          .string()
-          .optional()
-          .meta({ description: '`wait=N`: seconds to wait for the media object, 60 at most' }),
-      }),
-      body: FetchRequest,
-      responses: {
-        ...controlProblems,
-        200: MediaDetail,
-        201: MediaDetail,
-        202: Fetch,
-        409: problemResponse,
-        413: problemResponse,
-        415: problemResponse,
-        422: problemResponse,
-        502: problemResponse,
-        504: problemResponse,
-        507: problemResponse,
-      },
-      metadata: { scope: 'ingest' },
+export const fetchesRoutes = c.router({
+  create: {
+    method: 'POST',
+    path: '/media',
+    summary: 'Ingest from a URL',
+    description:
+      'With `Content-Type: application/json`: the service fetches the file itself. 202 at once; with `Prefer: wait=N` 201 or 200 with the media object where it is accepted within N seconds.',
+    headers: z.object({
+      'idempotency-key': z.string().min(1).max(255).optional(),
+      prefer: z.string().optional().meta({ description: '`wait=N`: seconds to wait for the media object, 60 at most' }),
+    }),
+    body: FetchRequest,
+    responses: {
+      ...controlProblems,
+      200: MediaDetail,
+      201: MediaDetail,
+      202: Fetch,
+      409: problemResponse,
+      413: problemResponse,
+      415: problemResponse,
+      422: problemResponse,
+      502: problemResponse,
+      504: problemResponse,
+      507: problemResponse,
     },
-    list: {
-      method: 'GET',
-      path: '/fetches',
-      summary: 'List fetches',
-      description: 'Newest first. The latest 10,000 of a project that are over are kept.',
-      query: z.object({ limit: Limit, cursor: Cursor.optional(), status: FetchStatus.optional() }),
-      responses: { ...controlProblems, 200: FetchList },
-      metadata: { scope: 'ingest' },
-    },
-    get: {
-      method: 'GET',
-      path: '/fetches/:fetch',
-      pathParams: fetchPath,
-      summary: 'A fetch, and how far it is',
-      responses: { ...controlProblems, 200: Fetch, 404: problemResponse },
-      metadata: { scope: 'ingest' },
-    },
-    cancel: {
-      method: 'DELETE',
-      path: '/fetches/:fetch',
-      pathParams: fetchPath,
-      summary: 'Cancel a fetch',
-      description: 'What has arrived is removed. 409 where it is over, or has arrived and is being accepted.',
-      responses: { ...controlProblems, 200: Fetch, 404: problemResponse, 409: problemResponse },
-      metadata: { scope: 'ingest' },
-    },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  list: {
+    method: 'GET',
+    path: '/fetches',
+    summary: 'List fetches',
+    description: 'Newest first. The latest 10,000 of a project that are over are kept.',
+    query: z.object({ limit: Limit, cursor: Cursor.optional(), status: FetchStatus.optional() }),
+    responses: { ...controlProblems, 200: FetchList },
+    metadata: { scope: 'ingest' },
+  },
+  get: {
+    method: 'GET',
+    path: '/fetches/:fetch',
+    pathParams: fetchPath,
+    summary: 'A fetch, and how far it is',
+    responses: { ...controlProblems, 200: Fetch, 404: problemResponse },
+    metadata: { scope: 'ingest' },
+  },
+  cancel: {
+    method: 'DELETE',
+    path: '/fetches/:fetch',
+    pathParams: fetchPath,
+    summary: 'Cancel a fetch',
+    description: 'What has arrived is removed. 409 where it is over, or has arrived and is being accepted.',
+    responses: { ...controlProblems, 200: Fetch, 404: problemResponse, 409: problemResponse },
+    metadata: { scope: 'ingest' },
+  },
+});

@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Cursor } from './media.ts';
 import { controlProblems } from './problem.ts';
 import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
@@ -45,18 +44,15 @@ export const JobList = listOf(Job).extend({ next_cursor: z.string().nullable() }
 export type JobList = z.infer<typeof JobList>;
 
 /** The routes for the queue of jobs. What is done about one of them is done about its media object: `retry`, `delete`. */
-export const jobsApi = c.router(
-  {
-    list: {
-      method: 'GET',
-      path: '/jobs',
-      summary: 'List jobs',
-      description:
-        'What is worked on and what waits, oldest first: of equal priority, the order in which jobs are handed out. A job that is done, or failed for good, is in the list no more.',
-      query: z.object({ limit: Limit, cursor: Cursor.optional(), state: JobState.optional() }),
-      responses: { ...controlProblems, 200: JobList },
-      metadata: { scope: 'ingest' },
-    },
+export const jobsRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/jobs',
+    summary: 'List jobs',
+    description:
+      'What is worked on and what waits, oldest first: of equal priority, the order in which jobs are handed out. A job that is done, or failed for good, is in the list no more.',
+    query: z.object({ limit: Limit, cursor: Cursor.optional(), state: JobState.optional() }),
+    responses: { ...controlProblems, 200: JobList },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+});

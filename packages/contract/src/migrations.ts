@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { controlProblems, problemResponse } from './problem.ts';
 import { Timestamp } from './scalars.ts';
 
@@ -95,35 +94,32 @@ export const Migration = z
 export type Migration = z.infer<typeof Migration>;
 
 /** The operator's routes for moving a deployment. */
-export const migrationsApi = c.router(
-  {
-    create: {
-      method: 'POST',
-      path: '/migrations',
-      summary: 'Move the deployment to PostgreSQL and S3',
-      description:
-        'Copies and verifies everything while the service goes on, refuses writes for the last part of it, and ends with equal checksums. Reads are answered all the time. 409 where one is under way or done, and where the database is no embedded one.',
-      body: MigrationRequest,
-      responses: { ...controlProblems, 202: Migration, 409: problemResponse },
-      metadata: { scope: 'operate' },
-    },
-    get: {
-      method: 'GET',
-      path: '/migrations/current',
-      summary: 'How far the migration is',
-      description: 'The last one that was begun. 404 where none was since the service started.',
-      responses: { ...controlProblems, 200: Migration, 404: problemResponse },
-      metadata: { scope: 'operate' },
-    },
-    cancel: {
-      method: 'DELETE',
-      path: '/migrations/current',
-      summary: 'Cancel the migration',
-      description:
-        'The service takes writes again, also after `done`. What is at the destination stays; objects are not copied again.',
-      responses: { ...controlProblems, 200: Migration, 404: problemResponse, 409: problemResponse },
-      metadata: { scope: 'operate' },
-    },
+export const migrationsRoutes = c.router({
+  create: {
+    method: 'POST',
+    path: '/migrations',
+    summary: 'Move the deployment to PostgreSQL and S3',
+    description:
+      'Copies and verifies everything while the service goes on, refuses writes for the last part of it, and ends with equal checksums. Reads are answered all the time. 409 where one is under way or done, and where the database is no embedded one.',
+    body: MigrationRequest,
+    responses: { ...controlProblems, 202: Migration, 409: problemResponse },
+    metadata: { scope: 'operate' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  get: {
+    method: 'GET',
+    path: '/migrations/current',
+    summary: 'How far the migration is',
+    description: 'The last one that was begun. 404 where none was since the service started.',
+    responses: { ...controlProblems, 200: Migration, 404: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+  cancel: {
+    method: 'DELETE',
+    path: '/migrations/current',
+    summary: 'Cancel the migration',
+    description:
+      'The service takes writes again, also after `done`. What is at the destination stays; objects are not copied again.',
+    responses: { ...controlProblems, 200: Migration, 404: problemResponse, 409: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+});

@@ -1,16 +1,7 @@
 import type { AppRoute } from '@ts-rest/core';
 import { generateOpenApi } from '@ts-rest/open-api';
 import { z } from 'zod';
-import { controlApi } from './control-api.ts';
-import { controlCacheApi } from './control-cache.ts';
-import { controlRegionsApi } from './control-regions.ts';
-import { edgeStreamsApi, edgesApi } from './edges.ts';
-import { eventsApi } from './events.ts';
-import { fetchesApi } from './fetches.ts';
-import { jobsApi } from './jobs.ts';
-import { migrationsApi } from './migrations.ts';
-import { readApi } from './read-api.ts';
-import { workersApi } from './workers.ts';
+import { api } from './index.ts';
 
 type Json = { [key: string]: unknown };
 type Operation = Parameters<NonNullable<NonNullable<Parameters<typeof generateOpenApi>[2]>['operationMapper']>>[0];
@@ -48,20 +39,10 @@ export function openApiDocument(serverUrl: string) {
   };
 
   const operations = new Map<string, Operation>();
+  // Operation ids are stable because generated clients name their methods after them: those of media are `control.*`.
+  const { media, ...resources } = api.control;
   const document = generateOpenApi(
-    {
-      read: readApi,
-      control: controlApi,
-      fetches: fetchesApi,
-      jobs: jobsApi,
-      workers: workersApi,
-      regions: controlRegionsApi,
-      cache: controlCacheApi,
-      migrations: migrationsApi,
-      events: eventsApi,
-      edges: edgesApi,
-      edgeStreams: edgeStreamsApi,
-    },
+    { read: api.read, control: media, ...resources, ...api.streams },
     {
       info: {
         title: 'Media Delivery Service',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
+import { CONTROL_API_PREFIX } from './prefixes.ts';
 
 /**
  * Where resumable uploads go: tus 1.0.0 (https://tus.io/protocols/resumable-upload). Its requests and answers are headers and bytes, so that it

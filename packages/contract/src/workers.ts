@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Job } from './jobs.ts';
 import { controlProblems } from './problem.ts';
 import { listOf, RegionCode, Timestamp } from './scalars.ts';
@@ -39,17 +38,14 @@ export const WorkerList = listOf(Worker)
 export type WorkerList = z.infer<typeof WorkerList>;
 
 /** The routes for workers. They come and go by themselves, so that there is nothing to add or to remove. */
-export const workersApi = c.router(
-  {
-    list: {
-      method: 'GET',
-      path: '/workers',
-      summary: 'List workers',
-      description:
-        'Who works, on what, and since when; all of them, without pages. A worker is in the list from its start until it is stopped. One that was killed is in it for up to 20 seconds more, and so are its jobs.',
-      responses: { ...controlProblems, 200: WorkerList },
-      metadata: { scope: 'ingest' },
-    },
+export const workersRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/workers',
+    summary: 'List workers',
+    description:
+      'Who works, on what, and since when; all of them, without pages. A worker is in the list from its start until it is stopped. One that was killed is in it for up to 20 seconds more, and so are its jobs.',
+    responses: { ...controlProblems, 200: WorkerList },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+});

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { controlCacheApi, type Purge, type PurgeReceipt, type PurgeResult, parseDeliveryPath } from '@mds/contract';
+import { api, type Purge, type PurgeReceipt, type PurgeResult, parseDeliveryPath } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
@@ -52,7 +52,7 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
     }
   };
 
-  return initServer().router(controlCacheApi, {
+  return initServer().router(api.control.cache, {
     purge: async ({ body, query: { wait }, req, res }) => {
       const mediaId = mediaObjectOf(body);
       const mediaObject = mediaId === null ? null : await parts.media.find(mediaId);

@@ -1,13 +1,6 @@
-import {
-  type EdgeReport,
-  type EdgeRepresentation,
-  type EdgeResource,
-  edgeStreamsApi,
-  edgesApi,
-  parseDeliveryPath,
-} from '@mds/contract';
+import { api, type EdgeReport, type EdgeRepresentation, type EdgeResource, parseDeliveryPath } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
-import type { Express, Request } from 'express';
+import type { Request } from 'express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
 import type { AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
@@ -15,9 +8,10 @@ import type { Delivery } from '../delivery/delivery.ts';
 import type { Representation } from '../delivery/representation.ts';
 import type { Resolver } from '../delivery/resolver.ts';
 import type { EventStream } from '../events/event-stream.ts';
+import type { PlainHandlers } from '../http/contract-routes.ts';
 import { HEARTBEAT_MS, type RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
-import { eventPosition } from './events.ts';
+import { serveEvents } from './events.ts';
 
 /** What points of presence are served with. */
 export interface ControlEdgesParts {
@@ -48,7 +42,7 @@ export function createControlEdgesHandlers(parts: ControlEdgesParts) {
     if ((await regions.find(code)) === null) await regions.put({ code, name, zone, country, maintenance: false });
   };
 
-  return initServer().router(edgesApi, {
+  return initServer().router(api.control.edges, {
     report: async ({ params: { region }, body, req }) => {
       requireDeploymentOperator(req);
       if (body.node === parts.regionMonitor.nodeId) {
@@ -104,29 +98,26 @@ function presentRepresentation(representation: Representation, path: string): Pr
   };
 }
 
-/** Mounts what answers with bytes or never ends; its requests passed the token check already. */
-export function mountEdgeStreams(
-  app: Express,
-  { delivery, events }: Pick<ControlEdgesParts, 'delivery' | 'events'>,
-): void {
-  app.get(edgeStreamsApi.object.path, async (req, res) => {
-    requireDeploymentOperator(req);
-    await delivery.handleObject(req, res, objectPath(req));
-  });
-  app.get(edgeStreamsApi.events.path, (req, res) => {
-    requireDeploymentOperator(req);
-    const after = eventPosition(req);
-    if (req.method === 'HEAD') {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
-      return;
-    }
-    events.serve(res, { projectId: null, after });
-  });
+/** The routes of points of presence that answer with an object's bytes, or with the events of all projects. */
+export function createEdgeStreamHandlers({
+  delivery,
+  events,
+}: Pick<ControlEdgesParts, 'delivery' | 'events'>): PlainHandlers<typeof api.streams.edgeStreams> {
+  return {
+    object: async (req, res) => {
+      requireDeploymentOperator(req);
+      await delivery.handleObject(req, res, objectPath(req));
+    },
+    events: (req, res) => {
+      requireDeploymentOperator(req);
+      serveEvents(events, req, res, null);
+    },
+  };
 }
 
 /** @throws AppError where the path is missing, given twice, or too long to be one */
 function objectPath(req: Request): string {
-  const parsed = edgeStreamsApi.object.query.safeParse(req.query);
+  const parsed = api.streams.edgeStreams.object.query.safeParse(req.query);
   if (parsed.success) return parsed.data.path;
   const message = 'must be a delivery path such as /media/{id}/{name}.{ext}';
   throw new AppError('invalid_request', `The query parameter path ${message}.`, {

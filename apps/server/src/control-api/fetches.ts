@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { CONTROL_API_PREFIX, type Fetch, fetchesApi, type ProblemCode } from '@mds/contract';
+import { api, CONTROL_API_PREFIX, type Fetch, MAX_FETCH_WAIT_S, type ProblemCode } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import type { NextFunction, Request, Response } from 'express';
 import { monotonicFactory } from 'ulid';
@@ -16,7 +16,6 @@ import { continueBody } from '../http/unread-body.ts';
 import { filenameLabel } from '../ingest/filename-label.ts';
 import { tokenOf } from './authenticate.ts';
 import { type MediaDetailParts, readMediaDetail } from './media-detail.ts';
-import { preferredWaitS } from './prefer.ts';
 import { abortWhenGone, mediaTypeOf } from './upload-headers.ts';
 
 /** What the control API's routes for ingest from a URL need. */
@@ -81,32 +80,35 @@ export function createControlFetchesHandlers(
     );
   };
 
-  return initServer().router(fetchesApi, {
-    create: async ({ body, headers, req, res }) => {
-      const createdAtMs = Date.now();
-      const url = sourceUrlOf(body.source_url);
-      url.hash = '';
-      const asked = { url: url.href, filename: body.filename ?? null, duplicate: body.duplicate };
-      const fetch = await admit({
-        id: `fch_${nextUlid(createdAtMs).toLowerCase()}`,
-        projectId: tokenOf(req).projectId,
-        createdAtMs,
-        sourceUrl: url.href,
-        filename: filenameLabel(body.filename ?? lastPartOf(url)),
-        duplicate: body.duplicate,
-        idempotencyKey: headers['idempotency-key'] ?? null,
-        requestSha256: createHash('sha256').update(JSON.stringify(asked)).digest('hex'),
-      });
-      res.setHeader('Location', `${CONTROL_API_PREFIX}/fetches/${fetch.id}`);
-      const waitS = preferredWaitS(headers.prefer);
-      if (waitS === null) return { status: 202, body: presentFetch(fetch) };
-      res.setHeader('Preference-Applied', `wait=${waitS}`);
-      const over = await runner.settled(fetch.id, { timeoutMs: waitS * 1000, signal: abortWhenGone(res) });
-      if (over === null) return { status: 202, body: presentFetch((await fetches.find(fetch.id)) ?? fetch) };
-      if (over.status !== 'done') throw outcomeOf(over);
-      const record = await mediaObjectOf(over);
-      res.setHeader('Location', `${CONTROL_API_PREFIX}/media/${record.id}`);
-      return { status: over.mediaCreated ? 201 : 200, body: await readMediaDetail(media, record) };
+  return initServer().router(api.control.fetches, {
+    create: {
+      middleware: [onlyJsonBodies],
+      handler: async ({ body, headers, req, res }) => {
+        const createdAtMs = Date.now();
+        const url = sourceUrlOf(body.source_url);
+        url.hash = '';
+        const asked = { url: url.href, filename: body.filename ?? null, duplicate: body.duplicate };
+        const fetch = await admit({
+          id: `fch_${nextUlid(createdAtMs).toLowerCase()}`,
+          projectId: tokenOf(req).projectId,
+          createdAtMs,
+          sourceUrl: url.href,
+          filename: filenameLabel(body.filename ?? lastPartOf(url)),
+          duplicate: body.duplicate,
+          idempotencyKey: headers['idempotency-key'] ?? null,
+          requestSha256: createHash('sha256').update(JSON.stringify(asked)).digest('hex'),
+        });
+        res.setHeader('Location', `${CONTROL_API_PREFIX}/fetches/${fetch.id}`);
+        const waitS = preferredWaitS(headers.prefer);
+        if (waitS === null) return { status: 202, body: presentFetch(fetch) };
+        res.setHeader('Preference-Applied', `wait=${waitS}`);
+        const over = await runner.settled(fetch.id, { timeoutMs: waitS * 1000, signal: abortWhenGone(res) });
+        if (over === null) return { status: 202, body: presentFetch((await fetches.find(fetch.id)) ?? fetch) };
+        if (over.status !== 'done') throw outcomeOf(over);
+        const record = await mediaObjectOf(over);
+        res.setHeader('Location', `${CONTROL_API_PREFIX}/media/${record.id}`);
+        return { status: over.mediaCreated ? 201 : 200, body: await readMediaDetail(media, record) };
+      },
     },
 
     list: async ({ query: { limit, cursor, status }, req, res }) => {
@@ -115,7 +117,7 @@ export function createControlFetchesHandlers(
       const rows = await fetches.page({ projectId, limit: limit + 1, before, ...(status ? { status } : {}) });
       const { page, nextCursor } = pageOf(rows, limit, projectId, 'fetches');
       if (nextCursor !== null) {
-        res.setHeader('Link', nextLink(fetchesApi.list.path, { limit, cursor: nextCursor, status }));
+        res.setHeader('Link', nextLink(api.control.fetches.list.path, { limit, cursor: nextCursor, status }));
       }
       return { status: 200, body: { object: 'list' as const, data: page.map(presentFetch), next_cursor: nextCursor } };
     },
@@ -133,6 +135,19 @@ export function createControlFetchesHandlers(
       return { status: 200, body: presentFetch(await findOwn(req, found.id)) };
     },
   });
+}
+
+/**
+ * The seconds that a Prefer field asks to be waited for (RFC 7240, 2 and 4.3), {@link MAX_FETCH_WAIT_S} at most. Null where it asks for
+ * nothing, or in a way that is not understood: a preference is no error.
+ */
+function preferredWaitS(field: string | undefined): number | null {
+  for (const preference of (field ?? '').split(',')) {
+    const seconds = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference)?.[1];
+    // Of several, the first counts.
+    if (seconds !== undefined) return Math.min(MAX_FETCH_WAIT_S, Number(seconds));
+  }
+  return null;
 }
 
 function presentFetch(fetch: FetchRecord): Presented<Fetch> {
@@ -186,6 +201,6 @@ function tooMany(maxWaiting: number): AppError {
 function noSuchFetch(id: string): AppError {
   return new AppError(
     'fetch_not_found',
-    `There is no fetch ${id} in this project, or not any more. GET ${fetchesApi.list.path} lists what there is.`,
+    `There is no fetch ${id} in this project, or not any more. GET ${api.control.fetches.list.path} lists what there is.`,
   );
 }

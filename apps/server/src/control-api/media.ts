@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { CONTROL_API_PREFIX, controlApi, type MediaDetailList } from '@mds/contract';
+import { api, CONTROL_API_PREFIX, type MediaDetailList } from '@mds/contract';
 import type { Preset } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
@@ -46,7 +46,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
     return found;
   };
 
-  return initServer().router(controlApi, {
+  return initServer().router(api.control.media, {
     ingest: async ({ query, headers, req, res }) => {
       const declaredBytes = requireFileBody(req);
       const gone = abortWhenGone(res);
@@ -89,7 +89,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
         next_cursor: nextCursor,
       };
       if (nextCursor !== null) {
-        res.setHeader('Link', nextLink(controlApi.list.path, { limit, cursor: nextCursor, status }));
+        res.setHeader('Link', nextLink(api.control.media.list.path, { limit, cursor: nextCursor, status }));
       }
       return { status: 200, body };
     },
@@ -156,6 +156,6 @@ function nothingToRetry({ status }: MediaRecord, renditions: readonly RenditionR
 function noSuchMedia(id: string): AppError {
   return new AppError(
     'media_not_found',
-    `There is no media object ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
+    `There is no media object ${id} in this project. GET ${api.control.media.list.path} lists what there is.`,
   );
 }

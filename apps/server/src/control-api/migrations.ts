@@ -1,4 +1,4 @@
-import { type Migration as MigrationDocument, type MigrationRequest, migrationsApi } from '@mds/contract';
+import { api, type Migration as MigrationDocument, type MigrationRequest } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
@@ -49,7 +49,7 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
     settings: standing.state === 'done' ? settings : null,
   });
 
-  return initServer().router(migrationsApi, {
+  return initServer().router(api.control.migrations, {
     create: async ({ body, req }) => {
       requireDeploymentOperator(req);
       if (migration === null) {

@@ -1,6 +1,6 @@
 import {
+  api,
   CONTROL_API_PREFIX,
-  controlRegionsApi,
   type ProblemIssue,
   type RegionChange,
   type RegionDetail,
@@ -40,7 +40,7 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
     return found;
   };
 
-  return initServer().router(controlRegionsApi, {
+  return initServer().router(api.control.regions, {
     list: async () => {
       const all = await parts.regionMonitor.overview();
       return { status: 200, body: { object: 'list' as const, data: all.map(presentDetail) } };
@@ -139,14 +139,14 @@ function described({
 function noSuchRegion(code: string): AppError {
   return new AppError(
     'region_not_found',
-    `The region ${code} is not known here. PUT it to add it; GET ${controlRegionsApi.list.path} lists those that are.`,
+    `The region ${code} is not known here. PUT it to add it; GET ${api.control.regions.list.path} lists those that are.`,
   );
 }
 
 function noSuchNode(id: string): AppError {
   return new AppError(
     'node_not_found',
-    `There is no node ${id}. GET ${controlRegionsApi.list.path} lists the regions with their nodes.`,
+    `There is no node ${id}. GET ${api.control.regions.list.path} lists the regions with their nodes.`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { MAX_LISTED_WORKERS, type Worker, workersApi } from '@mds/contract';
+import { api, MAX_LISTED_WORKERS, type Worker } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { type Presented, timestamp } from '../base/presented.ts';
 import type { JobQueue, RunningJob, WorkerRecord } from '../db/job-queue.ts';
@@ -19,7 +19,7 @@ export interface ControlWorkersParts {
  */
 export function createControlWorkersHandlers({ jobs, hidden }: ControlWorkersParts) {
   const hide = hiderOf(hidden);
-  return initServer().router(workersApi, {
+  return initServer().router(api.control.workers, {
     list: async ({ req }) => {
       const { projectId } = tokenOf(req);
       const workers = (await jobs.workers()).slice(0, MAX_LISTED_WORKERS);

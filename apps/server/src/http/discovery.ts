@@ -1,4 +1,4 @@
-import { READ_API_PREFIX, readApi } from '@mds/contract';
+import { api, READ_API_PREFIX } from '@mds/contract';
 import type { Express } from 'express';
 import { type Answer, makeAnswer, sendAnswer } from './answer.ts';
 import { allowEveryOrigin } from './cors.ts';
@@ -68,7 +68,7 @@ function landingDocument(base: string) {
     api: `${base}${READ_API_PREFIX}`,
     openapi: `${base}${OPENAPI_PATH}`,
     docs: `${base}${DOCS_PATH}`,
-    status: `${base}${readApi.status.get.path}`,
+    status: `${base}${api.read.status.get.path}`,
   };
 }
 
@@ -79,7 +79,7 @@ function apiCatalog(base: string) {
         anchor: `${base}${READ_API_PREFIX}`,
         'service-desc': [{ href: `${base}${OPENAPI_PATH}`, type: 'application/json' }],
         'service-doc': [{ href: `${base}${DOCS_PATH}`, type: 'text/html' }],
-        status: [{ href: `${base}${readApi.status.get.path}`, type: 'application/json' }],
+        status: [{ href: `${base}${api.read.status.get.path}`, type: 'application/json' }],
       },
     ],
   };

@@ -1,5 +1,5 @@
 import type { Asset, AssetList } from '@mds/contract';
-import { readApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import { type Presented, timestamp } from '../base/presented.ts';
@@ -23,7 +23,7 @@ export function createAssetHandlers(parts: {
 }) {
   const isRegion = async (code: string) => findCity(code) !== null || (await parts.regions.find(code)) !== null;
 
-  return initServer().router(readApi.assets, {
+  return initServer().router(api.read.assets, {
     list: async ({ query: { limit, region } }) => {
       if (region !== undefined && !(await isRegion(region))) throw unknownRegion();
       const assets = await parts.assets.latest({ limit, region: region ?? null });

@@ -1,6 +1,6 @@
 import type { DetailedError, HttpResponse, HttpStack } from 'tus-js-client';
 import { MdsError } from '../errors.ts';
-import type { ContentSource } from './content-source.ts';
+import type { ContentSource } from './content-reader.ts';
 
 type Tus = typeof import('tus-js-client');
 

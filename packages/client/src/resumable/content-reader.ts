@@ -1,6 +1,32 @@
 import { MdsError } from '../errors.ts';
 import type { UploadContent } from '../upload-source.ts';
 
+/** What one request takes along: bytes that are there, or content that is opened when the request goes out. */
+export type Piece = Blob | OpenedPiece;
+
+/** A function, with the number of bytes that what it opens has. */
+export type OpenedPiece = (() => AsyncIterable<Uint8Array>) & { size: number };
+
+/** Content as tus asks for it. */
+export interface ContentSource {
+  /** Length in bytes, null where it is not known. */
+  readonly size: number | null;
+  /** Whether it can be sent from its beginning once more. */
+  readonly reopenable: boolean;
+  /** The most that one request takes. */
+  readonly chunkBytes: number;
+  /**
+   * The bytes from `start` to `end`, fewer where the content ends before. `done`: there is nothing behind them.
+   * @throws BodyError where the content is not what it was said to be
+   */
+  slice(start: number, end: number): Promise<{ value: Piece | null; done: boolean }>;
+  /** Lets go of what is open. */
+  close(): void;
+}
+
+/** Opens content at a byte, or before it: `skipBytes` says how much comes before. */
+export type Opener = (start: number) => { content: UploadContent; skipBytes: number };
+
 /** The caller's own fault: the content is not what it was said to be, or cannot be read. */
 export class BodyError extends MdsError {
   constructor(reason: string, cause?: unknown) {

@@ -1,31 +1,7 @@
 import { ConfigurationError } from '../errors.ts';
-import type { UploadContent } from '../upload-source.ts';
-import { readContent } from './content-reader.ts';
+import { type ContentSource, type Opener, readContent } from './content-reader.ts';
 import type { ResumableBody, SeekableContent } from './upload-options.ts';
 import { createWindowSource } from './window-source.ts';
-
-/** What one request takes along: bytes that are there, or content that is opened when the request goes out. */
-export type Piece = Blob | OpenedPiece;
-
-/** A function, with the number of bytes that what it opens has. */
-export type OpenedPiece = (() => AsyncIterable<Uint8Array>) & { size: number };
-
-/** Content as tus asks for it. */
-export interface ContentSource {
-  /** Length in bytes, null where it is not known. */
-  readonly size: number | null;
-  /** Whether it can be sent from its beginning once more. */
-  readonly reopenable: boolean;
-  /** The most that one request takes. */
-  readonly chunkBytes: number;
-  /**
-   * The bytes from `start` to `end`, fewer where the content ends before. `done`: there is nothing behind them.
-   * @throws BodyError where the content is not what it was said to be
-   */
-  slice(start: number, end: number): Promise<{ value: Piece | null; done: boolean }>;
-  /** Lets go of what is open. */
-  close(): void;
-}
 
 /** What a copy is held of where a request cannot be read from the content once more. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
@@ -59,9 +35,6 @@ export function contentSource(body: ResumableBody, { bytes, chunkBytes, streams 
   const first = open ? null : (body as AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>);
   return createWindowSource({ size, chunkBytes: chunkBytes ?? WINDOW_BYTES, first, open });
 }
-
-/** Opens content at a byte, or before it: `skipBytes` says how much comes before. */
-export type Opener = (start: number) => { content: UploadContent; skipBytes: number };
 
 function openerOf(body: ResumableBody): Opener | null {
   if (typeof body === 'function') return (start) => ({ content: body(), skipBytes: start });

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../errors.ts';
 import { type NodeModules, nodeModule, nodeProcess } from './node-module.ts';
-import type { UploadStore } from './upload-store.ts';
+import type { UploadStore } from './upload-options.ts';
 
 /** What nobody came back for in this time, the service has dropped long since. */
 const KEPT_MS = 14 * 24 * 3_600_000;

@@ -4,7 +4,7 @@ import { ConnectionError, MdsError, type RequestLine, TimeoutError } from '../er
 import type { Transport } from '../transport.ts';
 import { PROBLEM_CODE } from '../upload-protocol.ts';
 import { uploadSource } from '../upload-source.ts';
-import type { Piece } from './content-source.ts';
+import type { Piece } from './content-reader.ts';
 
 /** What a request of tus may go to, and what goes along. */
 export interface StackParts {

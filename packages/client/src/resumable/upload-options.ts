@@ -1,6 +1,5 @@
 import type { RequestOptions } from '../transport.ts';
 import type { UploadContent, UploadProgress } from '../upload-source.ts';
-import type { UploadStore } from './upload-store.ts';
 
 /** Content of which any part can be read: a file on a disk. Going on after a break reads nothing twice. */
 export interface SeekableContent {
@@ -20,6 +19,16 @@ export type ResumableBody = UploadContent | (() => UploadContent) | SeekableCont
 export interface ResumableProgress extends UploadProgress {
   /** What the service has for good. After a break `sentBytes` falls back to it, and is told so. */
   acceptedBytes: number;
+}
+
+/** Where the addresses of unfinished uploads are kept, so that a later call can go on. An address is no secret: the token is. */
+export interface UploadStore {
+  /** The address that is kept under a key; null where there is none. */
+  get(key: string): Promise<string | null>;
+  /** Keeps an address. */
+  set(key: string, url: string): Promise<void>;
+  /** Forgets an address; one that is not there, too. */
+  delete(key: string): Promise<void>;
 }
 
 /** How to upload. */

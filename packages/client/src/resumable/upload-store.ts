@@ -1,16 +1,7 @@
 import { ConfigurationError } from '../errors.ts';
 import { createFileUploadStore } from './file-upload-store.ts';
 import { nodeModule } from './node-module.ts';
-
-/** Where the addresses of unfinished uploads are kept, so that a later call can go on. An address is no secret: the token is. */
-export interface UploadStore {
-  /** The address that is kept under a key; null where there is none. */
-  get(key: string): Promise<string | null>;
-  /** Keeps an address. */
-  set(key: string, url: string): Promise<void>;
-  /** Forgets an address; one that is not there, too. */
-  delete(key: string): Promise<void>;
-}
+import type { UploadStore } from './upload-options.ts';
 
 /** The part of the Storage interface (WHATWG HTML, 12.2) that is used. */
 export interface WebStorage {

@@ -1,17 +1,18 @@
 import type { MediaDetail } from '@mds/contract';
 import type { HttpResponse } from 'tus-js-client';
-import type { Ingested } from '../control-client.ts';
 import { ApiError, ConfigurationError, InvalidRequestError, MdsError } from '../errors.ts';
+import type { Ingested } from '../ingested.ts';
 import { randomKey } from '../random-key.ts';
 import { backoffMs, retryDelayMs } from '../retry.ts';
 import { sleep } from '../sleep.ts';
 import type { RequestOptions, Transport } from '../transport.ts';
 import { MEDIA_CREATED, MEDIA_ID, UPLOADS_PATH } from '../upload-protocol.ts';
 import { AnotherLengthError, attemptUpload, LengthKnownError, type UploadState } from './attempt.ts';
-import { type ContentSource, contentSource } from './content-source.ts';
+import type { ContentSource } from './content-reader.ts';
+import { contentSource } from './content-source.ts';
 import { createBrowserStack, createFetchStack } from './http-stack.ts';
-import type { ResumableBody, UploadOptions } from './upload-options.ts';
-import { defaultUploadStore, type UploadStore } from './upload-store.ts';
+import type { ResumableBody, UploadOptions, UploadStore } from './upload-options.ts';
+import { defaultUploadStore } from './upload-store.ts';
 
 const MAX_RETRIES = 8;
 /** How often an upload that the service forgot is begun anew. */

@@ -1,6 +1,5 @@
 import type { UploadContent } from '../upload-source.ts';
-import { BodyError, readContent, releaseContent } from './content-reader.ts';
-import type { ContentSource, Opener } from './content-source.ts';
+import { BodyError, type ContentSource, type Opener, readContent, releaseContent } from './content-reader.ts';
 
 /** What a {@link createWindowSource} reads from. */
 export interface WindowParts {

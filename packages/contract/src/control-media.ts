@@ -1,6 +1,5 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Cursor, Media, MediaStatus } from './media.ts';
 import { MediaExplanation } from './media-explanation.ts';
 import { MediaFailure } from './media-failure.ts';
@@ -8,8 +7,6 @@ import { controlProblems, problemResponse } from './problem.ts';
 import { Limit, listOf, MediaId, MediaKind, Revision, Sha256 } from './scalars.ts';
 
 const c = initContract();
-
-export { CONTROL_API_PREFIX };
 
 /** What a token may do: `ingest` adds media and reads what it added; `operate` does everything. */
 export const TokenScope = z.enum(['ingest', 'operate']);
@@ -100,97 +97,93 @@ export const Filename = z.string().min(1).max(255);
 const mediaPath = z.object({ id: MediaId });
 
 /** The operator's API. Everything here needs a bearer token. */
-export const controlApi = c.router(
-  {
-    ingest: {
-      method: 'POST',
-      path: '/media',
-      summary: 'Ingest a file',
-      description:
-        'The body is the file; what it is, is read from its bytes. 201 with a new media object, or 200 with the one that has these bytes already.',
-      query: z.object({
-        filename: Filename.optional(),
-        duplicate: z.enum(['existing', 'allow']).default('existing').meta({
-          description: '`allow` makes another media object of bytes that the project already has',
-        }),
+export const controlMediaRoutes = c.router({
+  ingest: {
+    method: 'POST',
+    path: '/media',
+    summary: 'Ingest a file',
+    description:
+      'The body is the file; what it is, is read from its bytes. 201 with a new media object, or 200 with the one that has these bytes already.',
+    query: z.object({
+      filename: Filename.optional(),
+      duplicate: z.enum(['existing', 'allow']).default('existing').meta({
+        description: '`allow` makes another media object of bytes that the project already has',
       }),
-      headers: z.object({
-        'idempotency-key': z.string().min(1).max(255).optional().meta({
-          description:
-            'Makes a retry of the same request safe: it answers with the media object that the first one made',
-        }),
+    }),
+    headers: z.object({
+      'idempotency-key': z.string().min(1).max(255).optional().meta({
+        description: 'Makes a retry of the same request safe: it answers with the media object that the first one made',
       }),
-      body: c.noBody(),
-      responses: {
-        ...controlProblems,
-        200: MediaDetail,
-        201: MediaDetail,
-        409: problemResponse,
-        413: problemResponse,
-        415: problemResponse,
-        422: problemResponse,
-        507: problemResponse,
-      },
-      metadata: { scope: 'ingest', binaryBody: true },
+    }),
+    body: c.noBody(),
+    responses: {
+      ...controlProblems,
+      200: MediaDetail,
+      201: MediaDetail,
+      409: problemResponse,
+      413: problemResponse,
+      415: problemResponse,
+      422: problemResponse,
+      507: problemResponse,
     },
-    list: {
-      method: 'GET',
-      path: '/media',
-      summary: 'List media in detail',
-      query: z.object({ limit: Limit, cursor: Cursor.optional(), status: MediaStatus.optional() }),
-      responses: { ...controlProblems, 200: MediaDetailList },
-      metadata: { scope: 'ingest' },
-    },
-    get: {
-      method: 'GET',
-      path: '/media/:id',
-      pathParams: mediaPath,
-      summary: 'A media object in detail',
-      responses: { ...controlProblems, 200: MediaDetail, 404: problemResponse },
-      metadata: { scope: 'ingest' },
-    },
-    explain: {
-      method: 'GET',
-      path: '/media/:id/explain',
-      pathParams: mediaPath,
-      summary: 'Why a media object is as it is',
-      description:
-        'What identification found, what was decided for each preset and why, every attempt with its programs, timings and last words, and what it is waiting for.',
-      responses: { ...controlProblems, 200: MediaExplanation, 404: problemResponse },
-      metadata: { scope: 'ingest' },
-    },
-    retry: {
-      method: 'POST',
-      path: '/media/:id/retry',
-      pathParams: mediaPath,
-      summary: 'Process again what failed',
-      description:
-        'A media object that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
-      body: c.noBody(),
-      responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
-      metadata: { scope: 'operate' },
-    },
-    verify: {
-      method: 'POST',
-      path: '/media/:id/verify',
-      pathParams: mediaPath,
-      summary: 'Check the stored bytes of a media object',
-      description:
-        'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original; those that no preset makes any more are given up.',
-      query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
-      body: c.noBody(),
-      responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },
-      metadata: { scope: 'operate' },
-    },
-    delete: {
-      method: 'DELETE',
-      path: '/media/:id',
-      pathParams: mediaPath,
-      summary: 'Delete a media object',
-      description: 'The media object, its renditions and, unless another media object has the same bytes, its objects.',
-      responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse },
-      metadata: { scope: 'operate' },
-    },
+    metadata: { scope: 'ingest', binaryBody: true },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+  list: {
+    method: 'GET',
+    path: '/media',
+    summary: 'List media in detail',
+    query: z.object({ limit: Limit, cursor: Cursor.optional(), status: MediaStatus.optional() }),
+    responses: { ...controlProblems, 200: MediaDetailList },
+    metadata: { scope: 'ingest' },
+  },
+  get: {
+    method: 'GET',
+    path: '/media/:id',
+    pathParams: mediaPath,
+    summary: 'A media object in detail',
+    responses: { ...controlProblems, 200: MediaDetail, 404: problemResponse },
+    metadata: { scope: 'ingest' },
+  },
+  explain: {
+    method: 'GET',
+    path: '/media/:id/explain',
+    pathParams: mediaPath,
+    summary: 'Why a media object is as it is',
+    description:
+      'What identification found, what was decided for each preset and why, every attempt with its programs, timings and last words, and what it is waiting for.',
+    responses: { ...controlProblems, 200: MediaExplanation, 404: problemResponse },
+    metadata: { scope: 'ingest' },
+  },
+  retry: {
+    method: 'POST',
+    path: '/media/:id/retry',
+    pathParams: mediaPath,
+    summary: 'Process again what failed',
+    description:
+      'A media object that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
+    body: c.noBody(),
+    responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+  verify: {
+    method: 'POST',
+    path: '/media/:id/verify',
+    pathParams: mediaPath,
+    summary: 'Check the stored bytes of a media object',
+    description:
+      'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original; those that no preset makes any more are given up.',
+    query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
+    body: c.noBody(),
+    responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+  delete: {
+    method: 'DELETE',
+    path: '/media/:id',
+    pathParams: mediaPath,
+    summary: 'Delete a media object',
+    description: 'The media object, its renditions and, unless another media object has the same bytes, its objects.',
+    responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse },
+    metadata: { scope: 'operate' },
+  },
+});
