@@ -8,7 +8,7 @@ import { Limit, listOf, MediaId, MediaKind, Revision, Sha256 } from './scalars.t
 
 const c = initContract();
 
-/** What a token may do: `ingest` adds media and reads what it added; `operate` does everything. */
+/** What a token allows: `ingest` adds media and reads them; `operate` allows everything. */
 export const TokenScope = z.enum(['ingest', 'operate']);
 export type TokenScope = z.infer<typeof TokenScope>;
 
@@ -24,47 +24,47 @@ export const MediaRendition = z
     content_type: z.string(),
     revision: Revision,
     state: RenditionState,
-    reason: z.string().nullable().meta({ description: 'Why it was skipped or failed' }),
-    bytes: z.int().nullable().meta({ description: 'Of all its files' }),
-    files: z.int().nullable().meta({ description: 'How many files it consists of; null until it is ready' }),
+    reason: z.string().nullable().meta({ description: 'Why the rendition was skipped or failed' }),
+    bytes: z.int().nullable().meta({ description: 'Total size of its files in bytes' }),
+    files: z.int().nullable().meta({ description: 'Number of its files; null until it is ready' }),
     width: z.int().nullable(),
     height: z.int().nullable(),
-    url: z.string().meta({ description: 'The current revision, cached for minutes' }),
-    immutable_url: z.string().meta({ description: 'This very revision, cached for ever' }),
+    url: z.string().meta({ description: 'URL of the current revision, cached for minutes' }),
+    immutable_url: z.string().meta({ description: 'URL of this revision, cached without limit' }),
   })
   .meta({ id: 'MediaRendition' });
 export type MediaRendition = z.infer<typeof MediaRendition>;
 
-/** A media object as its operator sees it: the seven public fields and everything else that is known. */
+/** A media object as its operator sees it: the seven public fields and all other known fields. */
 export const MediaDetail = Media.extend({
   filename: z.string().nullable(),
   sha256: Sha256,
   kind: MediaKind,
-  duration: z.number().nullable().meta({ description: 'Seconds; null for still pictures' }),
+  duration: z.number().nullable().meta({ description: 'Duration in seconds; null for still pictures' }),
   codecs: z.array(z.string()),
-  thumbhash: z.string().nullable().meta({ description: 'Base64 of the thumbhash of the picture or poster' }),
+  thumbhash: z.string().nullable().meta({ description: 'Thumbhash of the picture or poster, in Base64' }),
   warnings: z.array(z.string()),
   error: MediaFailure.nullable(),
   attempts: z.int().min(0),
   progress: z.number().min(0).max(1).nullable().meta({
-    description: 'Share of the processing that is done, at most a second old; null unless `processing`',
+    description: 'Share of the processing that is done, from 0 to 1, at most a second old; null unless `processing`',
   }),
   renditions: z.array(MediaRendition),
 }).meta({ id: 'MediaDetail' });
 export type MediaDetail = z.infer<typeof MediaDetail>;
 
-/** What became of stored bytes: as recorded, other than recorded, or gone. */
+/** State of stored bytes: as recorded, different from the record, or missing. */
 export const ObjectHealth = z.enum(['sound', 'damaged', 'missing']);
 export type ObjectHealth = z.infer<typeof ObjectHealth>;
 
-/** What is done about stored bytes that are not sound. */
+/** The repair of stored bytes that are damaged or missing. */
 export const Repair = z.enum(['none', 'possible', 'queued', 'needs_preset', 'given_up', 'needs_original']).meta({
   description:
-    '`none`: nothing is wrong. `possible`: it can be made again, as its preset is now. `queued`: it is being made again. `needs_preset`: no preset makes it any more; put its preset back first, or have it given up. `given_up`: it was removed, and has failed for want of a preset. `needs_original`: the original itself is damaged or missing; upload the same file again',
+    '`none`: nothing to repair. `possible`: the rendition can be made again with its current preset. `queued`: the rendition is being made again. `needs_preset`: no preset makes this rendition any more; restore its preset, or verify with `repair=true` to give the rendition up. `given_up`: the rendition was removed and marked as failed, because it has no preset. `needs_original`: the original is damaged or missing; upload the same file again',
 });
 export type Repair = z.infer<typeof Repair>;
 
-/** The stored bytes of one media object, each read through and compared with the SHA-256 recorded for them. */
+/** Result of a check: all stored bytes of one media object were read and compared with their recorded SHA-256. */
 export const MediaVerification = z
   .strictObject({
     id: MediaId,
@@ -80,7 +80,7 @@ export const MediaVerification = z
         repair: Repair,
       }),
     ),
-    repair: Repair.meta({ description: 'Of what is worst about it' }),
+    repair: Repair.meta({ description: 'The repair of the worst problem found' }),
   })
   .meta({ id: 'MediaVerification' });
 export type MediaVerification = z.infer<typeof MediaVerification>;
@@ -91,28 +91,28 @@ export const MediaDetailList = listOf(MediaDetail)
   .meta({ id: 'MediaDetailList' });
 export type MediaDetailList = z.infer<typeof MediaDetailList>;
 
-/** A file name as its sender knew it: never a path here, only ever shown. */
+/** The sender's name of a file. A label: it is shown, and never used as a path. */
 export const Filename = z.string().min(1).max(255);
 
 const mediaPath = z.object({ id: MediaId });
 
-/** The operator's API. Everything here needs a bearer token. */
+/** The operator's routes for media. */
 export const controlMediaRoutes = c.router({
   ingest: {
     method: 'POST',
     path: '/media',
     summary: 'Ingest a file',
     description:
-      'The body is the file; what it is, is read from its bytes. 201 with a new media object, or 200 with the one that has these bytes already.',
+      'The body is the file. Its format is detected from its bytes. Returns 201 with a new media object, or 200 with the existing one if the project already has these bytes.',
     query: z.object({
       filename: Filename.optional(),
       duplicate: z.enum(['existing', 'allow']).default('existing').meta({
-        description: '`allow` makes another media object of bytes that the project already has',
+        description: '`allow` creates another media object even if the project already has these bytes',
       }),
     }),
     headers: z.object({
       'idempotency-key': z.string().min(1).max(255).optional().meta({
-        description: 'Makes a retry of the same request safe: it answers with the media object that the first one made',
+        description: 'Makes a retry safe: it returns the media object that the first request created',
       }),
     }),
     body: c.noBody(),
@@ -148,9 +148,9 @@ export const controlMediaRoutes = c.router({
     method: 'GET',
     path: '/media/:id/explain',
     pathParams: mediaPath,
-    summary: 'Why a media object is as it is',
+    summary: 'Explain the state of a media object',
     description:
-      'What identification found, what was decided for each preset and why, every attempt with its programs, timings and last words, and what it is waiting for.',
+      'Returns the result of identification, the decision for each preset with its reason, each attempt with its programs, timings and last output, and what the media object is waiting for.',
     responses: { ...controlProblems, 200: MediaExplanation, 404: problemResponse },
     metadata: { scope: 'ingest' },
   },
@@ -158,9 +158,9 @@ export const controlMediaRoutes = c.router({
     method: 'POST',
     path: '/media/:id/retry',
     pathParams: mediaPath,
-    summary: 'Process again what failed',
+    summary: 'Process failed media again',
     description:
-      'A media object that failed goes back into the queue. One that is ready stays ready while those of its renditions that failed are made again.',
+      'Puts a failed media object back into the queue. A ready media object stays ready while its failed renditions are made again.',
     body: c.noBody(),
     responses: { ...controlProblems, 202: MediaDetail, 404: problemResponse, 409: problemResponse },
     metadata: { scope: 'operate' },
@@ -171,7 +171,7 @@ export const controlMediaRoutes = c.router({
     pathParams: mediaPath,
     summary: 'Check the stored bytes of a media object',
     description:
-      'Reads the original and every rendition and compares them with their recorded SHA-256. With `repair=true`, renditions that are damaged or missing are made again from a sound original; those that no preset makes any more are given up.',
+      'Reads the original and every rendition, and compares them with their recorded SHA-256. With `repair=true`, damaged or missing renditions are made again if the original is sound. Renditions that no preset makes any more are given up.',
     query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
     body: c.noBody(),
     responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },
@@ -182,7 +182,8 @@ export const controlMediaRoutes = c.router({
     path: '/media/:id',
     pathParams: mediaPath,
     summary: 'Delete a media object',
-    description: 'The media object, its renditions and, unless another media object has the same bytes, its objects.',
+    description:
+      'Deletes the media object and its renditions. Its stored bytes are deleted too, unless another media object has the same ones.',
     responses: { ...controlProblems, 204: c.noBody(), 404: problemResponse },
     metadata: { scope: 'operate' },
   },
