@@ -26,7 +26,7 @@ import { type ControlRegionsParts, createControlRegionsHandlers } from './region
 import { mountUploadCors, mountUploads } from './uploads.ts';
 import { type ControlWorkersParts, createControlWorkersHandlers } from './workers.ts';
 
-/** What the control API acts on. */
+/** Parts of the control API. */
 export interface ControlApiParts extends ControlMediaParts {
   jobs: ControlMediaParts['jobs'] & ControlJobsParts['jobs'] & ControlWorkersParts['jobs'];
   media: ControlMediaParts['media'] & Pick<MediaRepository, 'findByIdempotencyKey'>;
@@ -34,24 +34,24 @@ export interface ControlApiParts extends ControlMediaParts {
   projects: Pick<ProjectRepository, 'findToken'>;
   fetches: ControlFetchesParts;
   queueBound: Pick<QueueBound, 'requireRoom'>;
-  /** Requests that a token may make in a minute; 0: any number. */
+  /** Requests that a token may send in a minute; 0: no limit. */
   rateLimit: number;
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
   migrations: ControlMigrationsParts;
-  /** Who writes has to pass it. */
+  /** Every write passes this gate. */
   writes: Pick<WriteGate, 'enter' | 'isClosedForGood'>;
   edges: ControlEdgesParts;
   uploads: Pick<Uploads, 'serve'>;
-  /** Origins whose pages may upload from a browser. */
+  /** Web origins whose pages may upload. */
   uploadOrigins: readonly string[];
 }
 
-/** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
+/** Mounts the operator's API. No path below `/control` answers without a token, not even with 404. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   mountUploadCors(app, parts.uploadOrigins);
   app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit), passGate(parts.writes));
-  // Whatever brings a new media object, before any of it is read.
+  // Requests that add media are refused before their bodies are read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
     await parts.queueBound.requireRoom(tokenOf(req).projectId);
     next();

@@ -13,32 +13,32 @@ import { HEARTBEAT_MS, type RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 import { serveEvents } from './events.ts';
 
-/** What points of presence are served with. */
+/** Parts of the routes for points of presence. */
 export interface ControlEdgesParts {
   regions: Pick<RegionRepository, 'find' | 'put' | 'heartbeat' | 'removeNode'>;
   assets: Pick<AssetRepository, 'record'>;
-  /** Asset records kept a region. */
+  /** Maximum asset records of a region. */
   keptAssets: number;
   regionMonitor: Pick<RegionMonitor, 'nodeId'>;
   events: Pick<EventStream, 'serve'>;
-  /** What paths stand for, with this base address in manifests. */
+  /** A resolver of delivery paths that writes this base address into manifests. */
   resolverFor(baseUrl: string): Pick<Resolver, 'resolve'>;
   delivery: Pick<Delivery, 'handleObject'>;
 }
 
-/** A node may use what it knows of a path for this long while it hears no events; they tell it of changes at once otherwise. */
+/** How long a node may use a resolved path while it receives no events. Otherwise events announce changes at once. */
 const MAX_AGE_S = 30;
-/** And for this long while its origin does not answer. */
+/** How much longer it may use it while its origin does not answer. */
 const STALE_IF_ERROR_S = 86_400;
-/** Records in one transaction: a few milliseconds of the event loop. */
+/** Records in one transaction; they take a few milliseconds of the event loop. */
 const BATCH = 200;
 
-/** The routes of points of presence under `/control/v1/edges` that answer with JSON. */
+/** The routes under `/control/v1/edges` that answer with JSON. */
 export function createControlEdgesHandlers(parts: ControlEdgesParts) {
   const { regions, assets } = parts;
 
   const register = async (code: string, { name, zone, country }: EdgeReport) => {
-    // What an operator wrote of a region is not undone by the settings of one node.
+    // The settings of a node do not overwrite what an operator wrote.
     if ((await regions.find(code)) === null) await regions.put({ code, name, zone, country, maintenance: false });
   };
 
@@ -46,7 +46,7 @@ export function createControlEdgesHandlers(parts: ControlEdgesParts) {
     report: async ({ params: { region }, body, req }) => {
       requireDeploymentOperator(req);
       if (body.node === parts.regionMonitor.nodeId) {
-        const message = 'is the name of the origin itself: give the node a data folder of its own';
+        const message = 'is the name of the origin itself: give the node its own data folder';
         throw new AppError('invalid_request', `In the body, node ${message}.`, {
           issues: [{ in: 'body', path: 'node', message }],
         });
@@ -57,7 +57,7 @@ export function createControlEdgesHandlers(parts: ControlEdgesParts) {
       }));
       for (let from = 0; from < deliveries.length; from += BATCH) {
         await assets.record(deliveries.slice(from, from + BATCH), parts.keptAssets);
-        // Others get their turn between two transactions.
+        // Other requests run between two transactions.
         await new Promise((resolve) => setImmediate(resolve));
       }
       const eventsThrough = body.events_through === null ? null : Number(body.events_through);
@@ -115,7 +115,7 @@ export function createEdgeStreamHandlers({
   };
 }
 
-/** @throws AppError where the path is missing, given twice, or too long to be one */
+/** @throws AppError if the path is missing, repeated or too long */
 function objectPath(req: Request): string {
   const parsed = api.streams.edgeStreams.object.query.safeParse(req.query);
   if (parsed.success) return parsed.data.path;

@@ -6,14 +6,14 @@ import { tokenOf } from './authenticate.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
 
-/** What the routes of jobs need. */
+/** Parts of the job routes. */
 export interface ControlJobsParts {
   jobs: Pick<JobQueue, 'page'>;
-  /** Texts that no reason may show (paths of this machine, secrets), and what stands for each. */
+  /** Texts to hide (paths of this machine, secrets), each with its replacement. */
   hidden: Readonly<Record<string, string>>;
 }
 
-/** The routes under `/control/v1/jobs`; each tells of its token's project alone. */
+/** The routes under `/control/v1/jobs`. They show the jobs of the token's project alone. */
 export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
   const hide = hiderOf(hidden);
   return initServer().router(api.control.jobs, {
@@ -36,7 +36,7 @@ export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
 const PREFIX = 'job-';
 const CURSOR_DIGITS = 26;
 
-/** The id of a job in as many characters as a cursor takes. */
+/** The id of a job, padded to the length that cursors have. */
 function cursorIdOf(jobId: number): string {
   return PREFIX + String(jobId).padStart(CURSOR_DIGITS, '0');
 }

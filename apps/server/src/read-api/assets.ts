@@ -16,7 +16,7 @@ function presentAsset(asset: AssetRecord): Presented<Asset> {
   };
 }
 
-/** `GET /api/v1/assets`: what was requested lately, of one region or of all. */
+/** `GET /api/v1/assets`: recently requested assets of one region or of all. */
 export function createAssetHandlers(parts: {
   assets: Pick<AssetRepository, 'latest'>;
   regions: Pick<RegionRepository, 'find'>;
@@ -36,7 +36,7 @@ export function createAssetHandlers(parts: {
 function unknownRegion(): AppError {
   return new AppError(
     'unknown_region',
-    'There is no region with this code. GET /api/v1/regions lists the ones that are served; leave region out for all of them.',
+    'There is no region with this code. GET /api/v1/regions lists the active regions; omit region to get the assets of all.',
     { issues: [{ in: 'query', path: 'region', message: 'must be a region code such as fra1' }] },
   );
 }

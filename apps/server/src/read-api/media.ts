@@ -19,7 +19,7 @@ export function presentMedia(media: PublicMediaRecord): Presented<Media> {
   };
 }
 
-/** `GET /api/v1/media`: pages of the current project's media, newest first, by keyset. */
+/** `GET /api/v1/media`: keyset pages of the current project's media, newest first. */
 export function createMediaHandlers(parts: {
   media: Pick<MediaRepository, 'publicPage'>;
   currentProject: CurrentProject;
@@ -28,7 +28,7 @@ export function createMediaHandlers(parts: {
     list: async ({ query: { limit, cursor }, req, res }) => {
       const { id: projectId } = await parts.currentProject(req);
       const before = decodeCursor(projectId, cursor);
-      // One row more than asked for says whether there is another page.
+      // One extra row shows whether there is another page.
       const rows = await parts.media.publicPage({ projectId, limit: limit + 1, before });
       const { page, nextCursor } = pageOf(rows, limit, projectId);
       const body: Presented<MediaList> = { object: 'list', data: page.map(presentMedia), next_cursor: nextCursor };

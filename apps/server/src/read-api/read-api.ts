@@ -20,7 +20,7 @@ import { createRegionHandlers } from './regions.ts';
 import { createRenditionHandlers } from './renditions.ts';
 import { createVersionIndexHandlers } from './version-index.ts';
 
-/** What the read API reads. */
+/** Parts of the read API. */
 export interface ReadApiParts {
   media: Pick<MediaRepository, 'publicPage'>;
   assets: Pick<AssetRepository, 'latest'>;
@@ -32,7 +32,7 @@ export interface ReadApiParts {
   presets: readonly Preset[];
 }
 
-/** Mounts the public read-only API: the contract's routes, and clear answers for everything beside them. */
+/** Mounts the public read-only API: the routes of the contract, and clear answers for all other paths below `/api`. */
 export function mountReadApi(app: Express, parts: ReadApiParts): void {
   const currentProject = createCurrentProject(parts.projects);
   const router = {
@@ -63,10 +63,7 @@ export function mountReadApi(app: Express, parts: ReadApiParts): void {
       next();
       return;
     }
-    throw new AppError(
-      'not_found',
-      `There is no version ${version} of this API. The version that is served is v1, under ${READ_API_PREFIX}.`,
-    );
+    throw new AppError('not_found', `There is no version ${version} of this API. Use v1, under ${READ_API_PREFIX}.`);
   });
 }
 

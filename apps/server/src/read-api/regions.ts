@@ -14,7 +14,7 @@ function presentRegion(region: RegionState): Presented<Region> {
   };
 }
 
-/** `GET /api/v1/regions`: the points of presence and what the monitor measured of them. */
+/** `GET /api/v1/regions`: the points of presence and their measured state. */
 export function createRegionHandlers(parts: { regionMonitor: Pick<RegionMonitor, 'states'> }) {
   return initServer().router(api.read.regions, {
     list: async () => {

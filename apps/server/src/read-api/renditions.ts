@@ -33,7 +33,7 @@ function presentCodecs(codecs: { image?: string; video?: string; audio?: string 
   };
 }
 
-/** `GET /api/v1/renditions`: the presets, which do not change while the service runs. */
+/** `GET /api/v1/renditions`: the presets. They do not change while the service runs. */
 export function createRenditionHandlers(parts: { presets: readonly Preset[] }) {
   const body: Presented<RenditionList> = { object: 'list', data: parts.presets.map(presentRendition) };
   return initServer().router(api.read.renditions, { list: async () => ({ status: 200, body }) });

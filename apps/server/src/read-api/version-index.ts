@@ -18,7 +18,7 @@ function presentResource(route: AppRoute): Presented<IndexedResource> {
   };
 }
 
-/** `GET /api/v1`: what there is under this version, and where. Addresses are paths, relative to the service's own. */
+/** `GET /api/v1`: the resources of this version. Addresses are paths relative to the service's base address. */
 export function createVersionIndexHandlers(parts: {
   currentProject: CurrentProject;
   statusBoard: Pick<StatusBoard, 'document'>;
