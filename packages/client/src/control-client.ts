@@ -17,8 +17,8 @@ export interface JobListOptions extends ListOptions {
 }
 
 /**
- * The operator's API. Every call needs the client to have a token; without one it throws {@link MissingTokenError} and
- * sends nothing. The token's scope decides what is allowed ({@link ForbiddenError}).
+ * The operator's API. Every call needs a client with a token; without one it throws {@link MissingTokenError} and sends nothing. The scope
+ * of the token limits what is allowed ({@link ForbiddenError}).
  */
 export interface ControlClient {
   media: ControlMedia;

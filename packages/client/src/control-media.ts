@@ -12,92 +12,92 @@ import type { RequestOptions, Transport } from './transport.ts';
 import { type UploadBody, type UploadProgress, uploadSource } from './upload-source.ts';
 import { type WaitOptions, waitUntilReady } from './wait-until-ready.ts';
 
-/** How to ingest a file. */
+/** Options of an ingest. */
 export interface IngestOptions extends RequestOptions {
-  /** The name that the file had; only ever shown. At most 255 characters. */
+  /** The name of the file, used as a label. At most 255 characters. */
   filename?: string | undefined;
-  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
+  /** `allow` creates another media object even if the project already has these bytes; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
   /**
-   * Makes a repetition of this very request safe, by this client or by you: it gives the media object that the first one made.
-   * Where the body can be sent again, one is made up if you give none, so that the client's own retries are safe.
+   * Makes a repeated request safe: it resolves with the media object that the first one created. If the body can be sent again, the
+   * default is a random key, so that the client's own retries are safe.
    */
   idempotencyKey?: string | undefined;
-  /** Length of the body, where you know it and the body does not: a stream's. Lets the service refuse at once what is too large. */
+  /** Length of the body, if the body itself does not know it, as a stream. The service can then refuse a file that is too large at once. */
   bytes?: number | undefined;
-  /** Called for every piece that goes out; from 0 again where the upload had to begin anew. Not called where a browser sends a Blob. */
+  /** Called for every piece sent; starts again from 0 if the upload is repeated. Not called if a browser sends a Blob. */
   onProgress?: ((progress: UploadProgress) => void) | undefined;
 }
 
-/** How to verify a media object. */
+/** Options of a verification. */
 export interface VerifyOptions extends RequestOptions {
   /** Make damaged and missing renditions again; default false. */
   repair?: boolean | undefined;
   /**
-   * Milliseconds that it may take; default 600,000, or the client's own limit where that is longer (0: for ever). It is one
-   * request in which every byte is read, so that gigabytes take minutes. Not repeated when it is over.
+   * Time limit in milliseconds; default 600,000, or the client's own limit if that is longer (0: no limit). The service reads every byte
+   * within one request, so gigabytes take minutes. Not repeated after a timeout.
    */
   timeoutMs?: number | undefined;
 }
 
 const VERIFY_TIMEOUT_MS = 600_000;
 
-/** Which page of the operator's list. */
+/** Options of the operator's list of media. */
 export interface DetailListOptions extends ListOptions {
   /** Only media in this state. */
   status?: MediaStatus | undefined;
 }
 
-/** The operator's part of the media. `media.list` of the client itself is the public list. */
+/** The operator's methods for media. `client.media.list` is the public list. */
 export interface ControlMedia {
   /**
-   * Uploads a file; what it is, the service reads from its bytes. Resolves once it is stored safely, while processing is
-   * still ahead: see `waitUntilReady`. Tried again after a failure where the body can be sent again.
-   * @throws InvalidRequestError for what is not accepted, its `code` saying why
+   * Uploads a file; the service detects the format from its bytes. Resolves after the file is stored safely and before it is processed:
+   * see `waitUntilReady`. Repeated after a failure if the body can be sent again.
+   * @throws InvalidRequestError if the file is not accepted; its `code` is the reason
    */
   ingest(body: UploadBody, options?: IngestOptions): Promise<Ingested>;
   /**
-   * Uploads a file resumably: goes on where it stopped after every break, and with `resumeKey` in a later call, too. For what is
-   * large or comes over a network that breaks; small files are one request less with `ingest`. Resolves once it is stored safely.
-   * An abort leaves an upload with a `resumeKey` as it is; one that nobody could go on with is dropped.
-   * @throws InvalidRequestError for what is not accepted, its `code` saying why; MdsError where the body has another length
-   *   than `bytes`
+   * Uploads a file resumably: continues after every broken connection, and with `resumeKey` even in a later call. For large files and
+   * unreliable networks; `ingest` takes one request less for small files. Resolves after the file is stored safely. An abort keeps an
+   * upload with a `resumeKey`, and deletes any other.
+   * @throws InvalidRequestError if the file is not accepted; its `code` is the reason. MdsError if the body does not have the length
+   *   `bytes`
    */
   upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
   /**
-   * Has the service fetch a file from an http or https URL, and resolves once it is stored safely. The service refuses
-   * addresses that are not public unless its operator allows them. Aborting ends the following, not the fetch.
-   * @throws FetchFailedError where it could not be fetched or was not accepted, its `code` saying why; InvalidRequestError where
-   *   the URL is refused at once; TimeoutError after `timeoutMs`
+   * Lets the service fetch a file from an http or https URL, and resolves after the file is stored safely. The service refuses addresses
+   * that are not public unless its operator allows them. An abort ends the waiting, not the fetch.
+   * @throws FetchFailedError if the file could not be fetched or was not accepted; its `code` is the reason. InvalidRequestError if the
+   *   URL is refused at once. TimeoutError after `timeoutMs`
    */
   ingestUrl(url: string | URL, options?: IngestUrlOptions): Promise<Ingested>;
   /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
   list(options?: DetailListOptions): PagePromise<MediaDetail>;
   /** A media object in detail. */
   get(id: string, options?: RequestOptions): Promise<MediaDetail>;
-  /** Why a media object is as it is: what it was found to be, what was planned, every attempt, and what it waits for. */
+  /** Explains the state of a media object: identification, plan, every attempt, and what it waits for. */
   explain(id: string, options?: RequestOptions): Promise<MediaExplanation>;
   /**
-   * Processes a failed media object again, or those renditions of a ready one that failed. Not repeated by the client.
-   * @throws ConflictError where nothing has failed
+   * Processes a failed media object again, or the failed renditions of a ready one. Not repeated by the client.
+   * @throws ConflictError if nothing has failed
    */
   retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
   /**
-   * Has the service read every stored byte of a media object and compare it with what was recorded. `repair`: makes renditions
-   * that are damaged or missing again; the answer's `repair` says what came of it.
+   * Lets the service read every stored byte of a media object and compare it with the record. With `repair`, damaged and missing
+   * renditions are made again; the answer's `repair` is the result.
    */
   verify(id: string, options?: VerifyOptions): Promise<MediaVerification>;
   /** Deletes a media object and its renditions. */
   delete(id: string, options?: RequestOptions): Promise<void>;
   /**
-   * Waits until the media object is ready: over the service's events, one connection for all that are waited for; where it has
-   * none, by asking ever less often.
-   * @throws MediaFailedError with the failure where it fails; TimeoutError after `timeoutMs`
+   * Waits until the media object is ready. Uses the service's events, with one connection for all waiting calls; without events, polls
+   * less and less often.
+   * @throws MediaFailedError if the media object fails; TimeoutError after `timeoutMs`
    */
   waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
 }
 
-/** What {@link createControlMedia} works with. */
+/** Parts of {@link createControlMedia}. */
 export interface ControlMediaParts {
   transport: Transport;
   fetches: Pick<ControlFetches, 'get'>;

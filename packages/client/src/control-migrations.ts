@@ -1,20 +1,20 @@
 import type { Migration, MigrationRequest } from '@mds/contract';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** The operator's part of moving a deployment to PostgreSQL and S3. */
+/** The operator's methods for moving a deployment to PostgreSQL and S3. */
 export interface ControlMigrations {
   /**
-   * Begins to move the deployment, and resolves once the destination was found fit. {@link ControlMigrations.current} says how far it is.
-   * @throws ApiError `state_conflict` where one is under way or done, `invalid_request` where the destination cannot be used
+   * Starts to move the deployment, and resolves after the destination was checked. {@link ControlMigrations.current} reports the progress.
+   * @throws ApiError `state_conflict` if a migration is running or done, `invalid_request` if the destination cannot be used
    */
   begin(where: MigrationRequest, options?: RequestOptions): Promise<Migration>;
-  /** @throws ApiError `not_found` where none was begun since the service started */
+  /** The latest migration. @throws ApiError `not_found` if none was started since the service started */
   current(options?: RequestOptions): Promise<Migration>;
-  /** Ends it, and has the service take writes again. */
+  /** Cancels the migration; the service accepts writes again. */
   cancel(options?: RequestOptions): Promise<Migration>;
 }
 
-/** The service waits for a database that is coming up, and looks at all of its tables; in milliseconds. */
+/** In milliseconds: the service waits for a database that is starting, and checks all of its tables. */
 const BEGIN_TIMEOUT_MS = 60_000;
 
 /** Makes {@link ControlMigrations} over a transport. */

@@ -13,19 +13,19 @@ import type { AnswerOf, RequestOf, RouteLine } from './routes.ts';
 import { sleep } from './sleep.ts';
 import type { OpenBody, UploadSource } from './upload-source.ts';
 
-/** What a caller may say about any one request. */
+/** Options of every request. */
 export interface RequestOptions {
-  /** Ends the request, its retries and their waits; what is thrown is the signal's reason. */
+  /** Aborts the request, its retries and their pauses; the signal's reason is thrown. */
   signal?: AbortSignal | undefined;
 }
 
-/** How one request differs from the plain ones. */
+/** Options of one request within the client. */
 export interface SendOptions extends RequestOptions {
-  /** Sends the token, and refuses to go without one. */
+  /** Send the token, and fail without one. */
   authorize?: boolean;
   /** Whether it may be repeated after a failure. */
   repeatable?: boolean;
-  /** Instead of the client's own limit for one attempt. One that exceeds it is not repeated: it had all the time it needs. */
+  /** Replaces the client's time limit of one attempt. A request that exceeds it is not repeated. */
   timeoutMs?: number | undefined;
   headers?: Record<string, string>;
   upload?: UploadSource;
@@ -33,18 +33,18 @@ export interface SendOptions extends RequestOptions {
 
 /** Sends requests to one service: headers, time limits, retries, errors. */
 export interface Transport {
-  /** Base address of the service, without a slash at its end. */
+  /** Base address of the service, without a trailing slash. */
   readonly baseUrl: string;
-  /** Milliseconds that one attempt may take, 0 for no limit. */
+  /** Time limit of one attempt in milliseconds; 0: no limit. */
   readonly timeoutMs: number;
-  /** Whether its caller wants another attempt after this error; see `ClientOptions.shouldRetry`. */
+  /** Whether the caller wants another attempt after this error; see `ClientOptions.shouldRetry`. */
   shouldRetry(error: unknown): boolean;
   /**
-   * The fields that every request to the control API carries.
-   * @throws MissingTokenError where the client has no token
+   * The headers of every request to the control API.
+   * @throws MissingTokenError if the client has no token
    */
   controlHeaders(): Record<string, string>;
-  /** Sends a request to any address, once. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  /** Sends a request to any address, once. Resolves with the response, its body unread; a status of 400 or above is thrown. */
   exchange(line: RequestLine, options: SendOptions): Promise<Response>;
   /**
    * Sends a request of the contract, with its types: `call('GET /control/v1/media/:id', { params: { id } })`. Requests to the
@@ -55,15 +55,15 @@ export interface Transport {
   callJson<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<AnswerOf<L>['body']>;
   /** As {@link Transport.call}, for an answer that has no end: resolves with the response, its body unread. */
   open<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<Response>;
-  /** GETs any address. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  /** Sends a GET to any address. Resolves with the response, its body unread; a status of 400 or above is thrown. */
   get(url: string, options: SendOptions): Promise<Response>;
-  /** GETs JSON from any address of which the caller knows the shape. */
+  /** Sends a GET to any address and resolves with its JSON, whose shape the caller knows. */
   getJson(url: string, options: SendOptions): Promise<unknown>;
 }
 
 interface Outgoing extends RequestLine {
   options: SendOptions;
-  /** The body of a request of the contract that has one. */
+  /** The JSON body, if the request has one. */
   json?: string | undefined;
 }
 
@@ -115,7 +115,7 @@ function outgoingOf(settings: Settings, line: RouteLine, request: object, option
     method,
     url: settings.baseUrl + fillPath(path, params) + queryString(query),
     options: {
-      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
+      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); POST only if the caller says so.
       repeatable: method !== 'POST' && method !== 'PATCH',
       authorize: path.startsWith('/control/'),
       ...options,
@@ -140,8 +140,8 @@ async function send<T>(settings: Settings, outgoing: Outgoing, read: (response: 
       return await attemptOnce(settings, outgoing, read);
     } catch (error) {
       if (error instanceof ApiError) error.attempts = attempt;
-      const hadItsTime = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
-      const delayMs = attempt < maxAttempts && !hadItsTime ? retryDelayMs(error, attempt) : null;
+      const exceededOwnLimit = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
+      const delayMs = attempt < maxAttempts && !exceededOwnLimit ? retryDelayMs(error, attempt) : null;
       if (delayMs === null || !settings.shouldRetry(error)) throw error;
       await sleep(delayMs, signal);
     }
@@ -193,7 +193,7 @@ function headersOf(settings: Settings, options: SendOptions): Record<string, str
   return headers;
 }
 
-/** A time limit that can begin anew. */
+/** A time limit that can be restarted. */
 function startClock(timeoutMs: number, reason: () => TimeoutError) {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -220,12 +220,12 @@ function timeoutOf({ method, url, options }: Outgoing, timeoutMs: number): Timeo
   return new TimeoutError(`${method} ${url} ${what} within ${timeoutMs} ms`, timeoutMs);
 }
 
-/** The time that Node's fetch gives a service to begin its answer, whatever the caller would give it. */
+/** Time limit of Node's fetch for the headers of an answer; callers cannot extend it. */
 const NODE_HEADERS_TIMEOUT_MS = 300_000;
 
-/** What a rejected fetch, or a body that broke off, stands for. */
+/** Makes the error of a rejected fetch or of a body that broke off. */
 export function connectionErrorOf(line: RequestLine, error: unknown): ConnectionError | TimeoutError {
-  // fetch says "fetch failed" and keeps the reason in `cause`, one for each address where a name has several.
+  // The message of fetch is "fetch failed". The reason is in `cause`, as a list if the name has several addresses.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const root = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
   const code =
@@ -241,7 +241,7 @@ export function connectionErrorOf(line: RequestLine, error: unknown): Connection
 function fillPath(path: string, params: Parameters = {}): string {
   return path.replace(/:([a-z]+)/g, (_, name: string) => {
     const value = params[name];
-    // "." and ".." would be resolved away and make it another path; they survive percent-encoding.
+    // "." and ".." would be resolved and change the path; percent-encoding does not protect them.
     if (value === undefined || /^\.{0,2}$/.test(String(value))) {
       throw new ConfigurationError(`${JSON.stringify(value ?? '')} cannot stand for ${name} in ${path}`);
     }

@@ -3,21 +3,21 @@ import { type ContentSource, type Opener, readContent } from './content-reader.t
 import type { ResumableBody, SeekableContent } from './upload-options.ts';
 import { createWindowSource } from './window-source.ts';
 
-/** What a copy is held of where a request cannot be read from the content once more. */
+/** Size of the copy that is kept in memory if the content cannot be read again. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
 
-/** What the caller says about the content, and what the runtime can do. */
+/** Properties of the content and of the runtime. */
 export interface ContentTraits {
-  /** Length in bytes, where the caller knows it. */
+  /** Length in bytes, if the caller knows it. */
   bytes: number | undefined;
   chunkBytes: number | undefined;
-  /** Whether requests can be sent that are not held in memory; browsers cannot, but for Blobs. */
+  /** Whether the runtime can send bodies that are not in memory; browsers can only send Blobs. */
   streams: boolean;
 }
 
 /**
- * Makes a body ready for a resumable upload.
- * @throws ConfigurationError where its length contradicts the one that was given
+ * Prepares a body for a resumable upload.
+ * @throws ConfigurationError if its length differs from the given one
  */
 export function contentSource(body: ResumableBody, { bytes, chunkBytes, streams }: ContentTraits): ContentSource {
   const whole = wholeOf(body);
@@ -48,7 +48,7 @@ function wholeOf(body: ResumableBody): Blob | null {
 }
 
 function isSeekable(body: ResumableBody): body is SeekableContent {
-  // A stream of Node's that reads a file has an `open`, too.
+  // A Node stream that reads a file also has an `open`.
   return typeof body === 'object' && 'open' in body && 'bytes' in body && !(Symbol.asyncIterator in body);
 }
 
@@ -70,7 +70,7 @@ function openedSource(open: Opener, size: number): ContentSource {
     async slice(start) {
       const read = () => {
         const { content, skipBytes } = open(start);
-        // Of content that is opened at `start`, what remains is what there is.
+        // Content that is opened at `start` has only the remaining bytes.
         return readContent(content, skipBytes, size - (start - skipBytes));
       };
       return { value: Object.assign(read, { size: size - start }), done: true };

@@ -3,7 +3,7 @@ import { createFileUploadStore } from './file-upload-store.ts';
 import { nodeModule } from './node-module.ts';
 import type { UploadStore } from './upload-options.ts';
 
-/** The part of the Storage interface (WHATWG HTML, 12.2) that is used. */
+/** The used part of the Storage interface (WHATWG HTML, 12.2). */
 export interface WebStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -12,7 +12,7 @@ export interface WebStorage {
 
 const PREFIX = 'mds:upload:';
 
-/** An {@link UploadStore} in localStorage, or something like it. */
+/** An {@link UploadStore} in localStorage, or in a similar storage. */
 export function createWebUploadStore(storage: WebStorage): UploadStore {
   return {
     get: async (key) => storage.getItem(PREFIX + key),
@@ -22,8 +22,8 @@ export function createWebUploadStore(storage: WebStorage): UploadStore {
 }
 
 /**
- * The store of this runtime.
- * @throws ConfigurationError where it has none: in a worker of a browser, on an edge
+ * The default store of this runtime.
+ * @throws ConfigurationError if it has none, as a browser's worker or an edge runtime
  */
 export function defaultUploadStore(): UploadStore {
   if (nodeModule('fs/promises')) return createFileUploadStore();
