@@ -93,7 +93,7 @@ testWith(ffmpeg, 'ffmpeg')(
     };
     await expect.poll(states, { timeout: 60_000 }).not.toContain('failed');
     const another = (await it.mds('media', 'retry', id)).stderr;
-    expect(another).toContain('are being made already: hls.m3u8, mp4.mp4.');
+    expect(another).toContain('are already being made: hls.m3u8, mp4.mp4.');
     await it.letFail();
     expect(await retrying).toEqual({
       ...{ code: 1, stdout: `${id}\tready\t2 renditions failed: hls.m3u8, mp4.mp4\n`, stderr: '' },

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import type { Express } from 'express';
 import { createApp } from './app.ts';
 import type { Logger } from './base/logger.ts';
@@ -187,7 +187,7 @@ export async function composeEdge(config: Config, logger: Logger): Promise<Servi
 
 /** This node's own state; the only answer of the read API that it makes itself. */
 function mountStatus(app: Express, status: ReturnType<typeof createStatusBoard>): void {
-  const { path } = readApi.status.get;
+  const { path } = api.read.status.get;
   app.use(path, allowEveryOrigin);
   app.get(path, (req, res) => {
     answerJson(req, res, 'no-store');

@@ -76,7 +76,7 @@ describe('the rate limit of a token', () => {
     expect(retryAfter).toBeLessThanOrEqual(60);
     expect(Problem.parse(await refused.json())).toMatchObject({
       code: 'rate_limited',
-      detail: `This token may ask 3 times a minute. Ask again in ${retryAfter} seconds.`,
+      detail: `This token may send 3 requests a minute. Try again in ${retryAfter} seconds.`,
     });
     expect(app.ingested).toEqual([]);
     expect(JSON.stringify(app.log)).not.toContain('foresaw');

@@ -32,11 +32,11 @@ const RECORDS = [
     presenter: 'src/read-api/version-index.ts',
   },
   {
-    schema: 'control-api.ts MediaRendition',
+    schema: 'control-media.ts MediaRendition',
     anchor: 'revision: Revision,',
     presenter: 'src/control-api/media-detail.ts',
   },
-  { schema: 'control-api.ts MediaDetail', anchor: 'kind: MediaKind,', presenter: 'src/control-api/media-detail.ts' },
+  { schema: 'control-media.ts MediaDetail', anchor: 'kind: MediaKind,', presenter: 'src/control-api/media-detail.ts' },
   {
     schema: 'media-explanation.ts ProgramRun',
     anchor: 'argv: z.array(z.string()),',

@@ -3,17 +3,17 @@ import { type ApiError, apiError, type RequestLine } from './errors.ts';
 import { parseRetryAfterMs } from './retry.ts';
 import { PROBLEM_CODE } from './upload-protocol.ts';
 
-/** An error body is read up to here, in characters: a proxy's page is not worth more. */
+/** Maximum characters read of an error body: the page of a proxy is not worth more. */
 const MAX_ERROR_TEXT = 64 * 1024;
 
-/** Whether a Content-Type is JSON's own or a `+json` type. */
+/** Whether a Content-Type is JSON or a `+json` type. */
 function isJson(contentType: string): boolean {
   return /^application\/(?:[\w.-]+\+)?json\b/i.test(contentType);
 }
 
 /**
- * The error that an answer of 400 or above stands for. Takes its body.
- * @throws what the connection fails with while the body is read
+ * Makes the error of an answer with status 400 or above. Reads its body.
+ * @throws the error of a connection that breaks while the body is read
  */
 export async function errorOf(line: RequestLine, response: Response): Promise<ApiError> {
   const text = await readText(response, MAX_ERROR_TEXT);
@@ -24,7 +24,7 @@ export async function errorOf(line: RequestLine, response: Response): Promise<Ap
     ...line,
     status: response.status,
     problem,
-    // Which codes there are, is the service's promise.
+    // The service promises that this is one of its codes.
     code: code as ProblemCode | null,
     requestId: problem?.request_id ?? response.headers.get('x-request-id'),
     retryAfterMs: parseRetryAfterMs(response.headers.get('retry-after'), Date.now()),
@@ -34,14 +34,14 @@ export async function errorOf(line: RequestLine, response: Response): Promise<Ap
 
 function reasonOf(line: RequestLine, problem: Problem | null, text: string, contentType: string): string {
   if (problem) return problem.detail || problem.title;
-  // RFC 9110, 9.3.2: there is no body, whoever answers.
-  if (line.method === 'HEAD') return 'answers to HEAD have no body that could say why';
+  // RFC 9110, 9.3.2: an answer to HEAD has no body.
+  if (line.method === 'HEAD') return 'answers to HEAD have no body with the reason';
   return `not an answer of this service, but ${describe(text, contentType)}`;
 }
 
 /**
- * The JSON of a good answer; undefined for one without a body (204, HEAD).
- * @throws ApiError where the body is not JSON: something else than the service answers at this address
+ * The JSON of a successful answer; undefined if it has no body (204, HEAD).
+ * @throws ApiError if the body is not JSON: then something other than the service answers at this address
  */
 export async function jsonOf(line: RequestLine, response: Response): Promise<unknown> {
   if (response.status === 204) {
@@ -77,11 +77,11 @@ function problemIn(text: string): Problem | null {
   if (typeof value !== 'object' || value === null) return null;
   const { code, title, detail } = value as Partial<Record<string, unknown>>;
   if (typeof code !== 'string' || typeof title !== 'string') return null;
-  // Members beyond these are read where they are needed; RFC 9457, 3.1 has every one of them optional.
+  // RFC 9457, 3.1 makes every member optional; the other ones are checked where they are used.
   return { ...(value as Problem), detail: typeof detail === 'string' ? detail : title };
 }
 
-/** Says what a body is that is not ours: its type, and the title of a page or the beginning of a text. */
+/** Describes a foreign body: its type, with the title of a page or the beginning of a text. */
 function describe(text: string, contentType: string): string {
   const type = contentType.split(';')[0]?.trim() || 'a body without Content-Type';
   const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1] ?? (/^\s*</.test(text) ? '' : text);

@@ -1,43 +1,38 @@
 import type { Purge, PurgeResult } from '@mds/contract';
-import { controlCacheRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** How to purge. */
+/** Options of a purge. */
 export interface PurgeOptions extends RequestOptions {
   /**
-   * Whole seconds, 0 to 30, that the service waits for the nodes to say that they have dropped it; its default is 5. They drop
-   * it whether or not somebody waits.
+   * Whole seconds, 0 to 30, for which the service waits for the nodes to confirm; its default is 5. The nodes purge whether or not the
+   * service waits.
    */
   wait?: number | undefined;
 }
 
-/** The operator's part of the caches. */
+/** The operator's methods for caches. */
 export interface ControlCache {
   /**
-   * Drops something from every tier of the cache of every node in every region: all of a media object (`{ media_id }`), what is at
-   * one delivery path (`{ path }`), or `{ everything: true }`. Nothing is lost by it: what is asked for again is fetched again.
-   * Resolves with a receipt for each node that is known, also where not every one of them has answered: see `complete`.
+   * Purges every cache tier of every node in every region: all of a media object (`{ media_id }`), the content of one delivery path
+   * (`{ path }`), or `{ everything: true }`. No data is lost, because the caches fetch again what is requested again.
+   * Resolves with a receipt for each known node, even if some have not confirmed: see `complete`.
    */
   purge(what: Purge, options?: PurgeOptions): Promise<PurgeResult>;
 }
 
-/** What the service waits for nodes where it is not told, in seconds. */
+/** The service's default of `wait`, in seconds. */
 const DEFAULT_WAIT_S = 5;
 
-/**
- * Makes {@link ControlCache} over a transport.
- * @param timeoutMs the client's limit for one attempt, 0 for none; the time that the service waits for nodes comes on top
- */
-export function createControlCache(transport: Transport, timeoutMs: number): ControlCache {
+/** Makes {@link ControlCache} over a transport. The seconds that the service waits for nodes are added to the time limit. */
+export function createControlCache(transport: Transport): ControlCache {
   return {
-    purge: async (what, { wait, signal } = {}) => {
-      const limitMs = timeoutMs === 0 ? 0 : timeoutMs + (wait ?? DEFAULT_WAIT_S) * 1000;
-      const answer = await transport.call(
-        controlCacheRoutes.purge,
+    purge: (what, { wait, signal } = {}) => {
+      const limitMs = transport.timeoutMs === 0 ? 0 : transport.timeoutMs + (wait ?? DEFAULT_WAIT_S) * 1000;
+      return transport.callJson(
+        'POST /control/v1/cache/purge',
         { query: { wait }, body: what },
-        { signal, authorize: true, repeatable: true, timeoutMs: limitMs },
+        { signal, repeatable: true, timeoutMs: limitMs },
       );
-      return answer.body;
     },
   };
 }

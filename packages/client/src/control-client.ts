@@ -1,207 +1,91 @@
-import type { EventType, MediaDetail, MediaExplanation, MediaStatus, MediaVerification } from '@mds/contract';
+import type { api, EventType, Job, JobState, WorkerList } from '@mds/contract';
 import { type ControlCache, createControlCache } from './control-cache.ts';
-import { type ControlFetches, createControlFetches, type IngestUrlOptions, ingestUrl } from './control-fetches.ts';
-import { type ControlJobs, createControlJobs } from './control-jobs.ts';
+import { type ControlFetches, createControlFetches } from './control-fetches.ts';
+import { type ControlMedia, createControlMedia } from './control-media.ts';
 import { type ControlMigrations, createControlMigrations } from './control-migrations.ts';
 import { type ControlRegions, createControlRegions } from './control-regions.ts';
-import { type ControlWorkers, createControlWorkers } from './control-workers.ts';
-import { isNotFoundError } from './error-guards.ts';
 import { type EventOf, type EventsOptions, followEvents } from './events.ts';
 import { createMediaWatch } from './media-watch.ts';
 import { type PagePromise, pagePromise } from './page.ts';
-import { randomKey } from './random-key.ts';
 import type { ListOptions } from './read-client.ts';
-import { uploadResumably } from './resumable/upload.ts';
-import type { ResumableBody, UploadOptions } from './resumable/upload-options.ts';
-import { controlRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
-import { type UploadBody, type UploadProgress, uploadSource } from './upload-source.ts';
-import { type WaitOptions, waitUntilReady } from './wait-until-ready.ts';
 
-/** How to ingest a file. */
-export interface IngestOptions extends RequestOptions {
-  /** The name that the file had; only ever shown. At most 255 characters. */
-  filename?: string | undefined;
-  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
-  duplicate?: 'existing' | 'allow' | undefined;
-  /**
-   * Makes a repetition of this very request safe, by this client or by you: it gives the media object that the first one made.
-   * Where the body can be sent again, one is made up if you give none, so that the client's own retries are safe.
-   */
-  idempotencyKey?: string | undefined;
-  /** Length of the body, where you know it and the body does not: a stream's. Lets the service refuse at once what is too large. */
-  bytes?: number | undefined;
-  /** Called for every piece that goes out; from 0 again where the upload had to begin anew. Not called where a browser sends a Blob. */
-  onProgress?: ((progress: UploadProgress) => void) | undefined;
-}
-
-/** What became of an ingest. */
-export interface Ingested {
-  media: MediaDetail;
-  /** False where the project had these bytes already, and `media` is the media object that has them. */
-  created: boolean;
-}
-
-/** How to verify a media object. */
-export interface VerifyOptions extends RequestOptions {
-  /** Make damaged and missing renditions again; default false. */
-  repair?: boolean | undefined;
-  /**
-   * Milliseconds that it may take; default 600,000, or the client's own limit where that is longer (0: for ever). It is one
-   * request in which every byte is read, so that gigabytes take minutes. Not repeated when it is over.
-   */
-  timeoutMs?: number | undefined;
-}
-
-const VERIFY_TIMEOUT_MS = 600_000;
-
-/** Which page of the operator's list. */
-export interface DetailListOptions extends ListOptions {
-  /** Only media in this state. */
-  status?: MediaStatus | undefined;
+/** Which page of the jobs. */
+export interface JobListOptions extends ListOptions {
+  /** Only jobs in this state. */
+  state?: JobState | undefined;
 }
 
 /**
- * The operator's API. Every call needs the client to have a token; without one it throws {@link MissingTokenError} and
- * sends nothing. The token's scope decides what is allowed ({@link ForbiddenError}).
+ * The operator's API. Every call needs a client with a token; without one it throws {@link MissingTokenError} and sends nothing. The scope
+ * of the token limits what is allowed ({@link ForbiddenError}).
  */
 export interface ControlClient {
-  media: {
-    /**
-     * Uploads a file; what it is, the service reads from its bytes. Resolves once it is stored safely, while processing is
-     * still ahead: see `waitUntilReady`. Tried again after a failure where the body can be sent again.
-     * @throws InvalidRequestError for what is not accepted, its `code` saying why
-     */
-    ingest(body: UploadBody, options?: IngestOptions): Promise<Ingested>;
-    /**
-     * Uploads a file resumably: goes on where it stopped after every break, and with `resumeKey` in a later call, too. For what is
-     * large or comes over a network that breaks; small files are one request less with `ingest`. Resolves once it is stored safely.
-     * An abort leaves an upload with a `resumeKey` as it is; one that nobody could go on with is dropped.
-     * @throws InvalidRequestError for what is not accepted, its `code` saying why; MdsError where the body has another length
-     *   than `bytes`
-     */
-    upload(body: ResumableBody, options?: UploadOptions): Promise<Ingested>;
-    /**
-     * Has the service fetch a file from an http or https URL, and resolves once it is stored safely. The service refuses
-     * addresses that are not public unless its operator allows them. Aborting ends the following, not the fetch.
-     * @throws FetchFailedError where it could not be fetched or was not accepted, its `code` saying why; InvalidRequestError where
-     *   the URL is refused at once; TimeoutError after `timeoutMs`
-     */
-    ingestUrl(url: string | URL, options?: IngestUrlOptions): Promise<Ingested>;
-    /** Media in detail, newest first. Await it for a page; `for await` goes through all pages. */
-    list(options?: DetailListOptions): PagePromise<MediaDetail>;
-    /** A media object in detail. */
-    get(id: string, options?: RequestOptions): Promise<MediaDetail>;
-    /** Why a media object is as it is: what it was found to be, what was planned, every attempt, and what it waits for. */
-    explain(id: string, options?: RequestOptions): Promise<MediaExplanation>;
-    /**
-     * Processes a failed media object again, or those renditions of a ready one that failed. Not repeated by the client.
-     * @throws ConflictError where nothing has failed
-     */
-    retry(id: string, options?: RequestOptions): Promise<MediaDetail>;
-    /**
-     * Has the service read every stored byte of a media object and compare it with what was recorded. `repair`: makes renditions
-     * that are damaged or missing again; the answer's `repair` says what came of it.
-     */
-    verify(id: string, options?: VerifyOptions): Promise<MediaVerification>;
-    /** Deletes a media object and its renditions. */
-    delete(id: string, options?: RequestOptions): Promise<void>;
-    /**
-     * Waits until the media object is ready: over the service's events, one connection for all that are waited for; where it has
-     * none, by asking ever less often.
-     * @throws MediaFailedError with the failure where it fails; TimeoutError after `timeoutMs`
-     */
-    waitUntilReady(id: string, options?: WaitOptions): Promise<MediaDetail>;
-  };
-  /** What is fetched from URLs, and what became of it. */
+  media: ControlMedia;
+  /** Files that the service fetches from URLs. */
   fetches: ControlFetches;
-  /** The queue: what is worked on, and what waits. */
-  jobs: ControlJobs;
-  /** The processes that work on jobs, and what each has. */
-  workers: ControlWorkers;
-  /** Points of presence: which there are, which node serves which, and what their operator says of them. */
+  /** The queue of jobs. */
+  jobs: {
+    /**
+     * Running and queued jobs, oldest first: for equal priority, the order in which they are handed out. Await it for a page;
+     * `for await` goes through all pages.
+     */
+    list(options?: JobListOptions): PagePromise<Job>;
+  };
+  /** The processes that work on jobs. */
+  workers: {
+    /** Every worker, by id, each with its running jobs. All in one answer: there are no pages. */
+    list(options?: RequestOptions): Promise<WorkerList>;
+  };
+  /** Points of presence and the nodes that serve them. */
   regions: ControlRegions;
-  /** What the nodes hold of the media. */
+  /** The caches of all nodes. */
   cache: ControlCache;
   /** Moves the deployment to another database and storage. */
   migrations: ControlMigrations;
   /**
-   * What happens, as it happens, until the loop is left or the signal aborted. Connections that break are made anew, and go
-   * on after the last event that came. `media.progress` is not kept by the service: what happened while nobody listened is lost.
-   * @throws ApiError where the service has no events or refuses them; ConnectionError where the first connection fails
+   * Events as they happen, until the loop is left or the signal aborted. A connection that breaks is made again and continues after
+   * the last event received. The service does not store `media.progress`, so those sent while nobody listens are lost.
+   * @throws ApiError if the service has no events or refuses them; ConnectionError if the first connection fails
    */
   events<T extends EventType = EventType>(options?: EventsOptions<T>): AsyncGenerator<EventOf<T>, void, undefined>;
 }
 
-/**
- * Makes the {@link ControlClient} over a transport.
- * @param timeoutMs the client's limit for one attempt, 0 for none
- */
-export function createControlClient(transport: Transport, timeoutMs: number): ControlClient {
-  const verifyTimeoutMs = timeoutMs === 0 ? 0 : Math.max(VERIFY_TIMEOUT_MS, timeoutMs);
-  const watch = createMediaWatch((options) => followEvents(transport, options));
-  const get = async (id: string, { signal }: RequestOptions = {}): Promise<MediaDetail> =>
-    (await transport.call(controlRoutes.get, { params: { id } }, { signal, authorize: true })).body;
+type Control = typeof api.control;
 
-  const fetches = createControlFetches(transport);
+/** Routes whose methods have other names: `media.ingestUrl`, `migrations.begin` and `migrations.current`. */
+interface Renamed extends Partial<Record<keyof Control, string>> {
+  fetches: 'create';
+  migrations: 'create' | 'get';
+}
 
-  return {
-    media: {
-      async ingest(body, options = {}) {
-        const upload = await uploadSource(body, options.bytes, options.onProgress);
-        const idempotencyKey = options.idempotencyKey ?? (upload.replayable ? randomKey() : undefined);
-        const headers: Record<string, string> = { 'content-type': 'application/octet-stream' };
-        // Browsers set the length themselves, and let nobody else.
-        if (upload.bytes !== null && !('document' in globalThis)) headers['content-length'] = String(upload.bytes);
-        const answer = await transport.call(
-          controlRoutes.ingest,
-          {
-            query: { filename: options.filename, duplicate: options.duplicate },
-            headers: { 'idempotency-key': idempotencyKey },
-          },
-          { signal: options.signal, authorize: true, upload, headers, repeatable: idempotencyKey !== undefined },
-        );
-        return { media: answer.body, created: answer.status === 201 };
-      },
-      upload: (body, options = {}) => uploadResumably({ transport, getMedia: get }, body, options),
-      ingestUrl: (url, options) => ingestUrl({ transport, fetches, getMedia: get, newKey: randomKey }, url, options),
-      list: ({ limit, cursor, status, signal } = {}) =>
-        pagePromise(async (at) => {
-          const query = { limit, cursor: at, status };
-          return (await transport.call(controlRoutes.list, { query }, { signal, authorize: true })).body;
-        }, cursor),
-      get,
-      explain: async (id, { signal } = {}) =>
-        (await transport.call(controlRoutes.explain, { params: { id } }, { signal, authorize: true })).body,
-      retry: async (id, { signal } = {}) =>
-        (await transport.call(controlRoutes.retry, { params: { id } }, { signal, authorize: true })).body,
-      verify: async (id, { repair = false, timeoutMs: limitMs = verifyTimeoutMs, signal } = {}) => {
-        const query = { repair: repair ? ('true' as const) : ('false' as const) };
-        return (
-          await transport.call(
-            controlRoutes.verify,
-            { params: { id }, query },
-            { signal, authorize: true, repeatable: true, timeoutMs: limitMs },
-          )
-        ).body;
-      },
-      async delete(id, { signal } = {}) {
-        try {
-          await transport.call(controlRoutes.delete, { params: { id } }, { signal, authorize: true });
-        } catch (error) {
-          // The attempt before this one went through, and only its answer was lost.
-          if (isNotFoundError(error) && error.code === 'media_not_found' && error.attempts > 1) return;
-          throw error;
-        }
-      },
-      waitUntilReady: (id, options = {}) => waitUntilReady((signal) => get(id, { signal }), watch, id, options),
-    },
-    fetches,
-    jobs: createControlJobs(transport),
-    workers: createControlWorkers(transport),
-    regions: createControlRegions(transport),
-    cache: createControlCache(transport, timeoutMs),
-    migrations: createControlMigrations(transport, timeoutMs),
-    events: (options) => followEvents(transport, options),
+/** A method for each route of the control API, so that a forgotten one does not compile. Only nodes use `edges`. */
+type Complete = {
+  [R in Exclude<keyof Control, 'edges'>]: {
+    [M in Exclude<keyof Control[R], Renamed[R]>]: (...args: never[]) => unknown;
   };
+};
+
+/** Makes the {@link ControlClient} over a transport. */
+export function createControlClient(transport: Transport): ControlClient {
+  const watch = createMediaWatch((options) => followEvents(transport, options));
+  const fetches = createControlFetches(transport);
+  return {
+    media: createControlMedia({ transport, fetches, watch }),
+    fetches,
+    jobs: {
+      list: ({ limit, cursor, state, signal } = {}) =>
+        pagePromise(
+          (at) => transport.callJson('GET /control/v1/jobs', { query: { limit, cursor: at, state } }, { signal }),
+          cursor,
+        ),
+    },
+    workers: {
+      list: ({ signal } = {}) => transport.callJson('GET /control/v1/workers', {}, { signal }),
+    },
+    regions: createControlRegions(transport),
+    cache: createControlCache(transport),
+    migrations: createControlMigrations(transport),
+    events: (options) => followEvents(transport, options),
+  } satisfies ControlClient & Complete;
 }

@@ -1,49 +1,48 @@
 import type { Fetch, FetchStatus, MediaDetail } from '@mds/contract';
-import type { Ingested } from './control-client.ts';
 import { FetchFailedError, TimeoutError } from './errors.ts';
+import type { Ingested } from './ingested.ts';
 import { type PagePromise, pagePromise } from './page.ts';
 import type { ListOptions } from './read-client.ts';
-import { fetchesRoutes } from './routes.ts';
 import { sleep } from './sleep.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** How far the service is with a URL. */
+/** Progress of a fetch. */
 export interface FetchProgress {
-  /** Of the fetch, which goes on when nobody follows it any more. */
+  /** Id of the fetch, which continues even if nobody follows it any more. */
   id: string;
   status: FetchStatus;
   receivedBytes: number;
-  /** As the source says; null where it does not say. */
+  /** As announced by the source; null if it announces nothing. */
   totalBytes: number | null;
 }
 
-/** How to ingest from a URL. */
+/** Options of an ingest from a URL. */
 export interface IngestUrlOptions extends RequestOptions {
-  /** A label of at most 255 characters, only ever shown; the last part of the URL's path by default. */
+  /** A label of at most 255 characters; by default the last part of the URL's path. */
   filename?: string | undefined;
-  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
+  /** `allow` creates another media object even if the project already has these bytes; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
-  /** Makes a repetition of this very request safe: it follows the fetch that the first one made. One is made up if you give none. */
+  /** Makes a repeated request safe: it follows the fetch that the first one created. The default is a random key. */
   idempotencyKey?: string | undefined;
-  /** Milliseconds after which following it ends with a {@link TimeoutError}; for ever by default. The fetch goes on. */
+  /** Milliseconds after which waiting ends with a {@link TimeoutError}; by default there is no limit. The fetch continues. */
   timeoutMs?: number | undefined;
-  /** Called whenever the state or the bytes have changed. */
+  /** Called whenever the status or the received bytes change. */
   onProgress?: ((progress: FetchProgress) => void) | undefined;
 }
 
-/** Which page of the fetches. */
+/** Options of the list of fetches. */
 export interface FetchListOptions extends ListOptions {
   status?: FetchStatus | undefined;
 }
 
-/** What the service fetches from URLs, and what became of it. */
+/** The operator's methods for fetches from URLs. */
 export interface ControlFetches {
   /** Newest first. Await it for a page; `for await` goes through all pages. */
   list(options?: FetchListOptions): PagePromise<Fetch>;
   get(id: string, options?: RequestOptions): Promise<Fetch>;
   /**
-   * Stops a fetch and has what arrived of it removed.
-   * @throws ConflictError where it is over, or has arrived and is being accepted
+   * Stops a fetch and removes the bytes received so far.
+   * @throws ConflictError if the fetch is finished, or if the file has arrived and is being accepted
    */
   cancel(id: string, options?: RequestOptions): Promise<Fetch>;
 }
@@ -52,28 +51,22 @@ export interface ControlFetches {
 export function createControlFetches(transport: Transport): ControlFetches {
   return {
     list: ({ limit, cursor, status, signal } = {}) =>
-      pagePromise(async (at) => {
-        const query = { limit, cursor: at, status };
-        return (await transport.call(fetchesRoutes.list, { query }, { signal, authorize: true })).body;
-      }, cursor),
-    get: async (id, { signal } = {}) =>
-      (await transport.call(fetchesRoutes.get, { params: { fetch: id } }, { signal, authorize: true })).body,
-    // Not repeated: the second time there would be nothing to cancel any more.
-    cancel: async (id, { signal } = {}) =>
-      (
-        await transport.call(
-          fetchesRoutes.cancel,
-          { params: { fetch: id } },
-          { signal, authorize: true, repeatable: false },
-        )
-      ).body,
+      pagePromise(
+        (at) => transport.callJson('GET /control/v1/fetches', { query: { limit, cursor: at, status } }, { signal }),
+        cursor,
+      ),
+    get: (id, { signal } = {}) =>
+      transport.callJson('GET /control/v1/fetches/:fetch', { params: { fetch: id } }, { signal }),
+    // Not repeated: the second time there would be nothing left to cancel.
+    cancel: (id, { signal } = {}) =>
+      transport.callJson('DELETE /control/v1/fetches/:fetch', { params: { fetch: id } }, { signal, repeatable: false }),
   };
 }
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 2_000;
 
-/** What {@link ingestUrl} works with. */
+/** Parts of {@link ingestUrl}. */
 export interface IngestUrlParts {
   transport: Transport;
   fetches: Pick<ControlFetches, 'get'>;
@@ -81,7 +74,7 @@ export interface IngestUrlParts {
   newKey(): string;
 }
 
-/** Has the service fetch a URL, and follows that until it is over, asking ever less often. */
+/** Starts a fetch of a URL and follows it until it is finished, polling less and less often. */
 export async function ingestUrl(
   { transport, fetches, getMedia, newKey }: IngestUrlParts,
   url: string | URL,
@@ -97,9 +90,8 @@ export async function ingestUrl(
       headers: { 'idempotency-key': idempotencyKey },
       body: { source_url: String(url), filename, duplicate },
     };
-    const asked = await transport.call(fetchesRoutes.create, request, { signal, authorize: true, repeatable: true });
-    // Without a Prefer header it is a fetch; nothing checks that here, see Route.
-    let fetch = asked.body as Fetch;
+    // Without a Prefer header, the answer to a JSON body is a fetch.
+    let fetch = (await transport.callJson('POST /control/v1/media', request, { signal, repeatable: true })) as Fetch;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5)) {
       const { id, status, received_bytes: receivedBytes, total_bytes: totalBytes } = fetch;
       report({ id, status, receivedBytes, totalBytes });
@@ -107,7 +99,7 @@ export async function ingestUrl(
       if (fetch.media_id !== null) {
         return { media: await getMedia(fetch.media_id, { signal }), created: fetch.created ?? true };
       }
-      // A quarter of jitter, so that many who wait do not ask in step.
+      // Up to a quarter of jitter, so that many waiting clients do not poll in step.
       await sleep(pauseMs * (1 + Math.random() / 4), signal);
       fetch = await fetches.get(fetch.id, { signal });
     }

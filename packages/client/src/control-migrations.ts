@@ -1,42 +1,31 @@
 import type { Migration, MigrationRequest } from '@mds/contract';
-import { migrationsRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** The operator's part of moving a deployment to PostgreSQL and S3. */
+/** The operator's methods for moving a deployment to PostgreSQL and S3. */
 export interface ControlMigrations {
   /**
-   * Begins to move the deployment, and resolves once the destination was found fit. {@link ControlMigrations.current} says how far it is.
-   * @throws ApiError `state_conflict` where one is under way or done, `invalid_request` where the destination cannot be used
+   * Starts to move the deployment, and resolves after the destination was checked. {@link ControlMigrations.current} reports the progress.
+   * @throws ApiError `state_conflict` if a migration is running or done, `invalid_request` if the destination cannot be used
    */
   begin(where: MigrationRequest, options?: RequestOptions): Promise<Migration>;
-  /** @throws ApiError `not_found` where none was begun since the service started */
+  /** The latest migration. @throws ApiError `not_found` if none was started since the service started */
   current(options?: RequestOptions): Promise<Migration>;
-  /** Ends it, and has the service take writes again. */
+  /** Cancels the migration; the service accepts writes again. */
   cancel(options?: RequestOptions): Promise<Migration>;
 }
 
-/** The service waits for a database that is coming up, and looks at all of its tables; in milliseconds. */
+/** In milliseconds: the service waits for a database that is starting, and checks all of its tables. */
 const BEGIN_TIMEOUT_MS = 60_000;
 
-/**
- * Makes {@link ControlMigrations} over a transport.
- * @param timeoutMs the client's limit for one attempt, 0 for none
- */
-export function createControlMigrations(transport: Transport, timeoutMs: number): ControlMigrations {
-  const patientMs = timeoutMs === 0 ? 0 : Math.max(timeoutMs, BEGIN_TIMEOUT_MS);
+/** Makes {@link ControlMigrations} over a transport. */
+export function createControlMigrations(transport: Transport): ControlMigrations {
+  // 0: no limit.
+  const timeoutMs = transport.timeoutMs === 0 ? 0 : Math.max(transport.timeoutMs, BEGIN_TIMEOUT_MS);
   return {
-    begin: async (where, { signal } = {}) =>
-      (
-        await transport.call(
-          migrationsRoutes.create,
-          { body: where },
-          { signal, authorize: true, timeoutMs: patientMs },
-        )
-      ).body,
-    current: async ({ signal } = {}) =>
-      (await transport.call(migrationsRoutes.get, {}, { signal, authorize: true })).body,
-    // What is under way comes to its end first.
-    cancel: async ({ signal } = {}) =>
-      (await transport.call(migrationsRoutes.cancel, {}, { signal, authorize: true, timeoutMs: patientMs })).body,
+    begin: (where, { signal } = {}) =>
+      transport.callJson('POST /control/v1/migrations', { body: where }, { signal, timeoutMs }),
+    current: ({ signal } = {}) => transport.callJson('GET /control/v1/migrations/current', {}, { signal }),
+    // The service first finishes the step that is under way.
+    cancel: ({ signal } = {}) => transport.callJson('DELETE /control/v1/migrations/current', {}, { signal, timeoutMs }),
   };
 }

@@ -1,40 +1,37 @@
 import type { RegionChange, RegionDetail, RegionDetailList } from '@mds/contract';
-import { isNotFoundError } from './error-guards.ts';
-import { controlRegionsRoutes } from './routes.ts';
+import { unlessGone } from './retry.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** What became of writing a region. */
+/** The result of writing a region. */
 export interface WrittenRegion {
   region: RegionDetail;
-  /** False where the region was known already, and has been changed. */
+  /** False if the region was already known and was changed. */
   created: boolean;
 }
 
-/** The operator's part of the regions. `regions.list` of the client itself is the public list. */
+/** The operator's methods for regions. `client.regions.list` is the public list. */
 export interface ControlRegions {
-  /** Every region that is known, served or not, each with the nodes that serve it. */
+  /** Every known region with its nodes, including regions that no node serves. */
   list(options?: RequestOptions): Promise<RegionDetailList>;
   /**
    * A region in detail.
-   * @throws NotFoundError where it is not known
+   * @throws NotFoundError if it is unknown
    */
   get(code: string, options?: RequestOptions): Promise<RegionDetail>;
   /**
-   * Adds a region, or changes what is known of it; what is left out stays as it is. A city of the built-in catalogue needs
-   * its code alone, any other its name, zone and country; `null` takes back what was written of one of them.
-   * `maintenance` shows in the public list at once, whatever is measured.
-   * @throws InvalidRequestError where the code is of no city of the catalogue and something of it is missing
+   * Adds or changes a region; omitted fields stay as they are. A city of the built-in catalogue needs only its code, any other its
+   * name, zone and country. `null` restores the catalogue's value. `maintenance` shows in the public list at once.
+   * @throws InvalidRequestError if the city is not in the catalogue and a field is missing
    */
   put(code: string, change?: RegionChange, options?: RequestOptions): Promise<WrittenRegion>;
   /**
    * Forgets a region, its silent nodes and its asset records.
-   * @throws ConflictError while a node serves it; NotFoundError where it is not known
+   * @throws ConflictError while a node serves it; NotFoundError if it is unknown
    */
   delete(code: string, options?: RequestOptions): Promise<void>;
   /**
-   * Forgets a node that is silent, so that its region and the receipts of purges do not wait for it any more. It is back with its
-   * next report.
-   * @throws ConflictError while it lives; NotFoundError where it is not known
+   * Forgets a silent node, so that its region and the results of purges no longer include it. The node returns with its next report.
+   * @throws ConflictError while the node is alive; NotFoundError if it is unknown
    */
   forgetNode(id: string, options?: RequestOptions): Promise<void>;
 }
@@ -42,32 +39,21 @@ export interface ControlRegions {
 /** Makes {@link ControlRegions} over a transport. */
 export function createControlRegions(transport: Transport): ControlRegions {
   return {
-    list: async ({ signal } = {}) =>
-      (await transport.call(controlRegionsRoutes.list, {}, { signal, authorize: true })).body,
-    get: async (code, { signal } = {}) =>
-      (await transport.call(controlRegionsRoutes.get, { params: { code } }, { signal, authorize: true })).body,
+    list: ({ signal } = {}) => transport.callJson('GET /control/v1/regions', {}, { signal }),
+    get: (code, { signal } = {}) =>
+      transport.callJson('GET /control/v1/regions/:code', { params: { code } }, { signal }),
     put: async (code, change = {}, { signal } = {}) => {
       const request = { params: { code }, body: change };
-      const answer = await transport.call(controlRegionsRoutes.put, request, { signal, authorize: true });
+      const answer = await transport.call('PUT /control/v1/regions/:code', request, { signal });
       return { region: answer.body, created: answer.status === 201 };
     },
     delete: (code, { signal } = {}) =>
-      unlessGone('region_not_found', async () => {
-        await transport.call(controlRegionsRoutes.delete, { params: { code } }, { signal, authorize: true });
-      }),
+      unlessGone('region_not_found', () =>
+        transport.call('DELETE /control/v1/regions/:code', { params: { code } }, { signal }),
+      ),
     forgetNode: (node, { signal } = {}) =>
-      unlessGone('node_not_found', async () => {
-        await transport.call(controlRegionsRoutes.forgetNode, { params: { node } }, { signal, authorize: true });
-      }),
+      unlessGone('node_not_found', () =>
+        transport.call('DELETE /control/v1/nodes/:node', { params: { node } }, { signal }),
+      ),
   };
-}
-
-/** Passes over a "not found" of a later attempt: the one before went through, and only its answer was lost. */
-async function unlessGone(code: string, remove: () => Promise<void>): Promise<void> {
-  try {
-    await remove();
-  } catch (error) {
-    if (isNotFoundError(error) && error.code === code && error.attempts > 1) return;
-    throw error;
-  }
 }

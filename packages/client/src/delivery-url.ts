@@ -2,40 +2,40 @@ import type { Manifest, ManifestRendition, Media, MediaDetail, MediaRendition, R
 import { buildDeliveryPath, parseDeliveryPath, renditionPath } from '@mds/contract/delivery-path';
 import { ConfigurationError } from './errors.ts';
 
-/** A media object as the service describes it, or its id. */
+/** A media object, or its id. */
 export type MediaReference = string | Pick<Media, 'id'>;
 
-/** Which form of a rendition to point to. */
+/** Options of a rendition's address. */
 export interface UrlOptions {
   /**
-   * File name extension without its dot. Without one, the service chooses the format by Accept (pictures alone); what is no
-   * picture has its own: `hls` is m3u8, `mp4` mp4, `storyboard` vtt, `audio` m4a.
+   * File name extension without its dot. Without one, the Accept field selects the format of a picture. Other renditions have a fixed
+   * extension: `hls` m3u8, `mp4` mp4, `storyboard` vtt, `audio` m4a.
    */
   extension?: string | undefined;
-  /** Eight hex digits: that very revision, cached for ever. Needs `extension`. */
+  /** Eight hex digits: this revision, cached without limit. Needs `extension`. */
   revision?: string | undefined;
 }
 
-/** A preset of `client.renditions.list()`, as far as a srcset needs it. */
+/** The fields of a preset that a srcset needs; see `client.renditions.list()`. */
 export type SrcsetPreset = Pick<Rendition, 'name' | 'kind' | 'source_kinds' | 'extension' | 'width' | 'height'>;
 
-/** What goes into a srcset. */
+/** Options of a srcset. */
 export interface SrcsetOptions {
   /** File name extension without its dot; default `webp`. */
   extension?: string | undefined;
-  /** Name the revisions that are cached for ever. Only where the media object's renditions are known; default false. */
+  /** Use the addresses of revisions, cached without limit. Only if the renditions are known; default false. */
   immutable?: boolean | undefined;
-  /** The deployment's own presets (`client.renditions.list()`), where they are not the service's defaults. */
+  /** The deployment's presets (`client.renditions.list()`), if they differ from the service's defaults. */
   presets?: readonly SrcsetPreset[] | undefined;
 }
 
-/** A media object that a srcset can be made for; the more is known about it, the better. */
+/** A media object for a srcset. The more is known about it, the more exact are the widths. */
 export type SrcsetMedia = MediaReference | Media | MediaDetail | Manifest;
 
-/** What the service's own presets are where they are not a picture that could be negotiated. */
+/** Extensions of the default presets that are no pictures. */
 const OWN_EXTENSIONS: Readonly<Record<string, string>> = { hls: 'm3u8', mp4: 'mp4', storyboard: 'vtt', audio: 'm4a' };
 
-/** The image presets of a deployment that sets none, each a box. */
+/** The service's default image presets, each with a square bounding box. */
 const DEFAULT_PRESETS: readonly SrcsetPreset[] = [
   preset('thumb', 'webp', 320),
   preset('small', 'webp', 640),
@@ -50,15 +50,15 @@ function preset(name: string, extension: string, edge: number): SrcsetPreset {
 }
 
 /**
- * The address of a rendition; of one that consists of several files, the file that a player opens. Makes no request: whether the rendition is there, is not known.
- * @param baseUrl without a slash at its end
- * @throws ConfigurationError where id, name, extension or revision cannot be part of a delivery path
+ * The address of a rendition. If it has several files: of the file that a player opens. Makes no request, so the rendition may not exist.
+ * @param baseUrl without a trailing slash
+ * @throws ConfigurationError if id, name, extension or revision cannot be part of a delivery path
  */
 export function deliveryUrl(baseUrl: string, media: MediaReference, name: string, options: UrlOptions = {}): string {
   const id = idOf(media);
   const { extension = Object.hasOwn(OWN_EXTENSIONS, name) ? OWN_EXTENSIONS[name] : undefined, revision } = options;
   if (revision !== undefined && extension === undefined) {
-    throw new ConfigurationError('a revision is of one format: give its extension too');
+    throw new ConfigurationError('a revision belongs to one format: give its extension too');
   }
   return (
     baseUrl +
@@ -72,8 +72,8 @@ export function deliveryUrl(baseUrl: string, media: MediaReference, name: string
 
 /**
  * The address of a media object's manifest.
- * @param baseUrl without a slash at its end
- * @throws ConfigurationError where the id is none
+ * @param baseUrl without a trailing slash
+ * @throws ConfigurationError if the id is invalid
  */
 export function manifestUrl(baseUrl: string, media: MediaReference): string {
   return baseUrl + checkedPath(buildDeliveryPath({ kind: 'manifest', id: idOf(media) }));
@@ -82,13 +82,13 @@ export function manifestUrl(baseUrl: string, media: MediaReference): string {
 /**
  * The value of an `<img srcset>`: addresses with their widths, smallest first.
  *
- * - With renditions (a manifest, or a media object in detail): the pictures that are there, with their true widths.
- * - With `width` and `height` (a media object of the list): the presets' widths, computed as the service scales: into the
- *   preset's box, shape kept, never enlarged. Of several presets that come out equally wide, the first is named.
- * - With an id alone: the presets' own widths, which a smaller or an upright picture does not reach.
+ * - With renditions (a manifest, or a media object in detail): the existing pictures with their exact widths.
+ * - With `width` and `height` (a media object of the list): computed as the service scales, into the preset's box, with the aspect
+ *   ratio kept and never enlarged. If several presets give the same width, the first is used.
+ * - With an id alone: the widths of the presets, which a smaller or an upright picture does not reach.
  *
- * Empty for what is not a picture: renditions of video and audio are no choice of sizes.
- * @param baseUrl without a slash at its end
+ * Empty for video and audio, whose renditions are not alternative sizes.
+ * @param baseUrl without a trailing slash
  */
 export function srcset(baseUrl: string, media: SrcsetMedia, options: SrcsetOptions = {}): string {
   const extension = options.extension ?? 'webp';
@@ -112,7 +112,7 @@ export function srcset(baseUrl: string, media: SrcsetMedia, options: SrcsetOptio
   );
 }
 
-/** Completes an address that the service gave as a path. */
+/** Makes an absolute address of one that may be a path. */
 export function absoluteUrl(baseUrl: string, url: string): string {
   return url.startsWith('/') && !url.startsWith('//') ? baseUrl + url : new URL(url, `${baseUrl}/`).href;
 }
@@ -145,7 +145,7 @@ function idOf(media: MediaReference): string {
   return typeof media === 'string' ? media : media.id;
 }
 
-/** The grammar has no character that needs encoding: what it cannot read back is no part of it, `..` included. */
+/** The grammar has no character that needs encoding, so a path that it cannot parse is invalid, `..` included. */
 function checkedPath(path: string): string {
   if (parseDeliveryPath(path) === null) throw new ConfigurationError(`${JSON.stringify(path)} is not a delivery path`);
   return path;

@@ -1,33 +1,33 @@
 import type { Fetch, MediaDetail, MediaFailure, Problem, ProblemCode, ProblemIssue } from '@mds/contract';
 
-/** Base of everything that this package throws, but for the reason of the caller's own AbortSignal. */
+/** Base class of all errors that this package throws, except for the reason of the caller's own AbortSignal. */
 export class MdsError extends Error {
   override name = 'MdsError';
 }
 
-/** The client was set up or called in a way that cannot work; nothing was sent. */
+/** An option or argument is invalid; nothing was sent. */
 export class ConfigurationError extends MdsError {
   override name = 'ConfigurationError';
 }
 
-/** A control call was made by a client that has no token; nothing was sent. */
+/** A call to the control API needs a token, and the client has none; nothing was sent. */
 export class MissingTokenError extends ConfigurationError {
   override name = 'MissingTokenError';
 }
 
-/** What a request was, as errors show it. */
+/** Method and address of a request, as shown in errors. */
 export interface RequestLine {
   method: string;
-  /** The whole address; user name and password removed. */
+  /** The whole address, without user name and password. */
   url: string;
 }
 
-/** No answer came: nobody listens, the name does not resolve, the connection broke. The reason is in `cause`. */
+/** No answer arrived: nothing listens, the name does not resolve, or the connection broke. The reason is in `cause`. */
 export class ConnectionError extends MdsError {
   override name = 'ConnectionError';
   readonly method: string;
   readonly url: string;
-  /** The system's code where there is one: `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`… */
+  /** The system's error code, if there is one: `ECONNREFUSED`, `ENOTFOUND`, `ECONNRESET`… */
   readonly code: string | null;
 
   constructor({ method, url }: RequestLine, reason: string, code: string | null, cause: unknown) {
@@ -38,10 +38,10 @@ export class ConnectionError extends MdsError {
   }
 }
 
-/** What was waited for did not come in time. */
+/** A time limit was exceeded. */
 export class TimeoutError extends MdsError {
   override name = 'TimeoutError';
-  /** How long was waited, in milliseconds. */
+  /** The time limit in milliseconds. */
   readonly timeoutMs: number;
 
   constructor(message: string, timeoutMs: number) {
@@ -50,12 +50,12 @@ export class TimeoutError extends MdsError {
   }
 }
 
-/** What an {@link ApiError} is made of. */
+/** Parts of an {@link ApiError}. */
 export interface ApiErrorDetails extends RequestLine {
   status: number;
-  /** The problem document, or null where the body is none. */
+  /** The problem document; null if the body is none. */
   problem: Problem | null;
-  /** The code that a header says, where there is no problem document. */
+  /** The code from a header, if there is no problem document. */
   code?: ProblemCode | null;
   requestId: string | null;
   retryAfterMs: number | null;
@@ -63,22 +63,22 @@ export interface ApiErrorDetails extends RequestLine {
   reason: string;
 }
 
-/** The service, or a proxy before it, answered with an error or with something that is not this API's. */
+/** The service, or a proxy in front of it, answered with an error or with something that does not belong to this API. */
 export class ApiError extends MdsError {
   override name = 'ApiError';
   readonly method: string;
   readonly url: string;
   /** HTTP status. */
   readonly status: number;
-  /** Stable problem code; null where the answer was not a problem. A newer service may have codes unknown here. */
+  /** Stable problem code; null if the answer was no problem document. A newer service may send codes that are unknown here. */
   readonly code: ProblemCode | null;
-  /** The problem document (RFC 9457), null where there was none. */
+  /** The problem document (RFC 9457); null if there was none. */
   readonly problem: Problem | null;
-  /** Quote it when asking the operator. */
+  /** Id to quote when reporting the error to the operator. */
   readonly requestId: string | null;
-  /** What the service's Retry-After asks for, in milliseconds; null where it asks for nothing. */
+  /** The pause that Retry-After asks for, in milliseconds; null if there is none. */
   readonly retryAfterMs: number | null;
-  /** How many requests were made, the last one included. */
+  /** Number of requests sent, including the last one. */
   attempts = 1;
 
   constructor(details: ApiErrorDetails) {
@@ -96,47 +96,47 @@ export class ApiError extends MdsError {
     this.retryAfterMs = details.retryAfterMs;
   }
 
-  /** What was wrong with which piece of input; empty where the service named none. */
+  /** The invalid inputs, each with its reason; empty if the service named none. */
   get issues(): readonly ProblemIssue[] {
     return this.problem?.errors ?? [];
   }
 }
 
-/** 400, 413, 415 or 422: what was sent is not acceptable, and will not be when sent again. */
+/** 400, 413, 415 or 422: the request or the file is not acceptable, and repeating it does not help. */
 export class InvalidRequestError extends ApiError {
   override name = 'InvalidRequestError';
 }
 
-/** 401: a valid token is needed. */
+/** 401: a valid token is required. */
 export class UnauthorizedError extends ApiError {
   override name = 'UnauthorizedError';
 }
 
-/** 403: the token does not allow this. */
+/** 403: the token does not allow the request. */
 export class ForbiddenError extends ApiError {
   override name = 'ForbiddenError';
 }
 
-/** 404: no such media object, rendition, region or path. */
+/** 404: the media object, rendition, region or path does not exist. */
 export class NotFoundError extends ApiError {
   override name = 'NotFoundError';
 }
 
-/** 409: the state of the media object or the region does not allow this, or the Idempotency-Key was used for another request. */
+/** 409: the current state does not allow the request, or the Idempotency-Key was used for another request. */
 export class ConflictError extends ApiError {
   override name = 'ConflictError';
 }
 
-/** 429: too many requests. {@link ApiError.retryAfterMs} says when to come back. */
+/** 429: too many requests. {@link ApiError.retryAfterMs} is the pause to keep. */
 export class RateLimitError extends ApiError {
   override name = 'RateLimitError';
 }
 
-/** A media object that was waited for has failed. */
+/** The awaited media object failed. */
 export class MediaFailedError extends MdsError {
   override name = 'MediaFailedError';
   readonly media: MediaDetail;
-  /** Why; null where the service did not say. */
+  /** The failure; null if the service named none. */
   readonly failure: MediaFailure | null;
 
   constructor(media: MediaDetail) {
@@ -147,13 +147,13 @@ export class MediaFailedError extends MdsError {
   }
 }
 
-/** A URL that was to be ingested did not become a media object: the service could not fetch it, did not accept it, or was told to cancel. */
+/** An ingest from a URL produced no media object: the fetch failed, the file was not accepted, or the fetch was canceled. */
 export class FetchFailedError extends MdsError {
   override name = 'FetchFailedError';
   readonly fetch: Fetch;
-  /** Why; null where it was canceled. */
+  /** The failure; null if the fetch was canceled. */
   readonly failure: MediaFailure | null;
-  /** The code of the failure, one of the problem codes: `source_refused`, `unsupported_format`… Null where it was canceled. */
+  /** Problem code of the failure: `source_refused`, `unsupported_format`… Null if the fetch was canceled. */
   readonly code: string | null;
 
   constructor(fetch: Fetch) {
@@ -177,7 +177,7 @@ const BY_STATUS: Readonly<Record<number, new (details: ApiErrorDetails) => ApiEr
   429: RateLimitError,
 };
 
-/** The {@link ApiError}, or its subclass, that stands for an answer's status. */
+/** Makes the {@link ApiError}, or its subclass, for an answer's status. */
 export function apiError(details: ApiErrorDetails): ApiError {
   const Kind = BY_STATUS[details.status] ?? ApiError;
   return new Kind(details);

@@ -1,8 +1,8 @@
 import { MdsError } from './errors.ts';
 
-/** One message of an event stream, as the rules of WHATWG HTML, 9.2.6 put it together. */
+/** One message of an event stream (WHATWG HTML, 9.2.6). */
 export interface StreamMessage {
-  /** The `event` field; `message` where there was none. */
+  /** The `event` field; `message` if there is none. */
   type: string;
   /** The `data` fields, joined by line breaks. */
   data: string;
@@ -11,20 +11,20 @@ export interface StreamMessage {
 /** Reads an event stream piece by piece. */
 export interface EventStreamParser {
   /**
-   * Takes the next piece of the text, however it was cut, and gives the messages that it completes.
-   * @throws MdsError where one message grows beyond what any event of the service needs
+   * Takes the next piece of the text, split anywhere, and returns the messages that it completes.
+   * @throws MdsError if a message is longer than any event of the service
    */
   push(text: string): StreamMessage[];
-  /** Id of the latest message, also of one that had nothing but an id; empty before the first. To be sent as Last-Event-ID. */
+  /** Id of the latest message, even if it has only an id; empty before the first. Sent as Last-Event-ID. */
   readonly lastEventId: string;
-  /** How long the service asks to wait before connecting anew, in milliseconds; null where it did not ask. */
+  /** The pause before a reconnection that the service asks for, in milliseconds; null if it does not. */
   readonly retryMs: number | null;
 }
 
-/** In characters. Without a bound, a stream that never ends its line would fill the memory. */
+/** Maximum characters of a message. Without a bound, a stream that never ends a line would fill the memory. */
 const MAX_MESSAGE = 1024 * 1024;
 
-/** Makes the parser of one connection. Its text is decoded UTF-8, of which a decoder has removed the byte order mark. */
+/** Makes the parser of one connection. Its input is decoded UTF-8 without a byte order mark. */
 export function createEventStreamParser(lastEventId = ''): EventStreamParser {
   let pending = '';
   let afterCr = false;
@@ -61,7 +61,7 @@ export function createEventStreamParser(lastEventId = ''): EventStreamParser {
   return {
     push(piece) {
       if (piece === '') return [];
-      // A CR ended the line already, without waiting for whether an LF comes: that may take as long as the next event.
+      // A CR ends a line at once. Waiting for a possible LF could take as long as the next event.
       const text = afterCr && piece.startsWith('\n') ? piece.slice(1) : piece;
       afterCr = piece.endsWith('\r');
       const messages: StreamMessage[] = [];

@@ -2,26 +2,25 @@ import type { Event, EventType } from '@mds/contract';
 import { ApiError, apiError, ConnectionError, MdsError, TimeoutError } from './errors.ts';
 import { createEventStreamParser, type EventStreamParser } from './event-stream.ts';
 import { MAX_RETRY_AFTER_MS } from './retry.ts';
-import { eventsRoutes } from './routes.ts';
 import { sleep } from './sleep.ts';
 import { connectionErrorOf, type RequestOptions, type Transport } from './transport.ts';
 
-/** Those events that are of the types `T`. */
+/** The events of the types `T`. */
 export type EventOf<T extends EventType> = Event & { type: T };
 
-/** Which events, and how to follow them. */
+/** Options for following events. */
 export interface EventsOptions<T extends EventType = EventType> extends RequestOptions {
-  /** Begin after the event of this id; `0` begins with the oldest that is kept. Without it: with what happens next. */
+  /** Begin after the event with this id; `0` begins with the oldest stored event. By default, begin with the next event. */
   after?: string | undefined;
-  /** Only events of these types; all otherwise, those of a newer service included. */
+  /** Only events of these types; by default all, including types of a newer service. */
   types?: readonly T[] | undefined;
-  /** Called whenever the connection stands: what happens from then on comes. */
+  /** Called whenever a connection is open: later events will arrive. */
   onOpen?: (() => void) | undefined;
-  /** Called when the connection was lost, with the reason (null where the service ended it) and the pause before the next attempt. */
+  /** Called when the connection is lost, with the reason (null if the service ended it) and the pause before the next attempt. */
   onReconnect?: ((lost: { error: unknown; delayMs: number }) => void) | undefined;
   /**
-   * Milliseconds without a byte after which a connection counts as lost; default 45,000. The service sends a comment every
-   * 15 seconds, so that one of which nothing comes for longer is dead, whatever the network says.
+   * Milliseconds without a byte after which a connection counts as lost; default 45,000. The service sends a comment every 15 seconds, so a
+   * connection that is silent for longer is dead.
    */
   silenceMs?: number | undefined;
 }
@@ -31,10 +30,9 @@ const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 30_000;
 
 /**
- * Follows the events of the service (server-sent events, WHATWG HTML, 9.2). A connection that breaks is made anew, after a
- * pause that grows with every attempt that comes to nothing, and goes on after the last event that came.
- * @throws what the first connection fails with; later what will not get better by trying again: 401, 403, 404 and the like;
- *   the signal's reason
+ * Follows the events of the service (server-sent events, WHATWG HTML, 9.2). Reconnects after a broken connection, with a pause that grows
+ * with every failed attempt, and continues after the last event received.
+ * @throws any error of the first connection; later only errors that a retry does not fix, such as 401, 403 and 404; the signal's reason
  */
 export async function* followEvents<T extends EventType = EventType>(
   transport: Transport,
@@ -51,16 +49,16 @@ export async function* followEvents<T extends EventType = EventType>(
     let error: unknown = null;
     try {
       const response = await transport.open(
-        eventsRoutes.stream,
+        'GET /control/v1/events',
         {
-          // Where to go on is in the header once something came; the service would prefer it to `after` all the same.
+          // After the first event, the header replaces `after`.
           query: { after: lastEventId ? undefined : options.after },
           headers: { 'last-event-id': lastEventId || undefined },
         },
-        // Attempts after the first connection are counted and spaced here.
-        { signal, authorize: true, repeatable: !connected, headers: { accept: 'text/event-stream' } },
+        // After the first connection, this function spaces the attempts.
+        { signal, repeatable: !connected, headers: { accept: 'text/event-stream' } },
       );
-      // 204 says: do not come back (WHATWG HTML, 9.2.3).
+      // 204 means: do not reconnect (WHATWG HTML, 9.2.3).
       if (response.status === 204) return;
       await checkType(response);
       connected = true;
@@ -72,13 +70,13 @@ export async function* followEvents<T extends EventType = EventType>(
           if (event !== null && (wanted === null || wanted.has(event.type))) yield event as EventOf<T>;
         }
       } finally {
-        // Whatever came is not to come again, also where whoever asked is not interested in it.
+        // Events that the caller did not ask for must not arrive again either.
         lastEventId = parser.lastEventId;
         pauseMs = parser.retryMs ?? pauseMs;
       }
     } catch (thrown) {
       if (signal?.aborted) throw signal.reason;
-      if (!connected || !isPassing(thrown)) throw thrown;
+      if (!connected || !isTemporary(thrown)) throw thrown;
       error = thrown;
     }
     signal?.throwIfAborted();
@@ -88,7 +86,7 @@ export async function* followEvents<T extends EventType = EventType>(
   }
 }
 
-/** The events of one connection, null for every other sign of life. Ends with the connection. */
+/** The events of one connection, and null for every piece of data. Ends with the connection. */
 async function* eventsIn(
   response: Response,
   parser: EventStreamParser,
@@ -96,15 +94,15 @@ async function* eventsIn(
 ): AsyncGenerator<Event | null, void, undefined> {
   if (!response.body) return;
   const reader = response.body.getReader();
-  // Removes a byte order mark, as the standard asks, and joins characters that two pieces share.
+  // The decoder removes a byte order mark and joins characters that are split over two pieces.
   const decoder = new TextDecoder();
   let silent = false;
   try {
     for (;;) {
-      // Counts while waiting for bytes alone: whoever takes his time over an event is not the service being silent.
+      // The timer runs only while waiting for bytes, not while the caller handles an event.
       const timer = setTimeout(() => {
         silent = true;
-        // What closing a dead connection fails with tells nobody anything.
+        // An error on closing a dead connection has no value.
         reader.cancel().catch(() => undefined);
       }, silenceMs);
       const { done, value } = await reader
@@ -114,13 +112,13 @@ async function* eventsIn(
         })
         .finally(() => clearTimeout(timer));
       if (silent) throw new TimeoutError(`The event stream was silent for ${silenceMs} ms`, silenceMs);
-      // A message that is not complete by now never will be (9.2.6).
+      // An incomplete message at the end is discarded (9.2.6).
       if (done) return;
       yield null;
       for (const { data } of parser.push(decoder.decode(value, { stream: true }))) yield eventOf(data);
     }
   } finally {
-    // One that broke says so once more on being closed; that was told already.
+    // A broken connection fails again on closing; the first error was already thrown.
     await reader.cancel().catch(() => undefined);
   }
 }
@@ -135,7 +133,7 @@ function eventOf(data: string): Event {
   if (typeof value !== 'object' || value === null || !('type' in value) || typeof value.type !== 'string') {
     throw new MdsError('The event stream has a message that is not an event');
   }
-  // As with the routes of the contract, the shape is the service's promise, and a newer one may have more types.
+  // As with the routes of the contract, the service promises this shape; a newer one may have more types.
   return value as Event;
 }
 
@@ -154,8 +152,8 @@ async function checkType(response: Response): Promise<void> {
   });
 }
 
-/** Whether it may be over by the next attempt. What the service said that cannot be read, it would say again. */
-function isPassing(error: unknown): boolean {
+/** Whether another attempt may succeed. An answer that cannot be parsed would come again. */
+function isTemporary(error: unknown): boolean {
   if (error instanceof ApiError) return error.status >= 500 || error.status === 429;
   return error instanceof ConnectionError || error instanceof TimeoutError;
 }
@@ -163,6 +161,6 @@ function isPassing(error: unknown): boolean {
 function reconnectDelayMs(error: unknown, pauseMs: number, failures: number): number {
   const backoffMs = Math.min(LONGEST_DELAY_MS, pauseMs * 2 ** Math.min(failures, 16));
   const askedMs = error instanceof ApiError ? Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS) : 0;
-  // Half of it is left to chance: all who listened to one service lose it in the same moment.
+  // Half of it is random: all readers of one service lose their connections at the same moment.
   return Math.round(askedMs + backoffMs * (0.5 + Math.random() / 2));
 }

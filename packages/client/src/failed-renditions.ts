@@ -1,8 +1,8 @@
 import type { MediaDetail, MediaRendition } from '@mds/contract';
 
 /**
- * The renditions of a media object that failed and that nothing is delivered for: what a page that names them misses. A media object is ready
- * all the same where others could be made. Not those of an earlier revision of a preset, where another revision is ready.
+ * The failed renditions of a media object, for which nothing is delivered. A media object can be ready although some renditions failed.
+ * Omits a failed revision if another revision of the same preset is ready.
  */
 export function failedRenditions({ renditions }: Pick<MediaDetail, 'renditions'>): MediaRendition[] {
   const ready = renditions.filter(({ state }) => state === 'ready');

@@ -1,63 +1,13 @@
-export type {
-  Asset,
-  AssetList,
-  Event,
-  EventType,
-  Fetch as UrlFetch,
-  FetchStatus,
-  Format,
-  FormatList,
-  Job,
-  JobState,
-  Manifest,
-  ManifestRendition,
-  Media,
-  MediaDetail,
-  MediaExplanation,
-  MediaFailure,
-  MediaKind,
-  MediaRendition,
-  MediaStatus,
-  MediaVerification,
-  Migration,
-  MigrationPhase,
-  MigrationRequest,
-  MigrationState,
-  ObjectHealth,
-  PlannedPreset,
-  Problem,
-  ProblemCode,
-  ProblemIssue,
-  ProcessingAttempt,
-  ProgramRun,
-  Purge,
-  PurgeReceipt,
-  PurgeResult,
-  Region,
-  RegionChange,
-  RegionDetail,
-  RegionDetailList,
-  RegionList,
-  RegionNode,
-  Rendition,
-  RenditionList,
-  RenditionState,
-  Repair,
-  ServiceStatus,
-  Status,
-  StatusComponent,
-  VersionIndex,
-  Worker as JobWorker,
-  WorkerList,
-} from '@mds/contract';
+// Every type of the contract; two have other names here, where `Fetch` is the runtime's and `Worker` the browser's.
+export type * from '@mds/contract';
+export type { Fetch as UrlFetch, Worker as JobWorker } from '@mds/contract';
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';
 export type { ControlCache, PurgeOptions } from './control-cache.ts';
-export type { ControlClient, DetailListOptions, Ingested, IngestOptions, VerifyOptions } from './control-client.ts';
+export type { ControlClient, JobListOptions } from './control-client.ts';
 export type { ControlFetches, FetchListOptions, FetchProgress, IngestUrlOptions } from './control-fetches.ts';
-export type { ControlJobs, JobListOptions } from './control-jobs.ts';
+export type { ControlMedia, DetailListOptions, IngestOptions, VerifyOptions } from './control-media.ts';
 export type { ControlMigrations } from './control-migrations.ts';
 export type { ControlRegions, WrittenRegion } from './control-regions.ts';
-export type { ControlWorkers } from './control-workers.ts';
 export type { MediaReference, SrcsetMedia, SrcsetOptions, SrcsetPreset, UrlOptions } from './delivery-url.ts';
 export {
   isApiError,
@@ -90,12 +40,19 @@ export {
 } from './errors.ts';
 export type { EventOf, EventsOptions } from './events.ts';
 export { failedRenditions } from './failed-renditions.ts';
+export type { Ingested } from './ingested.ts';
 export type { ClientOptions, Fetch } from './options.ts';
 export type { Page, PagePromise } from './page.ts';
 export type { AssetListOptions, ListOptions, ReadClient } from './read-client.ts';
 export { createFileUploadStore } from './resumable/file-upload-store.ts';
-export type { ResumableBody, ResumableProgress, SeekableContent, UploadOptions } from './resumable/upload-options.ts';
-export { createWebUploadStore, type UploadStore, type WebStorage } from './resumable/upload-store.ts';
+export type {
+  ResumableBody,
+  ResumableProgress,
+  SeekableContent,
+  UploadOptions,
+  UploadStore,
+} from './resumable/upload-options.ts';
+export { createWebUploadStore, type WebStorage } from './resumable/upload-store.ts';
 export type { RequestOptions } from './transport.ts';
 export type { UploadBody, UploadContent, UploadProgress } from './upload-source.ts';
 export type { MediaProgress, WaitOptions } from './wait-until-ready.ts';

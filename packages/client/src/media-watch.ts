@@ -1,37 +1,37 @@
 import type { Event } from '@mds/contract';
 import type { EventsOptions } from './events.ts';
 
-/** What one waiter hears about its media object. */
+/** Receives changes of one media object. */
 export interface MediaListener {
-  /** Something happened to the media object, or became worth asking for: the connection stands, or was lost. */
+  /** The media object changed, or must be requested again because the connection opened or was lost. */
   onChange(): void;
-  /** How far its processing is, from 0 to 1. */
+  /** Progress of the processing, from 0 to 1. */
   onProgress(progress: number): void;
 }
 
-/** One waiter's part in the stream. */
+/** The subscription of one listener. */
 export interface MediaSubscription {
-  /** Whether what happens to the media object is told at this moment; where it is not, it has to be asked for. */
+  /** Whether changes arrive now; if not, the caller must poll. */
   isLive(): boolean;
   close(): void;
 }
 
-/** Tells about media, over one connection however many are waited for. */
+/** Reports changes of media over one connection for all listeners. */
 export interface MediaWatch {
   subscribe(id: string, listener: MediaListener): MediaSubscription;
 }
 
 /**
- * Makes a watch. It is connected while somebody listens. Where the service has no events, or refuses them, nobody is told
- * anything, and whoever waits keeps asking.
+ * Makes a watch. It is connected while there are listeners. If the service has no events or refuses them, listeners get nothing and must
+ * keep polling.
  * @param follow the stream of events
  */
 export function createMediaWatch(follow: (options: EventsOptions) => AsyncIterable<Event>): MediaWatch {
   const listeners = new Map<MediaListener, string>();
   let connection: { stop: AbortController; live: boolean } | null = null;
 
-  const tell = (event: Event) => {
-    // Of a region, or of the caches: nobody who waits for a media object waits for that.
+  const notify = (event: Event) => {
+    // Events of regions and caches belong to no media object.
     if (!('id' in event.data)) return;
     for (const [listener, id] of listeners) {
       if (event.data.id !== id) continue;
@@ -53,9 +53,9 @@ export function createMediaWatch(follow: (options: EventsOptions) => AsyncIterab
         onOpen: () => setLive(true),
         onReconnect: () => setLive(false),
       });
-      for await (const event of events) tell(event);
+      for await (const event of events) notify(event);
     };
-    // Not an error of those who wait: an older service has no events, and asking has the same answer.
+    // Not an error for the listeners: an older service has no events, and polling gives the same result.
     run()
       .catch(() => undefined)
       .finally(() => setLive(false));

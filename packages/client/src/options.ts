@@ -1,39 +1,39 @@
 import { ConfigurationError } from './errors.ts';
 
-/** The part of `fetch` that is used. */
+/** The used part of `fetch`. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** How to reach the service. */
+/** Options of a client. */
 export interface ClientOptions {
-  /** Base address of the service: `https://media.example.com`, with a path where a proxy adds one. */
+  /** Base address of the service: `https://media.example.com`, with a path if a proxy adds one. */
   baseUrl: string | URL;
   /**
-   * Operator token. Sent to the control API and nowhere else: the read API and delivery are public, and an answer to a
-   * request with a token would not be cached on its way.
+   * Operator token. Sent only to the control API: the read API and delivery are public, and caches do not store answers to requests with
+   * a token.
    */
   token?: string | undefined;
-  /** Instead of the runtime's own `fetch`. */
+  /** Replaces the runtime's `fetch`. */
   fetch?: Fetch | undefined;
   /**
-   * Milliseconds that one attempt may take; default 30,000; 0 waits for ever. For JSON: until the whole answer is there.
-   * For `get` and `download`: until the headers are there, then the body may take its time. For an upload: since the
-   * last piece of the body went out, so that a long one lives as long as it moves.
+   * Time limit of one attempt in milliseconds; default 30,000; 0: no limit. For JSON: until the whole answer has arrived. For `get` and
+   * `download`: until the headers have arrived; the body has no limit. For an upload: since the last piece of the body was sent, so a long
+   * upload continues as long as it makes progress.
    */
   timeoutMs?: number | undefined;
-  /** How often a request that may be repeated is, after the first attempt; default 2. */
+  /** Maximum retries of a repeatable request; default 2. */
   maxRetries?: number | undefined;
   /**
-   * Asked before an attempt that would be made by {@link ClientOptions.maxRetries}; false has the error thrown at once. For errors
-   * that waiting is no answer to in this program, such as `deployment_moved` for a person at a terminal.
+   * Called before each retry; false throws the error at once. For errors that waiting does not solve, such as `deployment_moved` in an
+   * interactive program.
    */
   shouldRetry?: ((error: unknown) => boolean) | undefined;
-  /** User-Agent to send. None by default: in browsers it would make every read ask for permission first (CORS preflight). */
+  /** User-Agent to send. None by default: in browsers it would cause a CORS preflight before every read. */
   userAgent?: string | undefined;
 }
 
-/** {@link ClientOptions} with every default in place, checked. */
+/** Checked {@link ClientOptions} with all defaults. */
 export interface Settings {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   baseUrl: string;
   token: string | null;
   fetch: Fetch;
@@ -44,8 +44,8 @@ export interface Settings {
 }
 
 /**
- * Checks options and fills in the defaults.
- * @throws ConfigurationError naming the option; never quoting the token
+ * Checks the options and adds the defaults.
+ * @throws ConfigurationError that names the option and never contains the token
  */
 export function settingsOf(options: ClientOptions): Settings {
   return {
@@ -78,9 +78,9 @@ function baseUrlOf(value: string | URL): string {
 
 function tokenOf(value: string | undefined): string | null {
   if (value === undefined) return null;
-  // Visible ASCII. A line break would otherwise surface in the message of fetch itself, token and all.
+  // Visible ASCII. With a line break, the error message of fetch would contain the token.
   if (!/^[\x21-\x7e]+$/.test(value)) {
-    throw new ConfigurationError('token is not a bearer token: it is empty or has a character that none may have');
+    throw new ConfigurationError('token is not a bearer token: it is empty or has an invalid character');
   }
   return value;
 }

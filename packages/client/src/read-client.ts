@@ -1,27 +1,26 @@
-import type { AssetList, FormatList, Media, RegionList, RenditionList, Status, VersionIndex } from '@mds/contract';
+import type { AssetList, api, FormatList, Media, RegionList, RenditionList, Status, VersionIndex } from '@mds/contract';
 import { type PagePromise, pagePromise } from './page.ts';
-import { readRoutes } from './routes.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** Which page of a list. */
+/** Options of a list with pages. */
 export interface ListOptions extends RequestOptions {
-  /** Items of one page, 1 to 100; the service's default is 25. */
+  /** Items per page, 1 to 100; the service's default is 25. */
   limit?: number | undefined;
-  /** Cursor of an earlier page's `next_cursor`. */
+  /** `next_cursor` of an earlier page. */
   cursor?: string | undefined;
 }
 
-/** Which assets. */
+/** Options of the list of assets. */
 export interface AssetListOptions extends RequestOptions {
-  /** How many, 1 to 100; the service's default is 25. */
+  /** Number of assets, 1 to 100; the service's default is 25. */
   limit?: number | undefined;
-  /** Only those of this region's code; all regions otherwise. */
+  /** Only assets of the region with this code; by default of all regions. */
   region?: string | undefined;
 }
 
 /**
- * The public read API: needs no token and never sends one. Everything is tried again after a connection error, 429, 502,
- * 503 and 504. Throws {@link ApiError} and its kin, {@link ConnectionError}, {@link TimeoutError}, or the signal's reason.
+ * The public read API: needs no token and never sends one. Requests are repeated after a connection error, 429, 502, 503 and 504. Throws
+ * {@link ApiError} and its subclasses, {@link ConnectionError}, {@link TimeoutError}, or the signal's reason.
  */
 export interface ReadClient {
   media: {
@@ -29,22 +28,22 @@ export interface ReadClient {
     list(options?: ListOptions): PagePromise<Media>;
   };
   regions: {
-    /** Points of presence and their state. */
+    /** Points of presence with their state. */
     list(options?: RequestOptions): Promise<RegionList>;
   };
   assets: {
-    /** What was requested lately, latest first, and how the cache of its region answered. */
+    /** Recently requested assets, latest first, each with the cache status of its region. */
     list(options?: AssetListOptions): Promise<AssetList>;
   };
   formats: {
-    /** What is accepted on ingest. */
+    /** Formats accepted on ingest. */
     list(options?: RequestOptions): Promise<FormatList>;
   };
   renditions: {
-    /** The presets: what is made of every media object. */
+    /** The presets that are applied to every media object. */
     list(options?: RequestOptions): Promise<RenditionList>;
   };
-  /** The state of the service and its parts. Resolves whatever it says; throws only where nothing could be learned. */
+  /** The state of the service and its components. Resolves whatever the state is; throws only if the state is not available. */
   status(options?: RequestOptions): Promise<Status>;
   /** The version index and resource map. */
   index(options?: RequestOptions): Promise<VersionIndex>;
@@ -56,21 +55,18 @@ export function createReadClient(transport: Transport): ReadClient {
     media: {
       list: ({ limit, cursor, signal } = {}) =>
         pagePromise(
-          async (at) =>
-            (await transport.call(readRoutes.media.list, { query: { limit, cursor: at } }, { signal })).body,
+          (at) => transport.callJson('GET /api/v1/media', { query: { limit, cursor: at } }, { signal }),
           cursor,
         ),
     },
-    regions: { list: async ({ signal } = {}) => (await transport.call(readRoutes.regions.list, {}, { signal })).body },
+    regions: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/regions', {}, { signal }) },
     assets: {
-      list: async ({ limit, region, signal } = {}) =>
-        (await transport.call(readRoutes.assets.list, { query: { limit, region } }, { signal })).body,
+      list: ({ limit, region, signal } = {}) =>
+        transport.callJson('GET /api/v1/assets', { query: { limit, region } }, { signal }),
     },
-    formats: { list: async ({ signal } = {}) => (await transport.call(readRoutes.formats.list, {}, { signal })).body },
-    renditions: {
-      list: async ({ signal } = {}) => (await transport.call(readRoutes.renditions.list, {}, { signal })).body,
-    },
-    status: async ({ signal } = {}) => (await transport.call(readRoutes.status.get, {}, { signal })).body,
-    index: async ({ signal } = {}) => (await transport.call(readRoutes.index.get, {}, { signal })).body,
-  };
+    formats: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/formats', {}, { signal }) },
+    renditions: { list: ({ signal } = {}) => transport.callJson('GET /api/v1/renditions', {}, { signal }) },
+    status: ({ signal } = {}) => transport.callJson('GET /api/v1/status', {}, { signal }),
+    index: ({ signal } = {}) => transport.callJson('GET /api/v1', {}, { signal }),
+  } satisfies ReadClient & Record<keyof typeof api.read, unknown>;
 }

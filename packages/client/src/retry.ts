@@ -1,6 +1,7 @@
-import { ApiError, ConnectionError, TimeoutError } from './errors.ts';
+import type { ProblemCode } from '@mds/contract';
+import { ApiError, ConnectionError, NotFoundError, TimeoutError } from './errors.ts';
 
-/** The longest that a Retry-After is obeyed, in milliseconds. One that asks for more ends the attempts: see {@link retryDelayMs}. */
+/** The longest Retry-After that is obeyed, in milliseconds. A longer one ends the attempts: see {@link retryDelayMs}. */
 export const MAX_RETRY_AFTER_MS = 30_000;
 
 const BASE_DELAY_MS = 250;
@@ -17,9 +18,9 @@ export function backoffMs(attempt: number, random: () => number = Math.random): 
 }
 
 /**
- * How long to wait before the next attempt, in milliseconds, or null where another attempt makes no sense: the error
- * would repeat, or the service asks for a longer pause than {@link MAX_RETRY_AFTER_MS} (coming back early would be
- * refused again, so that the caller learns it now, with `retryAfterMs` on the error).
+ * The pause before the next attempt in milliseconds, or null if another attempt is useless: the error would repeat, or the service asks
+ * for a longer pause than {@link MAX_RETRY_AFTER_MS}. An earlier attempt would be refused again, so the error is thrown now, with its
+ * `retryAfterMs`.
  * @param attempt the attempt that failed, from 1
  * @param random a number in [0, 1): exponential backoff with full jitter
  */
@@ -28,20 +29,30 @@ export function retryDelayMs(error: unknown, attempt: number, random: () => numb
   if (error instanceof ConnectionError || error instanceof TimeoutError) return pauseMs;
   if (!(error instanceof ApiError) || !RETRYABLE.has(error.status)) return null;
   if (error.retryAfterMs === null) return pauseMs;
-  // Jitter on top: those who were sent away together should not come back together.
+  // With jitter: clients that were refused together should not return together.
   return error.retryAfterMs > MAX_RETRY_AFTER_MS ? null : error.retryAfterMs + pauseMs;
 }
 
 /**
  * Reads a Retry-After field (RFC 9110, 10.2.3): seconds, or an HTTP date.
  * @param nowMs the present, in milliseconds since the epoch
- * @returns milliseconds from now, never negative; null where there is none or it is neither
+ * @returns milliseconds from now, never negative; null if there is none or it is invalid
  */
 export function parseRetryAfterMs(value: string | null, nowMs: number): number | null {
   if (value === null) return null;
   const text = value.trim();
   if (/^\d+$/.test(text)) return Number(text) * 1000;
-  // Every HTTP date begins with a day's name; Date.parse alone would take "1.5" for a year.
+  // Every HTTP date begins with the name of a day; Date.parse alone would read "1.5" as a year.
   const at = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
+}
+
+/** Deletes something. A "not found" after the first attempt counts as success: that attempt deleted it, and its answer was lost. */
+export async function unlessGone(code: ProblemCode, remove: () => Promise<unknown>): Promise<void> {
+  try {
+    await remove();
+  } catch (error) {
+    if (error instanceof NotFoundError && error.code === code && error.attempts > 1) return;
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * Waits. An abort cuts the wait short.
+ * Waits; an abort ends the wait.
  * @param ms milliseconds
  * @throws the signal's reason
  */

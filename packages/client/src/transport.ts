@@ -1,4 +1,3 @@
-import type { AppRoute } from '@ts-rest/core';
 import { errorOf, jsonOf } from './answer.ts';
 import {
   ApiError,
@@ -10,23 +9,23 @@ import {
 } from './errors.ts';
 import type { Settings } from './options.ts';
 import { retryDelayMs } from './retry.ts';
-import type { AnswerOf, RequestOf, Route } from './routes.ts';
+import type { AnswerOf, RequestOf, RouteLine } from './routes.ts';
 import { sleep } from './sleep.ts';
 import type { OpenBody, UploadSource } from './upload-source.ts';
 
-/** What a caller may say about any one request. */
+/** Options of every request. */
 export interface RequestOptions {
-  /** Ends the request, its retries and their waits; what is thrown is the signal's reason. */
+  /** Aborts the request, its retries and their pauses; the signal's reason is thrown. */
   signal?: AbortSignal | undefined;
 }
 
-/** How one request differs from the plain ones. */
+/** Options of one request within the client. */
 export interface SendOptions extends RequestOptions {
-  /** Sends the token, and refuses to go without one. */
+  /** Send the token, and fail without one. */
   authorize?: boolean;
   /** Whether it may be repeated after a failure. */
   repeatable?: boolean;
-  /** Instead of the client's own limit for one attempt. One that exceeds it is not repeated: it had all the time it needs. */
+  /** Replaces the client's time limit of one attempt. A request that exceeds it is not repeated. */
   timeoutMs?: number | undefined;
   headers?: Record<string, string>;
   upload?: UploadSource;
@@ -34,37 +33,49 @@ export interface SendOptions extends RequestOptions {
 
 /** Sends requests to one service: headers, time limits, retries, errors. */
 export interface Transport {
-  /** Base address of the service, without a slash at its end. */
+  /** Base address of the service, without a trailing slash. */
   readonly baseUrl: string;
-  /** Milliseconds that one attempt may take, 0 for no limit. */
+  /** Time limit of one attempt in milliseconds; 0: no limit. */
   readonly timeoutMs: number;
-  /** Whether its caller wants another attempt after this error; see `ClientOptions.shouldRetry`. */
+  /** Whether the caller wants another attempt after this error; see `ClientOptions.shouldRetry`. */
   shouldRetry(error: unknown): boolean;
   /**
-   * The fields that every request to the control API carries.
-   * @throws MissingTokenError where the client has no token
+   * The headers of every request to the control API.
+   * @throws MissingTokenError if the client has no token
    */
   controlHeaders(): Record<string, string>;
-  /** Sends a request to any address, once. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  /** Sends a request to any address, once. Resolves with the response, its body unread; a status of 400 or above is thrown. */
   exchange(line: RequestLine, options: SendOptions): Promise<Response>;
-  /** Sends a request of the contract; the types of what goes in and what comes out are the contract's. */
-  call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<AnswerOf<R>>;
-  /** Sends a request of the contract whose answer has no end. The answer as it comes, its body unread. */
-  open<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options?: SendOptions): Promise<Response>;
-  /** GETs any address. The answer as it comes, its body unread; statuses of 400 and above are thrown. */
+  /**
+   * Sends a request of the contract, with its types: `call('GET /control/v1/media/:id', { params: { id } })`. Requests to the
+   * control API carry the token, and fail without one.
+   */
+  call<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<AnswerOf<L>>;
+  /** As {@link Transport.call}; resolves with the body alone. */
+  callJson<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<AnswerOf<L>['body']>;
+  /** As {@link Transport.call}, for an answer that has no end: resolves with the response, its body unread. */
+  open<L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions): Promise<Response>;
+  /** Sends a GET to any address. Resolves with the response, its body unread; a status of 400 or above is thrown. */
   get(url: string, options: SendOptions): Promise<Response>;
-  /** GETs JSON from any address of which the caller knows the shape. */
+  /** Sends a GET to any address and resolves with its JSON, whose shape the caller knows. */
   getJson(url: string, options: SendOptions): Promise<unknown>;
 }
 
 interface Outgoing extends RequestLine {
   options: SendOptions;
-  /** The body of a request of the contract that has one. */
+  /** The JSON body, if the request has one. */
   json?: string | undefined;
 }
 
 /** Makes the {@link Transport} of a client. */
 export function createTransport(settings: Settings): Transport {
+  const answerTo = (line: RouteLine, request: object, options: SendOptions = {}) => {
+    const outgoing = outgoingOf(settings, line, request, options);
+    return send(settings, outgoing, async (response) => {
+      const { status, headers } = response;
+      return { status, body: await jsonOf(outgoing, response), headers };
+    });
+  };
   return {
     baseUrl: settings.baseUrl,
     shouldRetry: settings.shouldRetry,
@@ -72,16 +83,13 @@ export function createTransport(settings: Settings): Transport {
     controlHeaders: () => headersOf(settings, { authorize: true }),
     exchange: (line, options) =>
       send(settings, { ...line, options: { ...options, repeatable: false } }, (response) => Promise.resolve(response)),
-    async call<R extends AppRoute>(route: Route<R>, request: RequestOf<R>, options: SendOptions = {}) {
-      const outgoing = outgoingOf(settings, route, request, options);
-      return send(settings, outgoing, async (response) => {
-        const body = await jsonOf(outgoing, response);
-        // The contract's promise about this route; nothing checks it here, see Route.
-        return { status: response.status, body, headers: response.headers } as AnswerOf<R>;
-      });
-    },
-    open: (route, request, options = {}) =>
-      send(settings, outgoingOf(settings, route, request, options), (response) => Promise.resolve(response)),
+    // The contract promises these shapes; nothing validates them here, see routes.ts.
+    call: async <L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions) =>
+      (await answerTo(line, request, options)) as AnswerOf<L>,
+    callJson: async <L extends RouteLine>(line: L, request: RequestOf<L>, options?: SendOptions) =>
+      (await answerTo(line, request, options)).body as AnswerOf<L>['body'],
+    open: (line, request, options = {}) =>
+      send(settings, outgoingOf(settings, line, request, options), (response) => Promise.resolve(response)),
     get: (url, options) =>
       send(settings, { method: 'GET', url, options: { repeatable: true, ...options } }, (response) =>
         Promise.resolve(response),
@@ -95,12 +103,8 @@ export function createTransport(settings: Settings): Transport {
   };
 }
 
-function outgoingOf<R extends AppRoute>(
-  settings: Settings,
-  route: Route<R>,
-  request: RequestOf<R>,
-  options: SendOptions,
-): Outgoing {
+function outgoingOf(settings: Settings, line: RouteLine, request: object, options: SendOptions): Outgoing {
+  const [method = '', path = ''] = line.split(' ');
   const { params, query, headers, body } = request as {
     params?: Parameters;
     query?: Parameters;
@@ -108,11 +112,12 @@ function outgoingOf<R extends AppRoute>(
     body?: unknown;
   };
   return {
-    method: route.method,
-    url: settings.baseUrl + fillPath(route.path, params) + queryString(query),
+    method,
+    url: settings.baseUrl + fillPath(path, params) + queryString(query),
     options: {
-      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); a POST only where its caller says so.
-      repeatable: route.method !== 'POST' && route.method !== 'PATCH',
+      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); POST only if the caller says so.
+      repeatable: method !== 'POST' && method !== 'PATCH',
+      authorize: path.startsWith('/control/'),
       ...options,
       headers: {
         accept: 'application/json',
@@ -135,8 +140,8 @@ async function send<T>(settings: Settings, outgoing: Outgoing, read: (response: 
       return await attemptOnce(settings, outgoing, read);
     } catch (error) {
       if (error instanceof ApiError) error.attempts = attempt;
-      const hadItsTime = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
-      const delayMs = attempt < maxAttempts && !hadItsTime ? retryDelayMs(error, attempt) : null;
+      const exceededOwnLimit = error instanceof TimeoutError && outgoing.options.timeoutMs !== undefined;
+      const delayMs = attempt < maxAttempts && !exceededOwnLimit ? retryDelayMs(error, attempt) : null;
       if (delayMs === null || !settings.shouldRetry(error)) throw error;
       await sleep(delayMs, signal);
     }
@@ -188,7 +193,7 @@ function headersOf(settings: Settings, options: SendOptions): Record<string, str
   return headers;
 }
 
-/** A time limit that can begin anew. */
+/** A time limit that can be restarted. */
 function startClock(timeoutMs: number, reason: () => TimeoutError) {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -215,12 +220,12 @@ function timeoutOf({ method, url, options }: Outgoing, timeoutMs: number): Timeo
   return new TimeoutError(`${method} ${url} ${what} within ${timeoutMs} ms`, timeoutMs);
 }
 
-/** The time that Node's fetch gives a service to begin its answer, whatever the caller would give it. */
+/** Time limit of Node's fetch for the headers of an answer; callers cannot extend it. */
 const NODE_HEADERS_TIMEOUT_MS = 300_000;
 
-/** What a rejected fetch, or a body that broke off, stands for. */
+/** Makes the error of a rejected fetch or of a body that broke off. */
 export function connectionErrorOf(line: RequestLine, error: unknown): ConnectionError | TimeoutError {
-  // fetch says "fetch failed" and keeps the reason in `cause`, one for each address where a name has several.
+  // The message of fetch is "fetch failed". The reason is in `cause`, as a list if the name has several addresses.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const root = cause instanceof AggregateError ? (cause.errors[0] as unknown) : cause;
   const code =
@@ -236,7 +241,7 @@ export function connectionErrorOf(line: RequestLine, error: unknown): Connection
 function fillPath(path: string, params: Parameters = {}): string {
   return path.replace(/:([a-z]+)/g, (_, name: string) => {
     const value = params[name];
-    // "." and ".." would be resolved away and make it another path; they survive percent-encoding.
+    // "." and ".." would be resolved and change the path; percent-encoding does not protect them.
     if (value === undefined || /^\.{0,2}$/.test(String(value))) {
       throw new ConfigurationError(`${JSON.stringify(value ?? '')} cannot stand for ${name} in ${path}`);
     }

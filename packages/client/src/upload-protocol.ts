@@ -1,13 +1,13 @@
 import type { MEDIA_CREATED_HEADER, MEDIA_ID_HEADER, PROBLEM_CODE_HEADER } from '@mds/contract';
 
-// What is ours about uploads, as the contract has it, which is not loaded for it. The types keep them the same.
+// Copies of the contract's constants for uploads, so that its schemas need not be loaded. Types and a test keep them equal.
 
-/** Where uploads go. */
+/** Path of uploads. */
 export const UPLOADS_PATH = '/control/v1/uploads';
 
-/** Names the media object that an upload became. */
+/** Header with the id of the media object that an upload became. */
 export const MEDIA_ID: typeof MEDIA_ID_HEADER = 'MDS-Media-Id';
-/** Whether the upload made it: `false` where the project had its bytes already. */
+/** Header: `false` if the project already had the bytes. */
 export const MEDIA_CREATED: typeof MEDIA_CREATED_HEADER = 'MDS-Media-Created';
-/** What says the code of a problem where there is no body to say it: on the answer to a HEAD. */
+/** Header with the problem code, for answers without a body, such as to HEAD. */
 export const PROBLEM_CODE: typeof PROBLEM_CODE_HEADER = 'MDS-Problem-Code';

@@ -1,51 +1,50 @@
 import { MdsError } from './errors.ts';
 
-/** What can be uploaded at once. */
+/** Content of an upload. */
 export type UploadContent = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
 
 /**
- * A body to upload. Blobs, bytes and functions that open the content anew can be sent again after a failure; a stream can
- * be read once.
+ * A body to upload. Blobs, bytes and functions that open the content can be sent again after a failure; a stream can be read only once.
  */
 export type UploadBody = UploadContent | (() => UploadContent);
 
-/** How far an upload is. Bytes count when the network takes them, not when the service has them. */
+/** Progress of an upload. Bytes count when the network accepts them, not when the service has received them. */
 export interface UploadProgress {
   sentBytes: number;
-  /** Null where the length is not known. */
+  /** Null if the length is unknown. */
   totalBytes: number | null;
 }
 
-/** What fetch is told besides, where the body is a stream. */
+/** Additional options of fetch for a stream. */
 interface StreamInit {
   duplex?: 'half';
   redirect?: 'error';
   window?: null;
 }
 
-/** A body on its way out, for one attempt. */
+/** An open body, for one attempt. */
 export interface OpenBody {
   init: { body: Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> } & StreamInit;
-  /** The runtime sends it out of sight, so that nobody can tell a slow upload from a stuck one. */
+  /** The runtime reports no progress, so a slow upload cannot be distinguished from a stuck one. */
   unobserved: boolean;
-  /** The caller's own fault, where reading the content is what failed. */
+  /** The error of reading the content, if that failed. */
   failure(): MdsError | null;
-  /** Lets go of the content: fetch leaves it open where it never began to read, or was answered half-way. */
+  /** Closes the content: fetch leaves it open if it never read it, or if the answer came early. */
   close(): void;
 }
 
-/** A body and what is known about it. */
+/** A body with its properties. */
 export interface UploadSource {
   replayable: boolean;
-  /** Length in bytes, null where it is not known. */
+  /** Length in bytes; null if unknown. */
   bytes: number | null;
-  /** @param onChunk called for every piece that goes out */
+  /** @param onChunk called for every piece sent */
   open(onChunk: () => void): OpenBody;
 }
 
 /**
- * Makes a body ready to be sent, as a stream where the runtime can send one.
- * @param bytes the length, where the caller knows it and the body does not; content of another length fails
+ * Prepares a body for sending, as a stream if the runtime can send one.
+ * @param bytes the length, if the caller knows it and the body does not; content of another length fails
  */
 export async function uploadSource(
   body: UploadBody,
@@ -63,7 +62,7 @@ export async function uploadSource(
     replayable,
     bytes: totalBytes,
     open(onChunk) {
-      // Browsers stream over HTTP/2 alone, and do well without where they have all of it.
+      // Browsers stream only over HTTP/2, and need no stream for a whole Blob.
       if (inBrowser && isWhole(body)) return openWhole(body);
       const content = typeof body === 'function' ? body() : body;
       const stream = isWhole(content) ? new Blob([content]).stream() : streamOf(content);
@@ -108,7 +107,7 @@ function openStream(
           controller.close();
           return;
         }
-        // A reader of text would hand out strings, which fetch refuses without saying whose they are.
+        // A text stream gives strings, which fetch refuses without a clear error.
         if (!ArrayBuffer.isView(value)) throw fail('it has to be made of Uint8Array');
         sentBytes += value.byteLength;
         if (totalBytes !== null && sentBytes > totalBytes) throw fail(`it is longer than ${totalBytes} bytes`);
@@ -124,7 +123,7 @@ function openStream(
     unobserved: false,
     failure: () => failure,
     close() {
-      // How the request went is known by now; nothing that the content says on being closed changes that.
+      // The result of the request is known; an error on closing does not change it.
       reader.cancel().catch(() => undefined);
     },
   };
@@ -133,7 +132,7 @@ function openStream(
 /** `ReadableStream.from`, which not every runtime has yet. */
 function streamOf(content: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   if (content instanceof ReadableStream) return content;
-  // A Node stream that fails before it is first read from would end the program; who iterates it hears of it all the same.
+  // Without a listener, a Node stream that fails before its first read would crash the process. The iterator throws the same error.
   if ('on' in content && typeof content.on === 'function') content.on('error', () => undefined);
   const iterator = content[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
@@ -144,7 +143,7 @@ function streamOf(content: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array
         else controller.enqueue(value);
       },
       async cancel() {
-        // A stream of Node's, not read yet, would keep its file open: its iterator has not begun, and ends without a word.
+        // An unread Node stream would keep its file open: its iterator has not started, so its return() does nothing.
         if ('destroy' in content && typeof content.destroy === 'function') content.destroy();
         await iterator.return?.();
       },
@@ -154,8 +153,8 @@ function streamOf(content: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array
 }
 
 /**
- * Node's fetch keeps in memory what a stream has sent, for a redirect after which it could not send it again all the same
- * (the fetch standard, 4.4), unless redirects are refused and there is no window. Not every edge runtime knows how to refuse.
+ * Node's fetch keeps a copy of a sent stream in memory for redirects, although it cannot send the stream again (the fetch standard, 4.4).
+ * It does not if redirects are errors and there is no window. Not every edge runtime supports that option.
  */
 function withoutCopy(): StreamInit {
   try {
@@ -167,7 +166,7 @@ function withoutCopy(): StreamInit {
   }
 }
 
-/** A runtime that knows no request streams takes one for text: it sets a Content-Type and never looks at `duplex`. */
+/** A runtime without request streams treats one as text: it sets a Content-Type and never reads `duplex`. */
 function runtimeSendsStreams(): boolean {
   let looked = false;
   const request = new Request('data:,', {

@@ -3,37 +3,36 @@ import { MediaFailedError, TimeoutError } from './errors.ts';
 import type { MediaSubscription, MediaWatch } from './media-watch.ts';
 import type { RequestOptions } from './transport.ts';
 
-/** How far a media object is. */
+/** Progress of a media object. */
 export interface MediaProgress {
   status: MediaStatus;
-  /** Share of the processing that is done, from 0 to 1; null where it is not processed now, or the service does not say. */
+  /** Share of the processing that is done, from 0 to 1; null if it is not being processed, or if unknown. */
   progress: number | null;
 }
 
-/** How to wait for a media object. */
+/** Options of a wait for a media object. */
 export interface WaitOptions extends RequestOptions {
-  /** Milliseconds after which waiting ends with a {@link TimeoutError}; for ever by default. The media object is not affected. */
+  /** Milliseconds after which waiting ends with a {@link TimeoutError}; by default there is no limit. The media object is not affected. */
   timeoutMs?: number | undefined;
-  /** Called with every answer, the last one included. */
+  /** Called with every answer, including the last. */
   onUpdate?: ((media: MediaDetail) => void) | undefined;
-  /** Called whenever the state or the progress has changed, between answers too where the service has events. */
+  /** Called whenever the status or the progress changes; with events, between answers too. */
   onProgress?: ((progress: MediaProgress) => void) | undefined;
   /**
-   * Wait on while renditions of a ready media object are pending, as they are after a `retry` of one some of whose renditions
-   * failed; default false: ready is ready.
+   * Wait also for pending renditions of a ready media object, as after a `retry` of failed renditions; default false.
    */
   renditions?: boolean | undefined;
 }
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
-/** Between answers while events come. They say when to ask; this is for one that never came. */
+/** Pause between requests while events arrive, in case an event is lost. */
 const LIVE_PAUSE_MS = 15_000;
 
 /**
- * Waits until a media object is ready: asks when an event says that something happened, and without events ever less often. A
- * state that is not known here, a newer service's, counts as being on its way.
- * @param get asks once
+ * Waits until a media object is ready. Requests it after each event, or less and less often without events. An unknown status, of a newer
+ * service, counts as not ready yet.
+ * @param get requests the media object once
  */
 export async function waitUntilReady(
   get: (signal: AbortSignal | undefined) => Promise<MediaDetail>,
@@ -62,14 +61,14 @@ export async function waitUntilReady(
       if (status === 'failed') throw new MediaFailedError(media);
       if (status === 'ready' && !(renditions && media.renditions.some(({ state }) => state === 'pending')))
         return media;
-      // Only now: for what is ready already no connection is worth making. It opening rings, so that what happened
-      // between the answer and then is not missed.
+      // Subscribe late: a media object that is already ready needs no connection. The opened connection rings the bell, so a change
+      // since the answer is not missed.
       subscription ??= watch.subscribe(id, {
         onChange: bell.ring,
         onProgress: (progress) => report({ status: 'processing', progress }),
       });
       const wait = subscription.isLive() ? LIVE_PAUSE_MS : pauseMs;
-      // A quarter of jitter, so that many who wait do not ask in step.
+      // Up to a quarter of jitter, so that many waiting clients do not poll in step.
       await bell.wait(wait * (1 + Math.random() / 4), either);
     }
   } finally {
@@ -87,7 +86,7 @@ function changesOnly(onProgress: WaitOptions['onProgress']): (progress: MediaPro
   };
 }
 
-/** Something to wait for that may also happen before anybody waits: one ring ends one wait. */
+/** A signal that is remembered if nobody waits yet: one ring ends one wait. */
 function createBell() {
   let rung = false;
   let wake: (() => void) | null = null;

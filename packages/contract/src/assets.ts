@@ -8,11 +8,11 @@ const c = initContract();
 export const CacheStatus = z.enum(['HIT', 'MISS']);
 export type CacheStatus = z.infer<typeof CacheStatus>;
 
-/** The asset of interface.md 2.4: one record for a path in a region; the latest request decides `cache_status`. */
+/** The asset of interface.md 2.4: one record for each path and region. The latest request sets `cache_status`. */
 export const Asset = z
   .strictObject({
     id: AssetId,
-    created_at: Timestamp.meta({ description: 'First request for the path in its region' }),
+    created_at: Timestamp.meta({ description: 'Time of the first request for the path in its region' }),
     path: z.string().startsWith('/'),
     bytes: z.int().min(0).meta({ description: 'Size of the whole representation in bytes' }),
     cache_status: CacheStatus,
@@ -28,10 +28,10 @@ export const assetsRoutes = c.router({
     method: 'GET',
     path: '/assets',
     summary: 'List recently requested assets',
-    description: 'Latest requests first, with how the cache of their region answered.',
+    description: 'Latest requests first, each with the cache status of its region.',
     query: z.object({
       limit: Limit,
-      region: z.string().max(64).optional().meta({ description: 'Restrict to one region code', example: 'fra1' }),
+      region: z.string().max(64).optional().meta({ description: 'Only assets of this region', example: 'fra1' }),
     }),
     responses: { ...commonProblems, 200: AssetList },
     metadata: { cacheControl: 'public, max-age=60', query: ['limit', 'region'] },

@@ -1,4 +1,4 @@
-// Without zod on purpose: browsers and the command line load this file alone (`@mds/contract/delivery-path`).
+// Without zod on purpose: browsers and the CLI load only this file of the contract (`@mds/contract/delivery-path`).
 
 /** Path prefix of delivery. */
 export const DELIVERY_PREFIX = '/media';
@@ -10,20 +10,20 @@ export const DELIVERY_CACHE_CONTROL = {
   notFound: 'public, max-age=5',
 } as const;
 
-/** What a delivery path asks for. */
+/** What a delivery path addresses. */
 export type DeliveryPath =
-  /** `/media/{id}/{name}.{ext}` (the current revision) or `/media/{id}/{name}.{revision}.{ext}` (that one, for ever). */
+  /** `/media/{id}/{name}.{ext}` (the current revision) or `/media/{id}/{name}.{revision}.{ext}` (always that revision). */
   | { kind: 'rendition'; id: string; name: string; extension: string; revision: string | null }
-  /** `/media/{id}/{name}/{file}` or `/media/{id}/{name}.{revision}/{file}`: a file of a rendition that consists of several. */
+  /** `/media/{id}/{name}/{file}` or `/media/{id}/{name}.{revision}/{file}`: a file of a rendition with several files. */
   | { kind: 'file'; id: string; name: string; revision: string | null; file: string }
-  /** `/media/{id}/{name}`: the format is chosen by Accept. */
+  /** `/media/{id}/{name}`: the Accept field selects the format. */
   | { kind: 'negotiated'; id: string; name: string }
   /** `/media/{id}/manifest.json`. */
   | { kind: 'manifest'; id: string };
 
 const ID = 'med_[0-9a-z]{26}';
 const NAME = '[a-z][a-z0-9_-]{0,31}';
-/** Of a file within a rendition: segments begin with a letter or digit, so none is `.` or `..`; the last has one extension. */
+/** A file within a rendition. Each path segment begins with a letter or digit, so none is `.` or `..`; the last has one extension. */
 const FILE = '(?:[a-z0-9][a-z0-9_-]{0,63}/){0,3}[a-z0-9][a-z0-9_-]{0,63}\\.[a-z0-9]{1,5}';
 const WHOLE_FILE = new RegExp(`^${FILE}$`);
 const GRAMMAR = new RegExp(
@@ -35,9 +35,9 @@ const FILE_GRAMMAR = new RegExp(
 );
 
 /**
- * Reads a raw request path, query removed, percent-encoding untouched: the grammar has no character that
- * needs encoding, so an encoded path is never one of ours, however often it would decode to one.
- * @returns what is asked for, or null where the path is not one of delivery's
+ * Parses a raw request path, without its query and with its percent-encoding untouched. The grammar has no character that needs encoding,
+ * so an encoded path is never a delivery path, however often it would decode to one.
+ * @returns null if it is not a delivery path
  */
 export function parseDeliveryPath(path: string): DeliveryPath | null {
   const groups = GRAMMAR.exec(path)?.groups;
@@ -48,7 +48,7 @@ export function parseDeliveryPath(path: string): DeliveryPath | null {
   return { kind: 'rendition', id, name, extension, revision: revision ?? null };
 }
 
-/** Whether a name can be that of a file within a rendition. */
+/** Whether a name is valid for a file within a rendition. */
 export function isRenditionFile(name: string): boolean {
   return WHOLE_FILE.test(name);
 }
@@ -58,12 +58,12 @@ function parseFilePath(path: string): DeliveryPath | null {
   return id && name && file ? { kind: 'file', id, name, revision: revision ?? null, file } : null;
 }
 
-/** The file that a rendition of several files is opened by, for each extension that stands for such a rendition. */
+/** The entry file of renditions with several files, by the rendition's extension. */
 const ENTRY_FILES: Readonly<Record<string, string>> = { m3u8: 'master.m3u8' };
 
 /**
- * Where a rendition is: its one file, or of a rendition that consists of several the one that the others are found by.
- * @param rendition.revision null: the current one
+ * The path of a rendition: of its one file, or of its entry file if it has several.
+ * @param rendition.revision null: the current revision
  */
 export function renditionPath(rendition: {
   id: string;
@@ -78,7 +78,7 @@ export function renditionPath(rendition: {
     : { kind: 'file', id, name, revision, file };
 }
 
-/** The path that {@link parseDeliveryPath} reads back to the same value. */
+/** The path that {@link parseDeliveryPath} parses to the same value. */
 export function buildDeliveryPath(path: DeliveryPath): string {
   const base = `${DELIVERY_PREFIX}/${path.id}`;
   switch (path.kind) {

@@ -5,7 +5,7 @@ import { Codecs, listOf, MediaKind } from './scalars.ts';
 
 const c = initContract();
 
-/** A format that this deployment accepts, because its engine has just proved that it decodes it. */
+/** A format that this deployment accepts: its engine has decoded a sample of it. */
 export const Format = z
   .strictObject({
     id: z.string(),
@@ -26,7 +26,7 @@ export const formatsRoutes = c.router({
     method: 'GET',
     path: '/formats',
     summary: 'List accepted formats',
-    description: 'Container and codec formats accepted on ingest.',
+    description: 'Container and codec formats that are accepted on ingest.',
     responses: { ...commonProblems, 200: FormatList },
     metadata: { cacheControl: 'public, max-age=300', query: [] },
   },

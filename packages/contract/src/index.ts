@@ -1,7 +1,64 @@
+import { initContract } from '@ts-rest/core';
+import { assetsRoutes } from './assets.ts';
+import { controlCacheRoutes } from './control-cache.ts';
+import { controlMediaRoutes } from './control-media.ts';
+import { controlRegionsRoutes } from './control-regions.ts';
+import { edgeStreamsRoutes, edgesRoutes } from './edges.ts';
+import { eventsRoutes } from './events.ts';
+import { fetchesRoutes } from './fetches.ts';
+import { formatsRoutes } from './formats.ts';
+import { jobsRoutes } from './jobs.ts';
+import { mediaRoutes } from './media.ts';
+import { migrationsRoutes } from './migrations.ts';
+import { CONTROL_API_PREFIX, READ_API_PREFIX } from './prefixes.ts';
+import { regionsRoutes } from './regions.ts';
+import { renditionsRoutes } from './renditions.ts';
+import { statusRoutes } from './status.ts';
+import { versionIndexRoutes } from './version-index.ts';
+import { workersRoutes } from './workers.ts';
+
+const c = initContract();
+const controlOptions = { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true } as const;
+
+/**
+ * Every route of the service, by API and resource. OpenAPI, the server and the client iterate over this tree: it is the only list of
+ * resources. A route without a handler in the server does not compile.
+ */
+export const api = {
+  /** The public read-only API: exactly the seven GETs of interface.md. */
+  read: c.router(
+    {
+      media: mediaRoutes,
+      regions: regionsRoutes,
+      assets: assetsRoutes,
+      status: statusRoutes,
+      index: versionIndexRoutes,
+      formats: formatsRoutes,
+      renditions: renditionsRoutes,
+    },
+    { pathPrefix: READ_API_PREFIX, strictStatusCodes: true },
+  ),
+  /** The operator's API. Each route needs a bearer token. */
+  control: c.router(
+    {
+      media: controlMediaRoutes,
+      fetches: fetchesRoutes,
+      jobs: jobsRoutes,
+      workers: workersRoutes,
+      regions: controlRegionsRoutes,
+      cache: controlCacheRoutes,
+      migrations: migrationsRoutes,
+      edges: edgesRoutes,
+    },
+    controlOptions,
+  ),
+  /** Routes of the control API that answer with raw bytes or an endless stream, so server and client handle the response themselves. */
+  streams: c.router({ events: eventsRoutes, edgeStreams: edgeStreamsRoutes }, controlOptions),
+};
+
 export { Asset, AssetList, CacheStatus } from './assets.ts';
+export { Purge, PurgeReceipt, PurgeResult } from './control-cache.ts';
 export {
-  CONTROL_API_PREFIX,
-  controlApi,
   MediaDetail,
   MediaDetailList,
   MediaRendition,
@@ -10,9 +67,8 @@ export {
   RenditionState,
   Repair,
   TokenScope,
-} from './control-api.ts';
-export { controlCacheApi, Purge, PurgeReceipt, PurgeResult } from './control-cache.ts';
-export { controlRegionsApi, RegionChange, RegionDetail, RegionDetailList, RegionNode } from './control-regions.ts';
+} from './control-media.ts';
+export { RegionChange, RegionDetail, RegionDetailList, RegionNode } from './control-regions.ts';
 export {
   buildDeliveryPath,
   DELIVERY_CACHE_CONTROL,
@@ -29,25 +85,22 @@ export {
   EdgeRepresentation,
   EdgeReset,
   EdgeResource,
-  edgeStreamsApi,
-  edgesApi,
   MAX_REPORTED_DELIVERIES,
   PIECE_BYTES,
   ReportedDelivery,
 } from './edges.ts';
-export { Event, type EventType, eventsApi } from './events.ts';
+export { Event, type EventType } from './events.ts';
 export {
   Fetch,
   FetchId,
   FetchList,
   FetchRequest,
   FetchStatus,
-  fetchesApi,
   MAX_FETCH_WAIT_S,
   MAX_SOURCE_URL_LENGTH,
 } from './fetches.ts';
 export { Format, FormatList } from './formats.ts';
-export { Job, JobList, JobState, jobsApi } from './jobs.ts';
+export { Job, JobList, JobState } from './jobs.ts';
 export { Manifest, ManifestRendition } from './manifest.ts';
 export { Media, MediaList, MediaStatus } from './media.ts';
 export { MediaExplanation, PlannedPreset, ProcessingAttempt, ProgramRun } from './media-explanation.ts';
@@ -57,10 +110,9 @@ export {
   MigrationPhase,
   MigrationRequest,
   MigrationState,
-  migrationsApi,
 } from './migrations.ts';
+export { CONTROL_API_PREFIX, READ_API_PREFIX } from './prefixes.ts';
 export { PROBLEM_CONTENT_TYPE, PROBLEMS, Problem, ProblemCode, ProblemIssue } from './problem.ts';
-export { READ_API_PREFIX, readApi } from './read-api.ts';
 export { Region, RegionList } from './regions.ts';
 export { Rendition, RenditionList } from './renditions.ts';
 export { AssetId, Codecs, LIMIT, MediaId, MediaKind, RegionCode, Revision, Timestamp } from './scalars.ts';
@@ -76,4 +128,4 @@ export {
   UploadId,
 } from './uploads.ts';
 export { IndexedResource, VersionIndex } from './version-index.ts';
-export { MAX_LISTED_WORKERS, Worker, WorkerList, workersApi } from './workers.ts';
+export { MAX_LISTED_WORKERS, Worker, WorkerList } from './workers.ts';

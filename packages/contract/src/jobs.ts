@@ -1,40 +1,41 @@
 import { initContract } from '@ts-rest/core';
 import { z } from 'zod';
-import { CONTROL_API_PREFIX } from './control-prefix.ts';
 import { Cursor } from './media.ts';
 import { controlProblems } from './problem.ts';
 import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
 
 const c = initContract();
 
-/** `queued`: it waits to be claimed. `running`: a worker has it under a lease. What is done, or failed for good, has no job any more. */
+/** `queued`: no worker has claimed the job. `running`: a worker holds its lease. A job ends when its media object is ready or has failed. */
 export const JobState = z.enum(['queued', 'running'], { error: 'must be queued or running' });
 export type JobState = z.infer<typeof JobState>;
 
-/** What there is to be done about one media object; it has one job at a time. */
+/** The processing of one media object. A media object has at most one job at a time. */
 export const Job = z
   .strictObject({
     object: z.literal('job'),
-    id: z.string().meta({ description: 'As it is called in the tools of BullMQ, too', example: 'job-42' }),
+    id: z.string().meta({ description: 'Also the id of the job in BullMQ tools', example: 'job-42' }),
     media_id: MediaId,
     state: JobState,
-    priority: z.int().meta({ description: 'The lower, the sooner; of equal ones the oldest goes first' }),
+    priority: z.int().meta({ description: 'Lower values run first; for equal values, the oldest job' }),
     attempts: z.int().min(0).meta({
       description:
-        'Times that processing the media object was begun, the attempt that runs, lost and released ones included',
+        'Number of attempts to process the media object, including the running one and those that were lost or released',
     }),
     due_at: Timestamp.meta({
-      description: 'From when on it may be claimed: in the future where it is to be tried again',
+      description:
+        'The earliest time at which a worker may claim the job; in the future while it waits for another attempt',
     }),
-    worker: z.string().nullable().meta({ description: 'Who has it; null unless `running`' }),
+    worker: z.string().nullable().meta({ description: 'Id of the worker that runs the job; null unless `running`' }),
     started_at: Timestamp.nullable().meta({
-      description: 'When the attempt that runs was begun; null unless `running`',
+      description: 'Start of the running attempt; null unless `running`',
     }),
     progress: z.number().min(0).max(1).nullable().meta({
-      description: 'Share of the processing that is done; null unless `running`, and while nothing is known of it',
+      description:
+        'Share of the processing that is done, from 0 to 1; null unless `running`, and until the worker reports it',
     }),
     last_reason: z.string().nullable().meta({
-      description: 'A sentence: why the attempt before came to nothing; null where there was none for this job',
+      description: 'Why the previous attempt of this job failed, as a sentence; null if there was none',
     }),
   })
   .meta({ id: 'Job' });
@@ -44,19 +45,16 @@ export type Job = z.infer<typeof Job>;
 export const JobList = listOf(Job).extend({ next_cursor: z.string().nullable() }).meta({ id: 'JobList' });
 export type JobList = z.infer<typeof JobList>;
 
-/** The routes for the queue of jobs. What is done about one of them is done about its media object: `retry`, `delete`. */
-export const jobsApi = c.router(
-  {
-    list: {
-      method: 'GET',
-      path: '/jobs',
-      summary: 'List jobs',
-      description:
-        'What is worked on and what waits, oldest first: of equal priority, the order in which jobs are handed out. A job that is done, or failed for good, is in the list no more.',
-      query: z.object({ limit: Limit, cursor: Cursor.optional(), state: JobState.optional() }),
-      responses: { ...controlProblems, 200: JobList },
-      metadata: { scope: 'ingest' },
-    },
+/** The routes for the job queue. A job is changed through its media object: `retry`, `delete`. */
+export const jobsRoutes = c.router({
+  list: {
+    method: 'GET',
+    path: '/jobs',
+    summary: 'List jobs',
+    description:
+      'Returns running and queued jobs, oldest first. For equal priority, this is the order in which workers get them. A finished job is no longer listed.',
+    query: z.object({ limit: Limit, cursor: Cursor.optional(), state: JobState.optional() }),
+    responses: { ...controlProblems, 200: JobList },
+    metadata: { scope: 'ingest' },
   },
-  { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true },
-);
+});

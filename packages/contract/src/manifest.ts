@@ -14,7 +14,7 @@ export const ManifestRendition = z.strictObject({
 });
 export type ManifestRendition = z.infer<typeof ManifestRendition>;
 
-/** `/media/{id}/manifest.json`: all that a page needs to show a media object. */
+/** `/media/{id}/manifest.json`: everything that a page needs to show a media object. */
 export const Manifest = z
   .strictObject({
     object: z.literal('manifest'),
@@ -22,9 +22,9 @@ export const Manifest = z
     kind: MediaKind,
     width: z.int(),
     height: z.int(),
-    duration: z.number().nullable().meta({ description: 'Seconds' }),
+    duration: z.number().nullable().meta({ description: 'Duration in seconds' }),
     thumbhash: z.string().nullable(),
-    poster: z.string().nullable().meta({ description: 'URL of a still that stands for the media object' }),
+    poster: z.string().nullable().meta({ description: 'URL of a still picture of the media object' }),
     storyboard: z.string().nullable().meta({ description: 'URL of the WebVTT storyboard' }),
     renditions: z.array(ManifestRendition),
   })

@@ -5,7 +5,7 @@ import { Limit, listOf, MediaId, Timestamp } from './scalars.ts';
 
 const c = initContract();
 
-/** Processing state: `queued -> processing -> ready | failed`; a retry takes `failed` back to `queued`. */
+/** Processing state: `queued -> processing -> ready | failed`; a retry returns `failed` to `queued`. */
 export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed'], {
   error: 'must be queued, processing, ready or failed',
 });
@@ -27,11 +27,13 @@ export type Media = z.infer<typeof Media>;
 
 /** A page of media, newest first. `next_cursor` is null on the last page. */
 export const MediaList = listOf(Media)
-  .extend({ next_cursor: z.string().nullable().meta({ description: 'Cursor of the next page; null on the last' }) })
+  .extend({
+    next_cursor: z.string().nullable().meta({ description: 'Cursor of the next page; null on the last page' }),
+  })
   .meta({ id: 'MediaList' });
 export type MediaList = z.infer<typeof MediaList>;
 
-/** Opaque pagination cursor. What it looks like inside is the server's business. */
+/** Opaque pagination cursor; only the server knows its format. */
 export const Cursor = z.string().max(512).meta({ description: 'Opaque cursor taken from a previous response' });
 
 export const mediaRoutes = c.router({

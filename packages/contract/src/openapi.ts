@@ -1,21 +1,12 @@
 import type { AppRoute } from '@ts-rest/core';
 import { generateOpenApi } from '@ts-rest/open-api';
 import { z } from 'zod';
-import { controlApi } from './control-api.ts';
-import { controlCacheApi } from './control-cache.ts';
-import { controlRegionsApi } from './control-regions.ts';
-import { edgeStreamsApi, edgesApi } from './edges.ts';
-import { eventsApi } from './events.ts';
-import { fetchesApi } from './fetches.ts';
-import { jobsApi } from './jobs.ts';
-import { migrationsApi } from './migrations.ts';
-import { readApi } from './read-api.ts';
-import { workersApi } from './workers.ts';
+import { api } from './index.ts';
 
 type Json = { [key: string]: unknown };
 type Operation = Parameters<NonNullable<NonNullable<Parameters<typeof generateOpenApi>[2]>['operationMapper']>>[0];
 
-/** What routes say about themselves beyond ts-rest's own fields. */
+/** Metadata of a route beyond the fields of ts-rest. */
 interface RouteMetadata {
   cacheControl?: string;
   scope?: string;
@@ -23,7 +14,7 @@ interface RouteMetadata {
 }
 
 /**
- * The OpenAPI 3.0 document of the read and the control API, made from the contract and nothing else.
+ * The OpenAPI 3.0 document of the read and control APIs, generated from the contract alone.
  * @param serverUrl the base address that clients use, without a trailing slash
  */
 export function openApiDocument(serverUrl: string) {
@@ -40,7 +31,7 @@ export function openApiDocument(serverUrl: string) {
           Object.assign(jsonSchema, own);
         }
         delete (jsonSchema as Json)['openapi'];
-        // v1 only ever gains fields: a generated client must not refuse what it does not know.
+        // v1 may gain fields: a generated client must not reject unknown ones.
         if ((jsonSchema as Json)['additionalProperties'] === false) delete (jsonSchema as Json)['additionalProperties'];
       },
     }) as Json;
@@ -48,20 +39,10 @@ export function openApiDocument(serverUrl: string) {
   };
 
   const operations = new Map<string, Operation>();
+  // Operation ids are stable because generated clients name their methods after them: those of media are `control.*`.
+  const { media, ...resources } = api.control;
   const document = generateOpenApi(
-    {
-      read: readApi,
-      control: controlApi,
-      fetches: fetchesApi,
-      jobs: jobsApi,
-      workers: workersApi,
-      regions: controlRegionsApi,
-      cache: controlCacheApi,
-      migrations: migrationsApi,
-      events: eventsApi,
-      edges: edgesApi,
-      edgeStreams: edgeStreamsApi,
-    },
+    { read: api.read, control: media, ...resources, ...api.streams },
     {
       info: {
         title: 'Media Delivery Service',
@@ -73,7 +54,7 @@ export function openApiDocument(serverUrl: string) {
       servers: [{ url: serverUrl }],
       tags: [
         { name: 'read', description: 'Public and read-only.' },
-        { name: 'control', description: 'For operators: everything that changes something.' },
+        { name: 'control', description: 'For operators; needs a bearer token.' },
       ],
       security: [],
     },
@@ -85,7 +66,7 @@ export function openApiDocument(serverUrl: string) {
         const place = `${route.method} ${route.path}`;
         const before = operations.get(place);
         const described = describe(operation, route);
-        const merged = before ? joined(before, described) : described;
+        const merged = before ? joinOperations(before, described) : described;
         operations.set(place, merged);
         return merged;
       },
@@ -133,8 +114,8 @@ function describe(operation: Operation, route: AppRoute): Operation {
   };
 }
 
-/** Two routes of one path and method, told apart by the Content-Type of the body, as the one operation that OpenAPI has for them. */
-function joined(one: Operation, other: Operation): Operation {
+/** Joins two routes with the same path and method, which the Content-Type distinguishes: OpenAPI allows one operation for them. */
+function joinOperations(one: Operation, other: Operation): Operation {
   const bodies = [one, other].map(({ requestBody }) => (requestBody ?? {}) as { content?: Json; description?: string });
   const named = (parameter: object) =>
     'name' in parameter ? `${'in' in parameter ? parameter.in : ''} ${parameter.name}` : '';
@@ -155,28 +136,28 @@ function joined(one: Operation, other: Operation): Operation {
 const DESCRIPTIONS: Record<string, string> = {
   200: 'OK',
   201: 'Created',
-  202: 'Accepted: it goes on',
-  204: 'Done; there is nothing to say',
-  206: 'The part that was asked for',
+  202: 'Accepted',
+  204: 'Done',
+  206: 'The requested range',
   400: 'The request is not valid',
-  401: 'A valid token is needed',
+  401: 'A valid token is required',
   403: 'The token does not allow this',
   404: 'Not found',
-  409: 'The state does not allow this',
-  412: 'It is another one than is expected',
+  409: 'The current state does not allow this',
+  412: 'The object is not the expected one',
   413: 'The body is too large',
-  415: 'The Content-Type is not understood here',
-  416: 'The range lies outside',
+  415: 'The Content-Type is not supported here',
+  416: 'The range is not satisfiable',
   422: 'The file is not acceptable',
   429: 'Too many requests',
-  500: 'Something went wrong here',
-  502: 'Another server did not give what was needed',
-  503: 'Too busy, or not available at the moment',
-  504: 'It took too long, or is not held',
-  507: 'No room is left on the storage',
+  500: 'Internal error',
+  502: 'Another server failed',
+  503: 'Overloaded or temporarily unavailable',
+  504: 'Another server took too long, or the content is not in the cache',
+  507: 'The storage is full',
 };
 
-/** Moves every named schema (those with an `id`) to the components and leaves a reference. */
+/** Moves every named schema (one with an `id`) to the components and leaves a reference. */
 function hoist(schema: Json, components: Record<string, Json>): Json {
   const walk = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(walk);
@@ -187,7 +168,7 @@ function hoist(schema: Json, components: Record<string, Json>): Json {
       node[key] =
         key === '$ref' ? String(item).replace(/^#\/(definitions|\$defs|components\/schemas)\//, COMPONENT) : walk(item);
     }
-    // A property may be called `id` as well; a schema's own is a string.
+    // A property may also be called `id`; the id of a schema is a string.
     const { id, ...named } = node;
     if (typeof id !== 'string') return node;
     if (!('$ref' in named)) components[id] = named;

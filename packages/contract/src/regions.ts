@@ -10,7 +10,7 @@ const c = initContract();
 export const Region = z
   .strictObject({
     code: RegionCode,
-    name: z.string().meta({ description: 'City', example: 'Frankfurt' }),
+    name: z.string().meta({ description: 'Name of the city', example: 'Frankfurt' }),
     zone: z
       .string()
       .regex(/^[a-z]+-[a-z]+$/, 'must be two words in lower case, such as europe-central')
@@ -32,7 +32,7 @@ export const regionsRoutes = c.router({
     method: 'GET',
     path: '/regions',
     summary: 'List regions',
-    description: 'Points of presence with their measured state.',
+    description: 'Points of presence and their measured state.',
     responses: { ...commonProblems, 200: RegionList },
     metadata: { cacheControl: 'public, max-age=300', query: [] },
   },

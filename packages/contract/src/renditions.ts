@@ -5,23 +5,26 @@ import { Codecs, listOf, MediaKind, Revision } from './scalars.ts';
 
 const c = initContract();
 
-/** A rendition preset: what is made of every accepted media object of its source kinds. Null where a field has no meaning. */
+/** A rendition preset, applied to every media object of its source kinds. A field that does not apply is null. */
 export const Rendition = z
   .strictObject({
     name: z.string().meta({ example: 'medium' }),
-    kind: MediaKind.meta({ description: 'Kind of what is made' }),
-    source_kinds: z.array(MediaKind).meta({ description: 'Kinds of media that it is made from' }),
+    kind: MediaKind.meta({ description: 'Kind of the rendition' }),
+    source_kinds: z.array(MediaKind).meta({ description: 'Kinds of media that the preset applies to' }),
     container: z.string().nullable(),
     codecs: Codecs.nullable(),
     content_type: z.string(),
     extension: z.string(),
     width: z.int().nullable().meta({ description: 'Width of the bounding box in pixels' }),
     height: z.int().nullable().meta({ description: 'Height of the bounding box in pixels' }),
-    fit: z.string().nullable().meta({ description: 'How the picture is fitted into the box; never enlarged' }),
-    quality: z.int().nullable().meta({ description: "The encoder's quality, 1 to 100" }),
+    fit: z
+      .string()
+      .nullable()
+      .meta({ description: 'How the picture fits into the bounding box; it is never enlarged' }),
+    quality: z.int().nullable().meta({ description: 'Quality of the encoder, from 1 to 100' }),
     bitrate: z.int().nullable().meta({ description: 'Bits per second' }),
     revision: Revision,
-    path: z.string().meta({ description: 'Delivery path, `{id}` standing for the media id' }),
+    path: z.string().meta({ description: 'Template of the delivery path; `{id}` is the id of the media object' }),
   })
   .meta({ id: 'Rendition' });
 export type Rendition = z.infer<typeof Rendition>;
@@ -34,7 +37,7 @@ export const renditionsRoutes = c.router({
     method: 'GET',
     path: '/renditions',
     summary: 'List rendition presets',
-    description: 'Rendition presets applied during processing.',
+    description: 'Rendition presets that are applied during processing.',
     responses: { ...commonProblems, 200: RenditionList },
     metadata: { cacheControl: 'public, max-age=300', query: [] },
   },

@@ -7,7 +7,7 @@ export const Timestamp = z
   .meta({ description: 'ISO 8601 in UTC, second precision', example: '2026-01-31T08:15:00Z', format: 'date-time' });
 export type Timestamp = z.infer<typeof Timestamp>;
 
-/** `med_` and a lower-case ULID. Ids sort by creation time. */
+/** `med_` and a lower-case ULID; ids sort by creation time. */
 export const MediaId = z
   .string()
   .regex(/^med_[0-9a-z]{26}$/, 'must be med_ and 26 lower-case letters and digits')
@@ -28,22 +28,22 @@ export const RegionCode = z
   .meta({ description: 'Region code', example: 'fra1' });
 export type RegionCode = z.infer<typeof RegionCode>;
 
-/** Name of a node: stable over its restarts, so that it takes its own place again. */
+/** Name of a node, stable across restarts, so that it takes its own place again. */
 export const NodeId = z.string().regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible ASCII characters');
 export type NodeId = z.infer<typeof NodeId>;
 
-/** Eight hex digits: a hash of every parameter of a preset that changes the bytes it makes. */
+/** Eight hex digits: a hash of all preset parameters that affect the bytes of the rendition. */
 export const Revision = z
   .string()
   .regex(/^[0-9a-f]{8}$/)
-  .meta({ description: 'Hash of every preset parameter that changes the bytes', example: '5c1d9e02' });
+  .meta({ description: 'Hash of all preset parameters that affect the bytes', example: '5c1d9e02' });
 export type Revision = z.infer<typeof Revision>;
 
-/** SHA-256 of some bytes, in lower-case hex. */
+/** A SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 export type Sha256 = z.infer<typeof Sha256>;
 
-/** What a media object, a format or a preset is about. */
+/** Kind of a media object, a format or a preset. */
 export const MediaKind = z.enum(['image', 'video', 'audio']);
 export type MediaKind = z.infer<typeof MediaKind>;
 
@@ -51,8 +51,8 @@ export type MediaKind = z.infer<typeof MediaKind>;
 export const LIMIT = { default: 25, min: 1, max: 100 } as const;
 
 /**
- * Query parameter `limit`: a decimal integer within {@link LIMIT}. Anything else is refused, never clamped.
- * Takes the number itself too, so that typed callers need not spell digits.
+ * Query parameter `limit`: a decimal integer within {@link LIMIT}. Anything else is refused, never clamped. Typed callers may pass a
+ * number.
  */
 export const Limit = z
   .union([z.number(), z.string().regex(/^\d{1,9}$/, 'must be a whole number')])
@@ -69,7 +69,7 @@ export function listOf<T extends z.ZodType>(record: T) {
   return z.strictObject({ object: z.literal('list'), data: z.array(record) });
 }
 
-/** Codec names by stream kind; a kind that is absent does not occur. */
+/** Codec names by stream kind; an absent kind does not occur. */
 export const Codecs = z.strictObject({
   image: z.array(z.string()).optional(),
   video: z.array(z.string()).optional(),

@@ -5,7 +5,7 @@ import { Timestamp } from './scalars.ts';
 
 const c = initContract();
 
-/** Statuspage's vocabulary, best to worst; maintenance is announced, so it ranks below any outage. */
+/** The states of Statuspage, best to worst. Maintenance is announced, so every outage ranks worse. */
 export const ServiceStatus = z.enum([
   'operational',
   'under_maintenance',
@@ -15,7 +15,7 @@ export const ServiceStatus = z.enum([
 ]);
 export type ServiceStatus = z.infer<typeof ServiceStatus>;
 
-/** The worst of some states: the state of the whole that they are parts of. `operational` for none. */
+/** The worst of several states: the state of the whole. `operational` if there are none. */
 export function worstStatus(states: Iterable<ServiceStatus>): ServiceStatus {
   const order = ServiceStatus.options;
   let worst = 0;
@@ -28,7 +28,7 @@ export const StatusComponent = z
   .meta({ id: 'StatusComponent' });
 export type StatusComponent = z.infer<typeof StatusComponent>;
 
-/** The status document of interface.md 2.5. Answered with 200 whatever it says. */
+/** The status document of interface.md 2.5. The response status is always 200. */
 export const Status = z
   .strictObject({
     status: ServiceStatus,
@@ -44,8 +44,8 @@ export const statusRoutes = c.router({
   get: {
     method: 'GET',
     path: '/status',
-    summary: 'Service status',
-    description: 'The state of the service and of its parts, each probed. Never cached.',
+    summary: 'Get the service status',
+    description: 'The state of the service and of its components, each probed. Never cached.',
     responses: { ...commonProblems, 200: Status },
     metadata: { cacheControl: 'no-store', query: [] },
   },

@@ -25,7 +25,7 @@ export const VersionIndex = z
     links: z.strictObject({
       openapi: z.string(),
       docs: z.string(),
-      manifest: z.string().meta({ description: 'Template; `{id}` stands for the media id' }),
+      manifest: z.string().meta({ description: 'Template; `{id}` is the id of the media object' }),
     }),
   })
   .meta({ id: 'VersionIndex' });
@@ -35,8 +35,8 @@ export const versionIndexRoutes = c.router({
   get: {
     method: 'GET',
     path: '',
-    summary: 'Version index',
-    description: 'The version index and resource map.',
+    summary: 'Get the version index',
+    description: 'The version index and the map of its resources.',
     responses: { ...commonProblems, 200: VersionIndex },
     metadata: { cacheControl: 'public, max-age=300', query: [] },
   },

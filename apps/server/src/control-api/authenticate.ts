@@ -10,10 +10,10 @@ const REALM = 'Bearer realm="mds"';
 const DEPLOYMENT_PROJECT = 'default';
 const tokens = new WeakMap<IncomingMessage, CallerToken>();
 
-/** The token of a request, and the hash by which it is known. */
+/** The token of a request, with its hash. */
 export type CallerToken = TokenRecord & { sha256: string };
 
-/** The hash by which a token is known; the token itself is kept nowhere. */
+/** The hash under which a token is stored; the token itself is stored nowhere. */
 export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
@@ -22,7 +22,7 @@ export function hashToken(token: string): string {
 export function requireToken(projects: Pick<ProjectRepository, 'findToken'>) {
   return async (req: Request, _res: Response, next: NextFunction): Promise<void> => {
     const field = req.headers.authorization;
-    // RFC 6750, 3.1: a request without credentials is told how to authenticate, and no error code.
+    // RFC 6750, 3.1: the answer to a request without credentials has a challenge, but no error code.
     if (field === undefined) throw unauthorized('Send a token: Authorization: Bearer <token>.', '');
     const credentials = /^bearer +([\w.~+/-]+=*)\s*$/i.exec(field)?.[1];
     if (credentials === undefined) {
@@ -32,7 +32,7 @@ export function requireToken(projects: Pick<ProjectRepository, 'findToken'>) {
     const token = await projects.findToken(sha256);
     if (token === null) {
       throw unauthorized(
-        'This token is not one of this service. The first one is in the file control-token of the data folder, or in MDS_CONTROL_TOKEN.',
+        'This service does not know the token. The first token is in the file control-token of the data folder, or in MDS_CONTROL_TOKEN.',
         ', error="invalid_token", error_description="unknown token"',
       );
     }
@@ -48,25 +48,29 @@ export function tokenOf(req: IncomingMessage): CallerToken {
   return token;
 }
 
-/** Refuses a token whose scope is not enough; `operate` includes `ingest`. */
+/** Refuses a token whose scope does not suffice; `operate` includes `ingest`. */
 export function requireScope(req: IncomingMessage, needed: TokenScope): void {
   const { scope } = tokenOf(req);
   if (scope === needed || scope === 'operate') return;
-  throw new AppError('forbidden', `This token may only ${scope}. This needs a token with the scope ${needed}.`, {
-    headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${needed}"` },
-  });
+  throw new AppError(
+    'forbidden',
+    `This token has the scope ${scope}. This request needs a token with the scope ${needed}.`,
+    {
+      headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${needed}"` },
+    },
+  );
 }
 
 /**
- * Refuses tokens of other projects than the deployment's own: regions, nodes and all of the caches are not a project's to change. A token
- * of scope `operate` is required as well.
+ * Refuses tokens of other projects than the deployment's own, because regions, nodes and whole caches belong to no single project. The
+ * token also needs the scope `operate`.
  */
 export function requireDeploymentOperator(req: IncomingMessage): void {
   requireScope(req, 'operate');
   if (tokenOf(req).projectId === DEPLOYMENT_PROJECT) return;
   throw new AppError(
     'forbidden',
-    'This concerns the whole deployment, and the token belongs to one project of it. Use a token of its operator.',
+    'This request affects the whole deployment, but the token belongs to one of its projects. Use a token of the deployment operator.',
     { headers: { 'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="operate"` } },
   );
 }

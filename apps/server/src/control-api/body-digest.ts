@@ -2,14 +2,14 @@ import { createHash, type Hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { AppError } from '../base/app-error.ts';
 
-/** The algorithms that are checked, by their names in RFC 9530, 5, which RFC 5843 gave to RFC 3230 in capitals. */
+/** The supported algorithms, by their names in RFC 9530, 5. RFC 5843 gives RFC 3230 the same names in capitals. */
 const ALGORITHMS = {
   'sha-512': { hash: 'sha512', bytes: 64 },
   'sha-256': { hash: 'sha256', bytes: 32 },
 } as const;
 type Algorithm = keyof typeof ALGORITHMS;
 
-/** How each field writes its digests down. Content codings are refused, so that all three mean the bytes of the body. */
+/** The syntax of each field. Content codings are refused, so all three fields describe the bytes of the body. */
 const FIELDS = {
   'content-digest': { write: (name: string, value: string) => `${name}=:${value}:`, value: /^:([^:]*):\s*(?:;.*)?$/ },
   'repr-digest': { write: (name: string, value: string) => `${name}=:${value}:`, value: /^:([^:]*):\s*(?:;.*)?$/ },
@@ -23,19 +23,19 @@ interface Announced {
   expected: Buffer;
 }
 
-/** Compares a body with what its sender says that its digests are. */
+/** Compares a body with the digests that its sender announced. */
 export interface BodyDigests {
   update(chunk: Uint8Array): void;
-  /** To be called once, at the end. @throws AppError `content_digest_mismatch` that names the field and the algorithm */
+  /** Call once, at the end. @throws AppError `content_digest_mismatch` that names the field and the algorithm */
   check(): void;
 }
 
 /**
- * The digests that a sender announces in `Content-Digest` or `Repr-Digest` (RFC 9530), or in `Digest`, which came before them
- * (RFC 3230). Every one of a known algorithm is checked. Unknown algorithms are ignored (RFC 9530, 5: what a recipient does not support),
- * but a known one that cannot be read is refused: its sender means to be protected, and would not be.
- * @returns null where there is nothing to check
- * @throws AppError `invalid_request` for a digest that cannot be read
+ * The digests that a sender announces in `Content-Digest` or `Repr-Digest` (RFC 9530), or in the older `Digest` (RFC 3230). Every digest of
+ * a supported algorithm is checked; unsupported algorithms are ignored (RFC 9530, 5). A malformed digest of a supported algorithm is
+ * refused, because its sender expects a check that could not happen.
+ * @returns null if there is nothing to check
+ * @throws AppError `invalid_request` for a malformed digest
  */
 export function announcedDigests(headers: IncomingHttpHeaders): BodyDigests | null {
   const announced = (Object.keys(FIELDS) as Field[]).flatMap((field) => digestsIn(field, headers[field]));
@@ -52,23 +52,23 @@ export function announcedDigests(headers: IncomingHttpHeaders): BodyDigests | nu
         if (actual.get(algorithm)?.equals(expected)) continue;
         throw new AppError(
           'content_digest_mismatch',
-          `The body that arrived does not have the ${algorithm} that the header ${field} announces. Nothing was kept; send it again.`,
+          `The received body does not match the ${algorithm} in the header ${field}. Nothing was stored; send the file again.`,
         );
       }
     },
   };
 }
 
-/** The members of one field; several lines of it have been joined with commas, and no digest has one in it. */
+/** The members of one field. Node joins several lines of a field with commas, and no digest contains a comma. */
 function digestsIn(field: Field, text: string | string[] | undefined): Announced[] {
   const members = String(text ?? '').split(',');
   const found = new Map<Algorithm, Announced>();
   for (const member of members) {
     const [, name = '', value = ''] = /^\s*([^=\s]+)(?:\s*=\s*(.*?))?\s*$/.exec(member) ?? [];
-    // Names are lower-case keys in the newer fields, and in any case in the older one: nobody means another algorithm by `SHA-256`.
+    // The newer fields have lower-case names, the older one any case; `SHA-256` is never another algorithm.
     const algorithm = name.toLowerCase();
     if (!isKnown(algorithm)) continue;
-    // RFC 8941, 3.2: of a key that comes twice, the last one counts.
+    // RFC 8941, 3.2: if a key occurs twice, the last one counts.
     found.set(algorithm, { field, algorithm, expected: bytesOf(field, algorithm, value) });
   }
   return [...found.values()];

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { controlCacheApi, type Purge, type PurgeReceipt, type PurgeResult, parseDeliveryPath } from '@mds/contract';
+import { api, type Purge, type PurgeReceipt, type PurgeResult, parseDeliveryPath } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
@@ -11,23 +11,22 @@ import type { Resolver } from '../delivery/resolver.ts';
 import type { NodeState, RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator, tokenOf } from './authenticate.ts';
 
-/** What the route of caches needs. */
+/** Parts of the cache routes. */
 export interface ControlCacheParts {
   media: Pick<MediaRepository, 'find'>;
   events: Pick<EventRepository, 'append'>;
   regionMonitor: Pick<RegionMonitor, 'nodes' | 'nodeId'>;
-  /** What paths stand for. */
   resolver: Pick<Resolver, 'resolve'>;
   delivery: Pick<Delivery, 'purge'>;
 }
 
-/** Between two looks at what the nodes have reported. */
+/** Pause between two checks of the nodes' reports. */
 const LOOK_MS = 25;
 
 /**
- * `POST /control/v1/cache/purge`. The event tells every node, and each says in its reports up to which event it has followed: that is
- * its receipt. This node purges before it waits for the others. Of a path the event names the objects, for a node that does not know the
- * path at the moment may hold them all the same.
+ * `POST /control/v1/cache/purge`. An event announces the purge, and each node reports up to which event it has applied: that is its
+ * receipt. This node purges before it waits for the others. For a path, the event also names the objects, because a node may hold them
+ * without knowing the path.
  */
 export function createControlCacheHandlers(parts: ControlCacheParts) {
   const { events, delivery, regionMonitor } = parts;
@@ -39,7 +38,7 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
 
   const receipts = async (seq: number) => (await regionMonitor.nodes()).map((node) => receiptOf(node, seq));
 
-  /** SHA-256 of what is at a path. @throws AppError as delivery would answer, where nothing is */
+  /** SHA-256 of the objects at a path. @throws AppError as delivery answers if there are none */
   const objectsAt = async (path: string): Promise<string[]> => {
     try {
       const { representations } = await parts.resolver.resolve(path);
@@ -47,16 +46,16 @@ export function createControlCacheHandlers(parts: ControlCacheParts) {
       return [...new Set(hashes)].sort();
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      // Its headers are for those who asked delivery.
+      // Its headers are for requests to delivery.
       throw new AppError(error.code, error.message, { cause: error });
     }
   };
 
-  return initServer().router(controlCacheApi, {
+  return initServer().router(api.control.cache, {
     purge: async ({ body, query: { wait }, req, res }) => {
-      const mediaId = mediaObjectOf(body);
+      const mediaId = mediaIdOf(body);
       const mediaObject = mediaId === null ? null : await parts.media.find(mediaId);
-      // What belongs to no media object of the caller's project touches the caches of others.
+      // A purge beyond the caller's own project affects other projects.
       if (mediaObject === null || mediaObject.projectId !== tokenOf(req).projectId) requireDeploymentOperator(req);
       if (mediaId !== null && mediaObject === null) throw mediaNotFound(mediaId);
 
@@ -91,8 +90,8 @@ function scopeOf(purge: Purge, objects: string[] | null): PurgeScope {
   return 'path' in purge ? { path: purge.path, ...(objects && { objects }) } : 'everything';
 }
 
-/** Null: it is about everything. @throws AppError where no media object can be at the path */
-function mediaObjectOf(purge: Purge): string | null {
+/** The id of the media object to purge; null for everything. @throws AppError if the path cannot belong to a media object */
+function mediaIdOf(purge: Purge): string | null {
   if ('media_id' in purge) return purge.media_id;
   if (!('path' in purge)) return null;
   const parsed = parseDeliveryPath(purge.path);
@@ -106,6 +105,6 @@ function mediaObjectOf(purge: Purge): string | null {
 function mediaNotFound(id: string): AppError {
   return new AppError(
     'media_not_found',
-    `There is no media object ${id}: the id is mistyped, or it was deleted, of which every node hears without being told to purge.`,
+    `There is no media object ${id}. The id is mistyped, or the media object was deleted; every cache drops a deleted media object without a purge.`,
   );
 }

@@ -190,7 +190,7 @@ describe('ingest', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(app.ingested.length).toBe(before);
     expect((await upload()).status).toBe(201);
-    expect(app.log.some(({ msg }) => msg === 'an error that nobody foresaw')).toBe(false);
+    expect(app.log.some(({ msg }) => msg === 'unexpected error')).toBe(false);
   });
 });
 
@@ -291,7 +291,7 @@ describe('media in detail', () => {
       ['thumb', 'ready', null],
     ]);
     const again = await problem(await app.control(`/media/${id}/retry`, { method: 'POST' }), 409, 'state_conflict');
-    expect(again.detail).toContain('being made already: large.webp.');
+    expect(again.detail).toContain('already being made: large.webp.');
   });
 
   it('are gone after a delete, and a second one says so', async () => {

@@ -1,24 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  CONTROL_API_PREFIX,
-  controlApi,
-  controlCacheApi,
-  controlRegionsApi,
-  edgeStreamsApi,
-  edgesApi,
-  eventsApi,
-  fetchesApi,
-  jobsApi,
-  migrationsApi,
-  TokenScope,
-  workersApi,
-} from '@mds/contract';
+import { api, CONTROL_API_PREFIX, TokenScope } from '@mds/contract';
 import type { AppRoute } from '@ts-rest/core';
 import { createExpressEndpoints, type RequestValidationError } from '@ts-rest/express';
-import type { Express, NextFunction, Request, Response } from 'express';
+import type { Express, NextFunction, Response } from 'express';
 import type { MediaRepository, ProjectRepository } from '../db/media-repository.ts';
 import type { EventStream } from '../events/event-stream.ts';
-import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
+import { metadataOf, mountStreams, refuseMethodsOutside, routesOf, takesJson } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
 import type { QueueBound } from '../jobs/queue-bound.ts';
@@ -26,8 +13,8 @@ import type { WriteGate } from '../migration/write-gate.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
 import { type ControlCacheParts, createControlCacheHandlers } from './cache.ts';
-import { type ControlEdgesParts, createControlEdgesHandlers, mountEdgeStreams } from './edges.ts';
-import { mountEvents } from './events.ts';
+import { type ControlEdgesParts, createControlEdgesHandlers, createEdgeStreamHandlers } from './edges.ts';
+import { createEventHandlers } from './events.ts';
 import { type ControlFetchesParts, createControlFetchesHandlers, onlyJsonBodies } from './fetches.ts';
 import { type ControlJobsParts, createControlJobsHandlers } from './jobs.ts';
 import { jsonBodies } from './json-body.ts';
@@ -39,7 +26,7 @@ import { type ControlRegionsParts, createControlRegionsHandlers } from './region
 import { mountUploadCors, mountUploads } from './uploads.ts';
 import { type ControlWorkersParts, createControlWorkersHandlers } from './workers.ts';
 
-/** What the control API acts on. */
+/** Parts of the control API. */
 export interface ControlApiParts extends ControlMediaParts {
   jobs: ControlMediaParts['jobs'] & ControlJobsParts['jobs'] & ControlWorkersParts['jobs'];
   media: ControlMediaParts['media'] & Pick<MediaRepository, 'findByIdempotencyKey'>;
@@ -47,29 +34,43 @@ export interface ControlApiParts extends ControlMediaParts {
   projects: Pick<ProjectRepository, 'findToken'>;
   fetches: ControlFetchesParts;
   queueBound: Pick<QueueBound, 'requireRoom'>;
-  /** Requests that a token may make in a minute; 0: any number. */
+  /** Requests that a token may send in a minute; 0: no limit. */
   rateLimit: number;
   regions: ControlRegionsParts;
   cache: ControlCacheParts;
   migrations: ControlMigrationsParts;
-  /** Who writes has to pass it. */
+  /** Every write passes this gate. */
   writes: Pick<WriteGate, 'enter' | 'isClosedForGood'>;
   edges: ControlEdgesParts;
   uploads: Pick<Uploads, 'serve'>;
-  /** Origins whose pages may upload from a browser. */
+  /** Web origins whose pages may upload. */
   uploadOrigins: readonly string[];
 }
 
-/** Mounts the operator's API. Nothing under its path answers without a token, not even that there is nothing. */
+/** Mounts the operator's API. No path below `/control` answers without a token, not even with 404. */
 export function mountControlApi(app: Express, parts: ControlApiParts): void {
   mountUploadCors(app, parts.uploadOrigins);
   app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit), passGate(parts.writes));
-  // Whatever brings a new media object, before any of it is read.
+  // Requests that add media are refused before their bodies are read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
     await parts.queueBound.requireRoom(tokenOf(req).projectId);
     next();
   });
-  const options = {
+  // POST /media has two routes: a JSON body names a URL to fetch, any other body is the file.
+  app.post(api.control.fetches.create.path, onlyJsonBodies, ...jsonBodies());
+  for (const prefix of jsonResources()) app.use(prefix, ...jsonBodies());
+  const handlers = {
+    // Before `media`: what is not JSON passes on to its route of the same path.
+    fetches: createControlFetchesHandlers(parts.fetches, parts),
+    media: createControlMediaHandlers(parts),
+    jobs: createControlJobsHandlers(parts),
+    workers: createControlWorkersHandlers(parts),
+    regions: createControlRegionsHandlers(parts.regions),
+    cache: createControlCacheHandlers(parts.cache),
+    migrations: createControlMigrationsHandlers(parts.migrations),
+    edges: createControlEdgesHandlers(parts.edges),
+  };
+  createExpressEndpoints(api.control, handlers, app, {
     logInitialization: false,
     globalMiddleware: [
       (req: IncomingMessage & { tsRestRoute: AppRoute }, res: Response, next: NextFunction) => {
@@ -81,42 +82,19 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
     ],
     requestValidationErrorHandler: (error: RequestValidationError, _req: unknown, _res: unknown, next: NextFunction) =>
       next(invalidRequest(error)),
-  };
-  // Two routes share this path: a body of JSON says what to fetch, any other is the file.
-  app.post(fetchesApi.create.path, onlyJsonBodies, ...jsonBodies());
-  createExpressEndpoints(fetchesApi, createControlFetchesHandlers(parts.fetches, parts), app, {
-    ...options,
-    globalMiddleware: [
-      (req: Request & { tsRestRoute: AppRoute }, res: Response, next: NextFunction) =>
-        req.tsRestRoute === fetchesApi.create ? onlyJsonBodies(req, res, next) : next(),
-      ...options.globalMiddleware,
-    ],
   });
-  createExpressEndpoints(controlApi, createControlMediaHandlers(parts), app, options);
-  createExpressEndpoints(jobsApi, createControlJobsHandlers(parts), app, options);
-  createExpressEndpoints(workersApi, createControlWorkersHandlers(parts), app, options);
-  for (const prefix of ['regions', 'cache', 'edges', 'migrations'])
-    app.use(`${CONTROL_API_PREFIX}/${prefix}`, ...jsonBodies());
-  createExpressEndpoints(controlRegionsApi, createControlRegionsHandlers(parts.regions), app, options);
-  createExpressEndpoints(controlCacheApi, createControlCacheHandlers(parts.cache), app, options);
-  createExpressEndpoints(migrationsApi, createControlMigrationsHandlers(parts.migrations), app, options);
-  createExpressEndpoints(edgesApi, createControlEdgesHandlers(parts.edges), app, options);
-  mountEdgeStreams(app, parts.edges);
-  mountEvents(app, parts.events);
+  const streams = {
+    events: createEventHandlers(parts.events),
+    edgeStreams: createEdgeStreamHandlers(parts.edges),
+  };
+  mountStreams(api.streams, streams, app);
   mountUploads(app, parts.uploads);
-  refuseMethodsOutside(
-    {
-      control: controlApi,
-      fetches: fetchesApi,
-      jobs: jobsApi,
-      workers: workersApi,
-      regions: controlRegionsApi,
-      cache: controlCacheApi,
-      migrations: migrationsApi,
-      edges: edgesApi,
-      edgeStreams: edgeStreamsApi,
-      events: eventsApi,
-    },
-    app,
-  );
+  refuseMethodsOutside({ control: api.control, streams: api.streams }, app);
+}
+
+/** Path prefixes of the resources that take JSON, but not of `media`, which takes files too. */
+function jsonResources(): Set<string> {
+  const { media: _media, fetches: _fetches, ...resources } = api.control;
+  const paths = routesOf(resources).filter(takesJson);
+  return new Set(paths.map(({ path }) => path.split('/').slice(0, 4).join('/')));
 }

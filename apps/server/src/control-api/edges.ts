@@ -1,13 +1,6 @@
-import {
-  type EdgeReport,
-  type EdgeRepresentation,
-  type EdgeResource,
-  edgeStreamsApi,
-  edgesApi,
-  parseDeliveryPath,
-} from '@mds/contract';
+import { api, type EdgeReport, type EdgeRepresentation, type EdgeResource, parseDeliveryPath } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
-import type { Express, Request } from 'express';
+import type { Request } from 'express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
 import type { AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
@@ -15,44 +8,45 @@ import type { Delivery } from '../delivery/delivery.ts';
 import type { Representation } from '../delivery/representation.ts';
 import type { Resolver } from '../delivery/resolver.ts';
 import type { EventStream } from '../events/event-stream.ts';
+import type { PlainHandlers } from '../http/contract-routes.ts';
 import { HEARTBEAT_MS, type RegionMonitor } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
-import { eventPosition } from './events.ts';
+import { serveEvents } from './events.ts';
 
-/** What points of presence are served with. */
+/** Parts of the routes for points of presence. */
 export interface ControlEdgesParts {
   regions: Pick<RegionRepository, 'find' | 'put' | 'heartbeat' | 'removeNode'>;
   assets: Pick<AssetRepository, 'record'>;
-  /** Asset records kept a region. */
+  /** Maximum asset records of a region. */
   keptAssets: number;
   regionMonitor: Pick<RegionMonitor, 'nodeId'>;
   events: Pick<EventStream, 'serve'>;
-  /** What paths stand for, with this base address in manifests. */
+  /** A resolver of delivery paths that writes this base address into manifests. */
   resolverFor(baseUrl: string): Pick<Resolver, 'resolve'>;
   delivery: Pick<Delivery, 'handleObject'>;
 }
 
-/** A node may use what it knows of a path for this long while it hears no events; they tell it of changes at once otherwise. */
+/** How long a node may use a resolved path while it receives no events. Otherwise events announce changes at once. */
 const MAX_AGE_S = 30;
-/** And for this long while its origin does not answer. */
+/** How much longer it may use it while its origin does not answer. */
 const STALE_IF_ERROR_S = 86_400;
-/** Records in one transaction: a few milliseconds of the event loop. */
+/** Records in one transaction; they take a few milliseconds of the event loop. */
 const BATCH = 200;
 
-/** The routes of points of presence under `/control/v1/edges` that answer with JSON. */
+/** The routes under `/control/v1/edges` that answer with JSON. */
 export function createControlEdgesHandlers(parts: ControlEdgesParts) {
   const { regions, assets } = parts;
 
   const register = async (code: string, { name, zone, country }: EdgeReport) => {
-    // What an operator wrote of a region is not undone by the settings of one node.
+    // The settings of a node do not overwrite what an operator wrote.
     if ((await regions.find(code)) === null) await regions.put({ code, name, zone, country, maintenance: false });
   };
 
-  return initServer().router(edgesApi, {
+  return initServer().router(api.control.edges, {
     report: async ({ params: { region }, body, req }) => {
       requireDeploymentOperator(req);
       if (body.node === parts.regionMonitor.nodeId) {
-        const message = 'is the name of the origin itself: give the node a data folder of its own';
+        const message = 'is the name of the origin itself: give the node its own data folder';
         throw new AppError('invalid_request', `In the body, node ${message}.`, {
           issues: [{ in: 'body', path: 'node', message }],
         });
@@ -63,7 +57,7 @@ export function createControlEdgesHandlers(parts: ControlEdgesParts) {
       }));
       for (let from = 0; from < deliveries.length; from += BATCH) {
         await assets.record(deliveries.slice(from, from + BATCH), parts.keptAssets);
-        // Others get their turn between two transactions.
+        // Other requests run between two transactions.
         await new Promise((resolve) => setImmediate(resolve));
       }
       const eventsThrough = body.events_through === null ? null : Number(body.events_through);
@@ -104,29 +98,26 @@ function presentRepresentation(representation: Representation, path: string): Pr
   };
 }
 
-/** Mounts what answers with bytes or never ends; its requests passed the token check already. */
-export function mountEdgeStreams(
-  app: Express,
-  { delivery, events }: Pick<ControlEdgesParts, 'delivery' | 'events'>,
-): void {
-  app.get(edgeStreamsApi.object.path, async (req, res) => {
-    requireDeploymentOperator(req);
-    await delivery.handleObject(req, res, objectPath(req));
-  });
-  app.get(edgeStreamsApi.events.path, (req, res) => {
-    requireDeploymentOperator(req);
-    const after = eventPosition(req);
-    if (req.method === 'HEAD') {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
-      return;
-    }
-    events.serve(res, { projectId: null, after });
-  });
+/** The routes of points of presence that answer with an object's bytes, or with the events of all projects. */
+export function createEdgeStreamHandlers({
+  delivery,
+  events,
+}: Pick<ControlEdgesParts, 'delivery' | 'events'>): PlainHandlers<typeof api.streams.edgeStreams> {
+  return {
+    object: async (req, res) => {
+      requireDeploymentOperator(req);
+      await delivery.handleObject(req, res, objectPath(req));
+    },
+    events: (req, res) => {
+      requireDeploymentOperator(req);
+      serveEvents(events, req, res, null);
+    },
+  };
 }
 
-/** @throws AppError where the path is missing, given twice, or too long to be one */
+/** @throws AppError if the path is missing, repeated or too long */
 function objectPath(req: Request): string {
-  const parsed = edgeStreamsApi.object.query.safeParse(req.query);
+  const parsed = api.streams.edgeStreams.object.query.safeParse(req.query);
   if (parsed.success) return parsed.data.path;
   const message = 'must be a delivery path such as /media/{id}/{name}.{ext}';
   throw new AppError('invalid_request', `The query parameter path ${message}.`, {

@@ -1,28 +1,43 @@
-import { eventsApi } from '@mds/contract';
-import type { Express, Request } from 'express';
+import type { api } from '@mds/contract';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { AppError } from '../base/app-error.ts';
 import type { EventStream } from '../events/event-stream.ts';
+import type { PlainHandlers } from '../http/contract-routes.ts';
 import { requireScope, tokenOf } from './authenticate.ts';
 
 const Position = z.string().regex(/^\d{1,15}$/);
 
-/** Mounts the stream of events; its requests passed the token check already. */
-export function mountEvents(app: Express, events: Pick<EventStream, 'serve'>): void {
-  app.get(eventsApi.stream.path, (req, res) => {
-    requireScope(req, 'ingest');
-    const { projectId } = tokenOf(req);
-    const after = eventPosition(req);
-    if (req.method === 'HEAD') {
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
-      return;
-    }
-    events.serve(res, { projectId, after });
-  });
+/** The event stream of the token's project. */
+export function createEventHandlers(events: Pick<EventStream, 'serve'>): PlainHandlers<typeof api.streams.events> {
+  return {
+    stream: (req, res) => {
+      requireScope(req, 'ingest');
+      serveEvents(events, req, res, tokenOf(req).projectId);
+    },
+  };
 }
 
-/** Where to go on: the header, which a reader that reconnects sets by itself, says it better than the address it began with. */
-export function eventPosition(req: Request): number | null {
+/**
+ * Answers with the event stream, or with its headers alone to HEAD.
+ * @param projectId null: the events of all projects
+ */
+export function serveEvents(
+  events: Pick<EventStream, 'serve'>,
+  req: Request,
+  res: Response,
+  projectId: string | null,
+): void {
+  const after = eventPosition(req);
+  if (req.method === 'HEAD') {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' }).end();
+    return;
+  }
+  events.serve(res, { projectId, after });
+}
+
+/** The event after which the stream begins. The header wins: a reader that reconnects sets it, and keeps its original URL. */
+function eventPosition(req: Request): number | null {
   const header = req.headers['last-event-id'];
   const inHeader = header !== undefined && header !== '';
   const given = inHeader ? header : req.query['after'];

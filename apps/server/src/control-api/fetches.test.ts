@@ -51,7 +51,7 @@ describe('POST /control/v1/media with JSON', () => {
     [{ source_url: `http://x/${'a'.repeat(8192)}` }, 400, 'invalid_request', /8192/],
     [{ ...asked, duplicate: 'maybe' }, 400, 'invalid_request', /existing or allow/],
     [{ ...asked, filename: '' }, 400, 'invalid_request', /filename/],
-    [{ ...asked, sourceUrl: 'x' }, 400, 'invalid_request', /^In the body, sourceUrl is not known here\.$/],
+    [{ ...asked, sourceUrl: 'x' }, 400, 'invalid_request', /^In the body, sourceUrl is unknown\.$/],
     ['[]', 400, 'invalid_request', /^The body must be a JSON object\.$/],
     [{ source_url: '/etc/passwd' }, 400, 'invalid_request', /source_url must be an http or https URL/],
     [{ source_url: 'http://' }, 400, 'invalid_request', /source_url must be an http or https URL/],

@@ -1,6 +1,6 @@
 /**
- * A function that puts what stands for it in the place of each text that nobody may read: paths of this machine, secrets. The
- * longest first, so that no part of a path is left of a longer one.
+ * Makes a function that replaces each secret text, such as a path of this machine or a token, by its public name. The longest is replaced
+ * first, so that no rest of a longer path remains.
  */
 export function hiderOf(hidden: Readonly<Record<string, string>>): (text: string) => string {
   const pairs = Object.entries(hidden)

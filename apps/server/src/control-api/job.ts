@@ -2,7 +2,7 @@ import type { Job } from '@mds/contract';
 import { type Presented, timestamp } from '../base/presented.ts';
 import type { JobStanding } from '../db/job-queue.ts';
 
-/** A job as its operator sees it. @param hide puts names in the place of paths and secrets in what a failure says */
+/** A job as its operator sees it. @param hide replaces paths and secrets in failure messages by names */
 export function presentJob(job: JobStanding, hide: (text: string) => string): Presented<Job> {
   return {
     object: 'job',

@@ -1,4 +1,4 @@
-import { jobsApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
 import type { JobQueue } from '../db/job-queue.ts';
@@ -6,17 +6,17 @@ import { tokenOf } from './authenticate.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
 
-/** What the routes of jobs need. */
+/** Parts of the job routes. */
 export interface ControlJobsParts {
   jobs: Pick<JobQueue, 'page'>;
-  /** Texts that no reason may show (paths of this machine, secrets), and what stands for each. */
+  /** Texts to hide (paths of this machine, secrets), each with its replacement. */
   hidden: Readonly<Record<string, string>>;
 }
 
-/** The routes under `/control/v1/jobs`; each tells of its token's project alone. */
+/** The routes under `/control/v1/jobs`. They show the jobs of the token's project alone. */
 export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
   const hide = hiderOf(hidden);
-  return initServer().router(jobsApi, {
+  return initServer().router(api.control.jobs, {
     list: async ({ query: { limit, cursor, state }, req, res }) => {
       const { projectId } = tokenOf(req);
       const after = decodeCursor(projectId, cursor, 'jobs');
@@ -25,7 +25,7 @@ export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
       const rows = standings.map((job) => ({ id: cursorIdOf(job.jobId), job }));
       const { page, nextCursor } = pageOf(rows, limit, projectId, 'jobs');
       if (nextCursor !== null) {
-        res.setHeader('Link', nextLink(jobsApi.list.path, { limit, cursor: nextCursor, state }));
+        res.setHeader('Link', nextLink(api.control.jobs.list.path, { limit, cursor: nextCursor, state }));
       }
       const data = page.map(({ job }) => presentJob(job, hide));
       return { status: 200, body: { object: 'list' as const, data, next_cursor: nextCursor } };
@@ -36,7 +36,7 @@ export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
 const PREFIX = 'job-';
 const CURSOR_DIGITS = 26;
 
-/** The id of a job in as many characters as a cursor takes. */
+/** The id of a job, padded to the length that cursors have. */
 function cursorIdOf(jobId: number): string {
   return PREFIX + String(jobId).padStart(CURSOR_DIGITS, '0');
 }

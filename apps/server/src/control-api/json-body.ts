@@ -2,10 +2,10 @@ import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Respon
 import express from 'express';
 import { AppError } from '../base/app-error.ts';
 
-/** More than a report of {@link MAX_REPORTED_DELIVERIES} of the longest paths takes. */
+/** More than a report of {@link MAX_REPORTED_DELIVERIES} with the longest paths takes. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/** Reads bodies of JSON, and says what is wrong with others. Mounted in front of routes that take one. */
+/** Parses JSON bodies and refuses others. Mounted before the routes that take JSON. */
 export function jsonBodies(): (RequestHandler | ErrorRequestHandler)[] {
   return [requireJson, express.json({ limit: MAX_BODY_BYTES, strict: false }), explainBrokenBody];
 }
@@ -16,19 +16,19 @@ function requireJson(req: Request, _res: Response, next: NextFunction): void {
   if (hasBody && !req.is('application/json')) {
     throw new AppError(
       'unsupported_content_type',
-      `This takes JSON, with Content-Type: application/json${type === undefined ? '' : `, not ${type.slice(0, 100)}`}.`,
+      `This endpoint takes JSON, with Content-Type: application/json${type === undefined ? '' : `, not ${type.slice(0, 100)}`}.`,
     );
   }
-  // The parser would read all of it before it says so.
+  // The parser would read the whole body before it refuses it.
   if (Number(length ?? 0) > MAX_BODY_BYTES) throw tooLarge();
   next();
 }
 
 function tooLarge(cause?: unknown): AppError {
-  return new AppError('payload_too_large', `The body may have ${MAX_BODY_BYTES} bytes.`, { cause });
+  return new AppError('payload_too_large', `The body is too large. The limit is ${MAX_BODY_BYTES} bytes.`, { cause });
 }
 
-/** The errors of body-parser have a `type`; one that is not known here is not the caller's. */
+/** Errors of body-parser have a `type`. An unknown one is not the caller's fault. */
 function explainBrokenBody(error: unknown, _req: Request, _res: Response, next: NextFunction): void {
   switch ((error as { type?: unknown }).type) {
     case 'entity.parse.failed':

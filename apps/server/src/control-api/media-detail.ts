@@ -10,7 +10,7 @@ import type { JobQueue, JobStanding } from '../db/job-queue.ts';
 import type { MediaFailureRecord, MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
 import { presentMedia } from '../read-api/media.ts';
 
-/** Where the detail of a media object comes from. */
+/** Parts for reading a media object in detail. */
 export interface MediaDetailParts {
   media: Pick<MediaRepository, 'renditions'>;
   jobs: Pick<JobQueue, 'standings'>;
@@ -18,7 +18,7 @@ export interface MediaDetailParts {
   publicUrl(): string;
 }
 
-/** {@link presentMediaDetail} of one media object, as it stands. */
+/** The current {@link presentMediaDetail} of one media object. */
 export async function readMediaDetail(
   { media, jobs, publicUrl }: MediaDetailParts,
   record: MediaRecord,
@@ -29,8 +29,8 @@ export async function readMediaDetail(
 }
 
 /**
- * A media object with everything that its operator may know.
- * @param job what is being done about it; null: nothing
+ * A media object with all fields that its operator may see.
+ * @param job its job; null if it has none
  * @param publicUrl base of the renditions' URLs, no trailing slash
  */
 export function presentMediaDetail(
@@ -50,10 +50,10 @@ export function presentMediaDetail(
     warnings: media.warnings,
     error: media.failure === null ? null : presentFailure(media.failure),
     attempts: media.attempts,
-    // Its job is read after the media object: one that is gone by then has just come to its end.
+    // The job is read after the media object: if it is gone by then, processing has just ended.
     progress: media.status !== 'processing' ? null : job === null ? 1 : (job.progress ?? 0),
     renditions: renditions
-      // What an older preset made is delivered to those who hold its URL, and is no part of the media object any more.
+      // A rendition of an older preset is still delivered at its URL, but no longer belongs to the media object.
       .filter(({ current, state }) => current || state !== 'ready')
       .sort(byName)
       .map((rendition) => presentMediaRendition(rendition, publicUrl)),

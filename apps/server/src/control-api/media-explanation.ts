@@ -13,23 +13,23 @@ import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
 import { presentFailure } from './media-detail.ts';
 
-/** What an explanation is made of. */
+/** Parts of an explanation. */
 export interface ExplanationParts {
   media: MediaRecord;
   job: JobStanding | null;
-  /** Jobs that are handed out before this one; null where it does not wait. */
+  /** Jobs ahead of this one in the queue; null if it is not waiting. */
   ahead: number | null;
-  /** Whether the deployment was moved: nothing is processed here any more. */
+  /** Whether the deployment was moved, so that nothing is processed here any more. */
   moved: boolean;
   /** Oldest first. */
   attempts: readonly AttemptRecord[];
-  /** Today's. */
+  /** The current presets. */
   presets: readonly Preset[];
-  /** Texts that must not show, and what stands for each. */
+  /** Texts to hide, each with its replacement. */
   hidden: Readonly<Record<string, string>>;
 }
 
-/** Everything that is known of why a media object is as it is, without a path of this machine or a secret. */
+/** Everything known about the state of a media object, without paths of this machine or secrets. */
 export function presentExplanation(parts: ExplanationParts): Presented<MediaExplanation> {
   const { media, presets } = parts;
   const hide = hiderOf(parts.hidden);
@@ -48,8 +48,8 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
 }
 
 /**
- * What a media object is waiting for, in sentences: its place in the queue, whoever works on it, or when it is tried again; how many attempts
- * there were, and why the last one came to nothing. Null where nothing more is going to happen to it by itself.
+ * What a media object is waiting for, in sentences: its place in the queue, its worker, or the time of the next attempt; the number of
+ * attempts so far, and why the last one failed. Null if nothing more will happen by itself.
  */
 function waitingFor(
   { media, job, ahead, moved }: Pick<ExplanationParts, 'media' | 'job' | 'ahead' | 'moved'>,
@@ -61,7 +61,7 @@ function waitingFor(
     return `Nothing here: the deployment was moved to another database and storage, and the media object is processed by the service that was started there.${again}`;
   }
   if (job === null) {
-    // Start of the service puts such media back into the queue; this is what is true until then.
+    // The next start of the service puts such media back into the queue.
     return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
   }
   if (job.worker !== null) {
@@ -81,7 +81,7 @@ function planOf(identified: unknown, presets: readonly Preset[]): PlannedRenditi
   try {
     return planRenditions(parseIdentified(identified), presets);
   } catch (error) {
-    // Written by another version of the engine; the next attempt identifies it anew.
+    // Written by another version of the engine; the next attempt identifies it again.
     if (error instanceof Error && error.name.endsWith('ZodError')) return [];
     throw error;
   }
@@ -129,7 +129,7 @@ function presentRun(run: EngineRun, hide: (text: string) => string): Presented<P
     argv: run.argv.map(hide),
     ms: Math.round(run.ms),
     cpu_ms: run.cpuMs === null ? null : Math.round(run.cpuMs),
-    // Reports that were kept by older versions have 0 for what was not measured.
+    // Older versions stored 0 for values that were not measured.
     max_memory_bytes: run.maxMemoryBytes ? Math.round(run.maxMemoryBytes) : null,
     outcome: hide(run.outcome),
     stderr_tail: run.stderrTail.map(hide),

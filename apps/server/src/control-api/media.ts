@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { CONTROL_API_PREFIX, controlApi, type MediaDetailList } from '@mds/contract';
+import { api, CONTROL_API_PREFIX, type MediaDetailList } from '@mds/contract';
 import type { Preset } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
@@ -17,24 +17,24 @@ import { presentExplanation } from './media-explanation.ts';
 import { uploadBody } from './upload-body.ts';
 import { abortWhenGone, requireFileBody } from './upload-headers.ts';
 
-/** What the control API's media routes need. */
+/** Parts of the media routes. */
 export interface ControlMediaParts {
   media: Pick<MediaRepository, 'find' | 'page' | 'retry' | 'renditions' | 'renditionsOf'>;
   jobs: Pick<JobQueue, 'standings' | 'ahead' | 'attempts'>;
   presets: readonly Preset[];
-  /** Texts that no explanation may show (paths of this machine, secrets), and what stands for each. */
+  /** Texts to hide in explanations (paths of this machine, secrets), each with its replacement. */
   hidden: Readonly<Record<string, string>>;
   ingest: Pick<Ingest, 'ingest'>;
   removal: MediaRemoval;
   verifier: MediaVerifier;
   writes: Pick<WriteGate, 'isClosedForGood'>;
-  /** There is a job again: workers look at once instead of at their next turn. */
+  /** Announces a new job, so that workers look for it at once. */
   wakeWorkers(): void;
   /** Base address that clients use, without a trailing slash. */
   publicUrl(): string;
 }
 
-/** The operator's routes under `/control/v1/media`; each acts in its token's project alone. */
+/** The operator's routes under `/control/v1/media`. Each acts in the token's project alone. */
 export function createControlMediaHandlers(parts: ControlMediaParts) {
   const { media } = parts;
 
@@ -46,7 +46,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
     return found;
   };
 
-  return initServer().router(controlApi, {
+  return initServer().router(api.control.media, {
     ingest: async ({ query, headers, req, res }) => {
       const declaredBytes = requireFileBody(req);
       const gone = abortWhenGone(res);
@@ -89,7 +89,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
         next_cursor: nextCursor,
       };
       if (nextCursor !== null) {
-        res.setHeader('Link', nextLink(controlApi.list.path, { limit, cursor: nextCursor, status }));
+        res.setHeader('Link', nextLink(api.control.media.list.path, { limit, cursor: nextCursor, status }));
       }
       return { status: 200, body };
     },
@@ -144,18 +144,19 @@ function byMedia(renditions: RenditionRecord[]): Map<string, RenditionRecord[]> 
 }
 
 function nothingToRetry({ status }: MediaRecord, renditions: readonly RenditionRecord[]): string {
-  if (status !== 'ready') return `The media object is ${status}; only what failed can be processed again.`;
+  if (status !== 'ready')
+    return `The media object is ${status}; only failed media and renditions can be processed again.`;
   const pending = renditions.filter(({ state }) => state === 'pending');
   if (pending.length === 0) {
-    return 'The media object is ready and none of its renditions failed: there is nothing to make again.';
+    return 'The media object is ready and none of its renditions failed: there is nothing to process again.';
   }
   const names = pending.map(({ name, extension }) => `${name}.${extension}`).sort();
-  return `The media object is ready, and renditions of it are being made already: ${names.join(', ')}. Nothing else failed.`;
+  return `The media object is ready, and these renditions are already being made: ${names.join(', ')}. No other rendition failed.`;
 }
 
 function noSuchMedia(id: string): AppError {
   return new AppError(
     'media_not_found',
-    `There is no media object ${id} in this project. GET ${controlApi.list.path} lists what there is.`,
+    `There is no media object ${id} in this project. GET ${api.control.media.list.path} lists the media.`,
   );
 }

@@ -1,4 +1,4 @@
-import { type Migration as MigrationDocument, type MigrationRequest, migrationsApi } from '@mds/contract';
+import { api, type Migration as MigrationDocument, type MigrationRequest } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
@@ -9,19 +9,19 @@ import type { Destination, MigrationStanding } from '../migration/standing.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 
-/** What the routes of migrations need. */
+/** Parts of the migration routes. */
 export interface ControlMigrationsParts {
-  /** Null: the service's database is no embedded one. */
+  /** Null if the service's database is not the embedded one. */
   migration: Migration | null;
-  /** Where the service's own S3 server is, and that of a destination which names none; null: Amazon. */
+  /** Endpoint of the service's S3 server, and the default for a destination; null: AWS. */
   s3Endpoint: string | null;
-  /** @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with the destination */
+  /** @throws DatabaseRefusedError, ObjectStorageError, RangeError or AppError if the destination is not usable */
   openDestination(where: MigrationRequest): Promise<Destination>;
 }
 
-/** `/control/v1/migrations`. Of what is sent only what is no secret is told again. */
+/** The routes under `/control/v1/migrations`. No answer contains a secret from the request. */
 export function createControlMigrationsHandlers({ migration, s3Endpoint, openDestination }: ControlMigrationsParts) {
-  /** Of the one that is under way or done: without the password. */
+  /** Settings of the latest migration's destination, without the password. */
   let settings: Record<string, string> | null = null;
 
   const present = (standing: MigrationStanding): Presented<MigrationDocument> => ({
@@ -49,11 +49,11 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
     settings: standing.state === 'done' ? settings : null,
   });
 
-  return initServer().router(migrationsApi, {
+  return initServer().router(api.control.migrations, {
     create: async ({ body, req }) => {
       requireDeploymentOperator(req);
       if (migration === null) {
-        throw new AppError('state_conflict', 'This service is on PostgreSQL already: there is nothing to move.');
+        throw new AppError('state_conflict', 'This service already uses PostgreSQL: there is nothing to move.');
       }
       const where = body.s3_endpoint === undefined && s3Endpoint !== null ? { ...body, s3_endpoint: s3Endpoint } : body;
       const standing = await migration.begin(() => openDestination(where).catch((error) => refuse(error)));
@@ -64,13 +64,13 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
     get: async ({ req }) => {
       requireDeploymentOperator(req);
       const standing = migration?.current() ?? null;
-      if (standing === null) throw noneBegun();
+      if (standing === null) throw noMigration();
       return { status: 200, body: present(standing) };
     },
 
     cancel: async ({ req }) => {
       requireDeploymentOperator(req);
-      if (migration === null || migration.current() === null) throw noneBegun();
+      if (migration === null || migration.current() === null) throw noMigration();
       return { status: 200, body: present(await migration.cancel()) };
     },
   });
@@ -86,24 +86,24 @@ function settingsOf({ database_url, storage_url, s3_endpoint }: MigrationRequest
   };
 }
 
-/** What is wrong with a destination is its operator's to see; what names a secret is not said by any of these. */
+/** Reports to the operator why a destination was refused. None of these messages contains a secret. */
 function refuse(error: unknown): never {
-  const isForeseen =
+  const isExpected =
     error instanceof DatabaseRefusedError || error instanceof ObjectStorageError || error instanceof RangeError;
-  if (!isForeseen) throw error;
-  // Of a URL alone it is said what is wrong with it, and not which one it is.
-  const said = error instanceof RangeError ? `storage_url: ${error.message}` : inFields(error.message);
-  throw new AppError('invalid_request', `The destination cannot be used. ${said}`, { cause: error });
+  if (!isExpected) throw error;
+  // A RangeError does not name the field of the URL.
+  const reason = error instanceof RangeError ? `storage_url: ${error.message}` : withFieldNames(error.message);
+  throw new AppError('invalid_request', `The destination cannot be used. ${reason}`, { cause: error });
 }
 
-/** The settings of a service that is there already, as the fields that give them here. */
-function inFields(message: string): string {
+/** Replaces names of settings by the fields that hold them in a request. */
+function withFieldNames(message: string): string {
   return message
     .replaceAll('MDS_DATABASE_URL', 'database_url')
     .replaceAll('MDS_STORAGE_URL', 'storage_url')
     .replaceAll('MDS_S3_ENDPOINT', 's3_endpoint');
 }
 
-function noneBegun(): AppError {
-  return new AppError('not_found', 'No migration was begun since this service started.');
+function noMigration(): AppError {
+  return new AppError('not_found', 'No migration was started since this service started.');
 }

@@ -7,8 +7,8 @@ import { tokenOf } from './authenticate.ts';
 const WINDOW_MS = 60_000;
 
 /**
- * Lets each token ask so many times a minute, and says in `RateLimit` and `RateLimit-Policy` (IETF draft-ietf-httpapi-ratelimit-headers-08)
- * how much of that is left. Minutes are fixed, and begin with a token's first request. To be mounted behind `requireToken`.
+ * Limits the requests of each token in a minute, and reports the rest in `RateLimit` and `RateLimit-Policy` (IETF
+ * draft-ietf-httpapi-ratelimit-headers-08). Minutes are fixed, and begin with a token's first request. Mounted after `requireToken`.
  * @param perMinute 0: no limit, and no fields
  * @throws AppError `rate_limited` with `Retry-After`, to the next error handler
  */
@@ -21,23 +21,23 @@ export function limitRate(perMinute: number): RequestHandler {
     legacyHeaders: false,
     identifier: 'token',
     keyGenerator: (req) => tokenOf(req).sha256,
-    skip: continuesWhatWasCounted,
-    // The fields and Retry-After are set by then.
+    skip: isExempt,
+    // The library has already set Retry-After and the other fields.
     handler: (_req, res, next) =>
       next(
         new AppError(
           'rate_limited',
-          `This token may ask ${perMinute} times a minute. Ask again in ${res.getHeader('Retry-After')} seconds.`,
+          `This token may send ${perMinute} requests a minute. Try again in ${res.getHeader('Retry-After')} seconds.`,
         ),
       ),
   });
 }
 
 /**
- * The parts of a resumable upload, whose clients take a refusal half-way for the end of it, and what points of presence ask and report,
- * as often as their load wants it.
+ * Requests that do not count: the parts of a resumable upload, whose clients would give up after a refusal, and the requests of points of
+ * presence, whose number depends on their load.
  */
-function continuesWhatWasCounted({ method, originalUrl }: Request): boolean {
+function isExempt({ method, originalUrl }: Request): boolean {
   if (originalUrl.startsWith(`${CONTROL_API_PREFIX}/edges/`)) return true;
   return originalUrl.startsWith(`${CONTROL_API_PREFIX}/uploads/`) && (method === 'PATCH' || method === 'HEAD');
 }

@@ -3,15 +3,15 @@ import type { NextFunction, Request, Response } from 'express';
 import type { WriteGate } from '../migration/write-gate.ts';
 
 const READS = ['GET', 'HEAD', 'OPTIONS'];
-/** What a move itself is seen to by, and what points of presence say of themselves, who serve readers. */
-const ALWAYS = ['/migrations', '/edges'].map((path) => CONTROL_API_PREFIX + path);
+/** Always allowed: control of the migration itself, and reports of points of presence, which serve readers. */
+const ALWAYS_ALLOWED = ['/migrations', '/edges'].map((path) => CONTROL_API_PREFIX + path);
 
-/** Has everything of the control API that writes pass a gate. Mounted before anything reads a body. */
+/** Passes every write of the control API through a gate. Mounted before anything reads a body. */
 export function passGate(gate: Pick<WriteGate, 'enter'>) {
   return (req: Request, res: Response, next: NextFunction): void => {
     const path = req.baseUrl + req.path;
-    const isFree = ALWAYS.some((always) => isBelow(always, path));
-    // The question for the offset of an upload that is whole accepts it.
+    const isFree = ALWAYS_ALLOWED.some((base) => isBelow(base, path));
+    // HEAD of a complete upload accepts it, which is a write.
     const accepts = req.method === 'HEAD' && isBelow(UPLOADS_PATH, path);
     const reads = READS.includes(req.method) && !accepts;
     if (!reads && !isFree)

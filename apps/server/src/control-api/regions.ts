@@ -1,6 +1,6 @@
 import {
+  api,
   CONTROL_API_PREFIX,
-  controlRegionsApi,
   type ProblemIssue,
   type RegionChange,
   type RegionDetail,
@@ -21,12 +21,12 @@ import {
 } from '../regions/region-monitor.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 
-/** What the routes of regions need. */
+/** Parts of the region routes. */
 export interface ControlRegionsParts {
   regions: Pick<RegionRepository, 'find' | 'put' | 'delete' | 'removeNode'>;
   regionMonitor: Pick<RegionMonitor, 'overview' | 'nodes'>;
   events: Pick<EventRepository, 'append'>;
-  /** Takes a change over into what the status document says. */
+  /** Updates the status document after a change. */
   regionsChanged(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
     return found;
   };
 
-  return initServer().router(controlRegionsApi, {
+  return initServer().router(api.control.regions, {
     list: async () => {
       const all = await parts.regionMonitor.overview();
       return { status: 200, body: { object: 'list' as const, data: all.map(presentDetail) } };
@@ -51,10 +51,10 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
     put: async ({ params: { code }, body, req, res }) => {
       requireDeploymentOperator(req);
       const known = await regions.find(code);
-      const region = described({ code, known, change: body });
+      const region = applyChange({ code, known, change: body });
       await regions.put(region);
       if (region.maintenance !== (known?.maintenance ?? false)) {
-        // What is measured changed nothing; whoever keeps answers about regions has to learn of it all the same.
+        // No measured state changed, but caches of answers about regions must learn of it.
         const status = (await findDetail(code)).status ?? 'major_outage';
         await parts.events.append({ projectId: null, type: 'region.status_changed', data: { code, status } });
       }
@@ -66,10 +66,10 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
     delete: async ({ params: { code }, req }) => {
       requireDeploymentOperator(req);
       const { nodes } = await findDetail(code);
-      const living = nodes.filter(({ alive }) => alive);
-      if (living.length > 0) {
-        const names = living.map(({ id }) => id).join(', ');
-        throw new AppError('region_in_use', `The region ${code} is served by ${names}. Stop that first.`);
+      const alive = nodes.filter((node) => node.alive);
+      if (alive.length > 0) {
+        const names = alive.map(({ id }) => id).join(', ');
+        throw new AppError('region_in_use', `The region ${code} is served by ${names}. Stop these nodes first.`);
       }
       if (!(await regions.delete(code))) throw noSuchRegion(code);
       await parts.regionsChanged();
@@ -80,7 +80,7 @@ export function createControlRegionsHandlers(parts: ControlRegionsParts) {
       requireDeploymentOperator(req);
       const node = (await parts.regionMonitor.nodes()).find((one) => one.id === id);
       if (!node) throw noSuchNode(id);
-      // It would be back with its next report, and a purge until then would not wait for it.
+      // It would return with its next report, and a purge until then would not wait for it.
       if (node.alive) throw nodeAlive(node);
       await regions.removeNode(id);
       return { status: 204, body: undefined };
@@ -104,8 +104,8 @@ function presentNode({ id, alive, seenAtMs }: NodeState): Presented<RegionNode> 
   return { id, alive, last_seen_at: timestamp(seenAtMs) };
 }
 
-/** @throws AppError that names what is missing of a place that is in no catalogue */
-function described({
+/** @throws AppError that names the missing fields of a city outside the catalogue */
+function applyChange({
   code,
   known,
   change,
@@ -139,20 +139,20 @@ function described({
 function noSuchRegion(code: string): AppError {
   return new AppError(
     'region_not_found',
-    `The region ${code} is not known here. PUT it to add it; GET ${controlRegionsApi.list.path} lists those that are.`,
+    `There is no region ${code}. PUT adds it; GET ${api.control.regions.list.path} lists the regions.`,
   );
 }
 
 function noSuchNode(id: string): AppError {
   return new AppError(
     'node_not_found',
-    `There is no node ${id}. GET ${controlRegionsApi.list.path} lists the regions with their nodes.`,
+    `There is no node ${id}. GET ${api.control.regions.list.path} lists the regions with their nodes.`,
   );
 }
 
 function nodeAlive({ id, region }: NodeState): AppError {
   return new AppError(
     'node_alive',
-    `The node ${id} of ${region} is alive, so it is not forgotten. Stop it, and it leaves by itself; one that was killed can be forgotten ${(HEARTBEAT_MS * MISSED_BEATS) / 1000} seconds after its last report.`,
+    `The node ${id} of ${region} is alive and cannot be forgotten. Stop it, and it leaves by itself. A node that was killed can be forgotten ${(HEARTBEAT_MS * MISSED_BEATS) / 1000} seconds after its last report.`,
   );
 }

@@ -4,33 +4,33 @@ import { AppError } from '../base/app-error.ts';
 import { continueBody } from '../http/unread-body.ts';
 import { announcedDigests } from './body-digest.ts';
 
-/** A sender that says nothing for this long is gone. */
+/** A sender that is silent for this long is considered gone. */
 const IDLE_MS = 60_000;
-/** Read ahead of a slow disk, of each body: four reads of a socket. As many bodies as admission lets in hold half a gigabyte by it. */
+/** Read-ahead of each body for a slow disk: four reads of a socket. The bodies that admission lets in use half a gigabyte in total. */
 const BUFFERED_BYTES = 256 * 1024;
 
 /**
- * The body of an upload as a stream of its own: destroying it leaves the connection open for an answer, a sender that
- * waits for `100 Continue` hears it when the first byte is wanted, a silent one is given up, and digests that the sender
- * gave are checked before the end is told. Ends with an AppError: `incomplete_body`, `content_digest_mismatch`.
- * @throws AppError `invalid_request` at once for a digest that cannot be checked
+ * The body of an upload as a separate stream. Destroying it leaves the connection open for an answer. `100 Continue` is sent when the first
+ * byte is needed. A silent sender is given up. Announced digests are checked before the stream ends. Fails with an AppError:
+ * `incomplete_body` or `content_digest_mismatch`.
+ * @throws AppError `invalid_request` at once for a malformed digest
  */
 export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = IDLE_MS): Readable {
   const digests = announcedDigests(req.headers);
   let idle: NodeJS.Timeout | undefined;
   let begun = false;
 
-  const brokenOff = (cause?: unknown) =>
+  const failIncomplete = (cause?: unknown) =>
     body.destroy(
-      new AppError('incomplete_body', 'The body ended before it was complete, and nothing was kept. Send it again.', {
+      new AppError('incomplete_body', 'The body ended before it was complete, and nothing was stored. Send it again.', {
         cause,
       }),
     );
-  const gaveUp = () =>
+  const giveUp = () =>
     body.destroy(
       new AppError(
         'incomplete_body',
-        `No byte arrived for ${idleMs / 1000} seconds, so the upload was given up and nothing was kept. Send it again.`,
+        `No byte arrived for ${idleMs / 1000} seconds, so the upload was given up and nothing was stored. Send it again.`,
       ),
     );
   const onData = (chunk: Buffer) => {
@@ -49,11 +49,11 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
     }
   };
   const onClose = () => {
-    if (!req.complete) brokenOff();
+    if (!req.complete) failIncomplete();
   };
   const wait = () => {
     clearTimeout(idle);
-    idle = setTimeout(gaveUp, idleMs);
+    idle = setTimeout(giveUp, idleMs);
   };
 
   const body = new Readable({
@@ -62,8 +62,8 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
       if (!begun) {
         begun = true;
         continueBody(req, res);
-        req.on('data', onData).on('end', onEnd).on('error', brokenOff).on('close', onClose);
-        if (req.destroyed && !req.complete) brokenOff();
+        req.on('data', onData).on('end', onEnd).on('error', failIncomplete).on('close', onClose);
+        if (req.destroyed && !req.complete) failIncomplete();
       }
       wait();
       req.resume();
@@ -71,7 +71,7 @@ export function uploadBody(req: IncomingMessage, res: ServerResponse, idleMs = I
     destroy(error, callback) {
       clearTimeout(idle);
       req.off('data', onData).off('end', onEnd).off('close', onClose);
-      // The listener for errors stays: without one, a connection that breaks later would end the process.
+      // The error listener stays: without it, a connection that breaks later would crash the process.
       callback(error);
     },
   });

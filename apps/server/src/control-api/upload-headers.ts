@@ -2,19 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '../base/app-error.ts';
 
 /**
- * Checks by its headers that a request's body is a file and nothing else; what the file is, only its bytes say.
- * @returns the announced size in bytes, or null where none is announced
- * @throws AppError `unsupported_content_type` for a body that holds the file in some wrapping, or no file
+ * Checks the headers of a request whose body must be a plain file. The format of the file is detected later from its bytes.
+ * @returns the announced size in bytes, or null if none is announced
+ * @throws AppError `unsupported_content_type` if the file is encoded or wrapped, or if the body is no file
  */
 export function requireFileBody(req: IncomingMessage): number | null {
   const type = mediaTypeOf(req.headers['content-type']);
   if (type === 'multipart/form-data') {
     throw refused(
       'content-type',
-      'Forms are not taken apart here: the body must be the file itself. With curl: --data-binary @FILE, or -X POST -T FILE, instead of -F.',
+      'Forms are not supported here: the body must be the file itself. With curl: --data-binary @FILE, or -X POST -T FILE, instead of -F.',
     );
   }
-  // JSON itself has gone to the route that fetches from a URL.
+  // `application/json` is handled by the route that fetches from a URL.
   if (type.endsWith('+json')) {
     throw refused(
       'content-type',
@@ -25,7 +25,7 @@ export function requireFileBody(req: IncomingMessage): number | null {
   if (encoding.toLowerCase() !== 'identity') {
     throw refused(
       'content-encoding',
-      'Encoded bodies are not decoded here. Send the file as it is, without Content-Encoding.',
+      'Encoded bodies are not supported here. Send the file as it is, without Content-Encoding.',
     );
   }
   const length = req.headers['content-length'];
@@ -39,11 +39,11 @@ export function mediaTypeOf(field: string | undefined): string {
   return (field ?? '').split(';', 1).join().trim().toLowerCase();
 }
 
-/** Aborted when the caller hangs up before the answer. */
+/** A signal that aborts when the client disconnects before the answer. */
 export function abortWhenGone(res: ServerResponse): AbortSignal {
   const controller = new AbortController();
   res.once('close', () => {
-    if (!res.writableFinished) controller.abort(new Error('the client is gone'));
+    if (!res.writableFinished) controller.abort(new Error('the client disconnected'));
   });
   return controller.signal;
 }

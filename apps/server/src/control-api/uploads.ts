@@ -16,7 +16,7 @@ import { requireScope, tokenOf } from './authenticate.ts';
 const COLLECTION = 'POST, OPTIONS';
 const ITEM = 'HEAD, PATCH, DELETE, OPTIONS';
 
-/** Mounts resumable uploads; requests passed the token check already. */
+/** Mounts resumable uploads. Their requests have passed the token check. */
 export function mountUploads(app: Express, uploads: Pick<Uploads, 'serve'>): void {
   const serve = async (req: Request, res: Response, id: string | null, allow: string) => {
     requireScope(req, 'ingest');
@@ -63,14 +63,14 @@ const EXPOSED = [
 ].join(', ');
 
 /**
- * Lets pages of the given origins upload, and read what became of it; mounted before the token check, as preflights carry no token.
- * @param origins as browsers send them; with none, no page of another origin can use the control API
+ * Allows pages of the given origins to upload and to read the result. Mounted before the token check, because preflights carry no token.
+ * @param origins as browsers send them; if empty, no page of another origin can use the control API
  */
 export function mountUploadCors(app: Express, origins: readonly string[]): void {
   if (origins.length === 0) return;
   const trusted = new Set(origins);
   const allow = (methods: string) => (req: IncomingMessage, res: ServerResponse, next: NextFunction) => {
-    // Answers differ by origin, whatever the origin is.
+    // Answers differ by origin, including the origins that are refused.
     res.setHeader('Vary', 'Origin');
     const { origin } = req.headers;
     if (origin === undefined || !trusted.has(origin)) {

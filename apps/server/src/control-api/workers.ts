@@ -1,4 +1,4 @@
-import { MAX_LISTED_WORKERS, type Worker, workersApi } from '@mds/contract';
+import { api, MAX_LISTED_WORKERS, type Worker } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { type Presented, timestamp } from '../base/presented.ts';
 import type { JobQueue, RunningJob, WorkerRecord } from '../db/job-queue.ts';
@@ -6,20 +6,20 @@ import { tokenOf } from './authenticate.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
 
-/** What the routes of workers need. */
+/** Parts of the worker routes. */
 export interface ControlWorkersParts {
   jobs: Pick<JobQueue, 'workers' | 'running'>;
-  /** Texts that no reason may show (paths of this machine, secrets), and what stands for each. */
+  /** Texts to hide (paths of this machine, secrets), each with its replacement. */
   hidden: Readonly<Record<string, string>>;
 }
 
 /**
- * The routes under `/control/v1/workers`. Workers belong to the deployment, and every token sees them all; of what they work on it sees
- * what is of its project, and of the rest how much there is, so that a busy worker never looks idle.
+ * The routes under `/control/v1/workers`. Workers belong to the deployment, so every token sees all of them. It sees the jobs of its own
+ * project, and the number of the others, so that a busy worker never looks idle.
  */
 export function createControlWorkersHandlers({ jobs, hidden }: ControlWorkersParts) {
   const hide = hiderOf(hidden);
-  return initServer().router(workersApi, {
+  return initServer().router(api.control.workers, {
     list: async ({ req }) => {
       const { projectId } = tokenOf(req);
       const workers = (await jobs.workers()).slice(0, MAX_LISTED_WORKERS);

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { READ_API_PREFIX, readApi } from '@mds/contract';
+import { api, READ_API_PREFIX } from '@mds/contract';
 import type { Express, Request } from 'express';
 import { AppError } from '../base/app-error.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
@@ -225,7 +225,7 @@ export function createReadThrough(deps: {
  */
 export function mountReadThrough(app: Express, readThrough: ReadThrough): void {
   app.use('/api', allowEveryOrigin);
-  for (const route of routesOf(readApi)) {
+  for (const route of routesOf(api.read)) {
     const resource = { path: route.path, query: metadataOf(route).query ?? [] };
     app.all(route.path, (req, res, next) => void readThrough.handle(req, res, resource).catch(next));
   }

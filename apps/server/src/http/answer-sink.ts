@@ -9,32 +9,30 @@ import {
 /** Names and values in turn, as `writeHead` takes them. */
 export type Fields = readonly string[];
 
-/** Fields that many answers have in common, with their text on the wire, so that it is written once. */
+/** Fields shared by many answers, with their text on the wire, which is made once. */
 export interface PreparedFields {
   readonly list: Fields;
-  /** A line each, with its end. */
+  /** One line for each field, with its line break. */
   readonly text: string;
 }
 
-/** Where an answer goes that is there at once and whole: a connection, or node's own response. */
+/** The destination of an answer that is complete in memory: a connection, or Node's response. */
 export interface AnswerSink {
   /**
-   * Sends a whole answer. The fields say how long the body is; what is about the connection, and Date, is added to them.
-   * @param also fields of this answer alone, of which is known that they may stand in a header
-   * @param body in parts; none: 304, or the answer to HEAD
+   * Sends a complete answer. The fields must include the length of the body; Date and the fields of the connection are added.
+   * @param also fields of this answer alone, already known to be valid
+   * @param body in parts; empty for 304 and for HEAD
    */
   send(status: number, fields: PreparedFields, also: Fields, body: readonly Buffer[]): void;
-  /** Bytes of it that the system has not taken yet. */
+  /** Bytes of the answer that the system has not accepted yet. */
   readonly unsentBytes: number;
-  /** Calls when the system has taken all of it, or the reader is gone. */
+  /** Calls back when the system has accepted the whole answer, or the reader is gone. */
   onceTaken(callback: () => void): void;
-  /** Gives the connection up if its reader takes nothing for so long. */
+  /** Closes the connection if its reader takes nothing for this long. */
   giveUpAfter(ms: number): void;
 }
 
-/**
- * {@link PreparedFields} of a list; their text is made when it is first asked for.
- */
+/** {@link PreparedFields} of a list; their text is made on first use. */
 export function prepareFields(list: Fields): PreparedFields {
   let text: string | undefined;
   return {
@@ -46,7 +44,7 @@ export function prepareFields(list: Fields): PreparedFields {
   };
 }
 
-/** Fields as they are written: a line each. @throws TypeError for what may not stand in a header (RFC 9110, 5.5), as `writeHead` does */
+/** One line for each field. @throws TypeError for an invalid name or value (RFC 9110, 5.5), as `writeHead` does */
 function fieldLines(list: Fields): string {
   const parts: string[] = [];
   for (let at = 0; at + 1 < list.length; at += 2) {
@@ -56,13 +54,13 @@ function fieldLines(list: Fields): string {
     validateHeaderValue(name, value);
     parts.push(name, ': ', value, '\r\n');
   }
-  // In one piece: of a string that was put together by adding to it, the parts would be collected anew for every answer.
+  // `join` makes a flat string. A concatenated one would be flattened again for every answer.
   return parts.join('');
 }
 
 const statusLines = new Map<number, string>();
 
-/** The first line of an answer, with its end. */
+/** The first line of an answer, with its line break. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status);
   if (line === undefined) {
@@ -76,7 +74,7 @@ export function statusLine(status: number): string {
 export function sinkOf(response: ServerResponse): AnswerSink {
   return {
     send(status, fields, also, body) {
-      // `writeHead` copies what it is given.
+      // `writeHead` copies the list.
       response.writeHead(status, also.length === 0 ? (fields.list as string[]) : [...fields.list, ...also]);
       for (let at = 0; at + 1 < body.length; at += 1) response.write(body[at]);
       response.end(body.at(-1));
@@ -92,7 +90,7 @@ export function sinkOf(response: ServerResponse): AnswerSink {
   };
 }
 
-/** What an answer out of memory is decided by; requests of node:http have it, too. */
+/** The parts of a request that select an answer from memory; requests of node:http have them too. */
 export interface HotRequest extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'httpVersion'> {
   socket: { remoteAddress?: string | undefined };
 }

@@ -8,14 +8,14 @@ export interface Answer {
   contentType: string;
   cacheControl: string;
   body: Buffer;
-  /** Strong validator; null where the answer is not to be kept. */
+  /** Strong validator; null if the answer must not be stored. */
   etag: string | null;
 }
 
 /** Content type of JSON answers, exactly: RFC 8259 defines no `charset` parameter. */
 export const JSON_CONTENT_TYPE = 'application/json';
 
-/** Makes an answer; its ETag is a hash of its bytes, so that equal answers have equal tags in every process. */
+/** Makes an answer. Its ETag is a hash of its bytes, so equal answers have equal tags in every process. */
 export function makeAnswer(parts: {
   body: string | Buffer;
   cacheControl: string;
@@ -36,12 +36,12 @@ export function makeAnswer(parts: {
 
 const onAnswers = new WeakMap<ServerResponse, (answer: Answer) => void>();
 
-/** Shows the complete answer to `see` before it is sent, also where it is sent as 304 or to HEAD; not at all where there is none. */
+/** Calls `see` with the complete answer before it is sent, even if it is sent as 304 or to HEAD. */
 export function onAnswer(res: ServerResponse, see: (answer: Answer) => void): void {
   onAnswers.set(res, see);
 }
 
-/** Calls `then` when the head of the answer goes out, or when there will be none. Every head goes through `writeHead`. */
+/** Calls `then` when the head of the answer is sent, or when the response closes without one. Every head passes `writeHead`. */
 export function whenAnswered(res: ServerResponse, then: () => void): void {
   const writeHead = res.writeHead;
   res.writeHead = ((...args: Parameters<typeof writeHead>) => {
@@ -51,7 +51,7 @@ export function whenAnswered(res: ServerResponse, then: () => void): void {
   res.once('close', then);
 }
 
-/** Sends an answer, or 304 where the caller has it already, or its headers alone to HEAD (RFC 9110, 13.1.2 and 9.3.2). */
+/** Sends an answer, 304 if the client already has it, or only its headers to HEAD (RFC 9110, 13.1.2 and 9.3.2). */
 export function sendAnswer(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
   onAnswers.get(res)?.(answer);
   res.setHeader('Cache-Control', answer.cacheControl);
@@ -77,7 +77,7 @@ function isRead(req: IncomingMessage): boolean {
 export function matchesEtag(field: string | undefined, etag: string): boolean {
   if (field === undefined) return false;
   if (field.trim() === '*') return true;
-  // An entity tag may hold commas, so the list is read tag by tag instead of being split.
+  // An entity tag may contain commas, so the list is read tag by tag instead of split.
   for (const [, tag] of field.matchAll(/(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g)) {
     if (tag === etag) return true;
   }

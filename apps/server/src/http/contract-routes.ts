@@ -1,9 +1,9 @@
 import type { AppRoute, AppRouter } from '@ts-rest/core';
 import { isAppRoute } from '@ts-rest/core';
-import type { IRouter } from 'express';
+import type { IRouter, RequestHandler } from 'express';
 import { refuseOtherMethods } from './methods.ts';
 
-/** What a route of the contract says about itself. */
+/** The metadata that a route of the contract may have. */
 export interface RouteMetadata {
   cacheControl?: string;
   query?: string[];
@@ -11,7 +11,7 @@ export interface RouteMetadata {
   binaryBody?: boolean;
 }
 
-/** The metadata of a route; empty where it has none. */
+/** The metadata of a route; empty if it has none. */
 export function metadataOf(route: AppRoute): RouteMetadata {
   return (route.metadata ?? {}) as RouteMetadata;
 }
@@ -19,6 +19,23 @@ export function metadataOf(route: AppRoute): RouteMetadata {
 /** Every route of a contract, in its order. */
 export function routesOf(router: AppRouter): AppRoute[] {
   return Object.values(router).flatMap((entry) => (isAppRoute(entry) ? [entry] : routesOf(entry)));
+}
+
+/** Whether the body of a route's requests is a JSON document. */
+export function takesJson(route: AppRoute): boolean {
+  return 'body' in route && typeof route.body === 'object';
+}
+
+/** A plain Express handler for each route of a contract, under the same name. */
+export type PlainHandlers<T> = { [K in keyof T]: T[K] extends AppRoute ? RequestHandler : PlainHandlers<T[K]> };
+
+/** Mounts GET routes whose handlers write the response themselves, because it is raw bytes or has no end. */
+export function mountStreams<T extends AppRouter>(router: T, handlers: PlainHandlers<T>, app: IRouter): void {
+  for (const [name, entry] of Object.entries(router)) {
+    const handler: unknown = handlers[name];
+    if (isAppRoute(entry)) app.get(entry.path, handler as RequestHandler);
+    else mountStreams(entry, handler as PlainHandlers<typeof entry>, app);
+  }
 }
 
 /** Answers 405 for the methods that the paths of a contract do not have; mounted after its endpoints. */

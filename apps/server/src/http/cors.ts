@@ -27,14 +27,14 @@ const ALLOWED = [
   'X-Request-Id',
 ].join(', ');
 
-/** Lets pages of every origin read an answer, and its headers. */
+/** Allows pages of every origin to read an answer and its headers. */
 export function openToAll(res: ServerResponse): void {
   res.setHeader('Access-Control-Allow-Origin', '*');
   res.setHeader('Access-Control-Expose-Headers', EXPOSED);
   res.setHeader('Cross-Origin-Resource-Policy', 'cross-origin');
 }
 
-/** Lets pages of every origin read what is public anyway. Preflights end here. */
+/** Allows pages of every origin to read public answers, and answers preflights. */
 export function allowEveryOrigin(req: IncomingMessage, res: ServerResponse, next: () => void): void {
   openToAll(res);
   if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) {

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { ProjectRecord, ProjectRepository } from '../db/media-repository.ts';
 
-/** Finds the project that a request is about. */
+/** Finds the project of a request. */
 export type CurrentProject = (req: IncomingMessage) => Promise<ProjectRecord>;
 
-/** By the Host header alone: forwarding headers are whatever a caller writes into them. */
+/** By the Host header alone: any caller can forge forwarding headers. */
 export function createCurrentProject(projects: Pick<ProjectRepository, 'byHost'>): CurrentProject {
   return (req) => projects.byHost(hostName(req.headers.host ?? ''));
 }

@@ -1,27 +1,27 @@
-import { READ_API_PREFIX, readApi } from '@mds/contract';
+import { api, READ_API_PREFIX } from '@mds/contract';
 import type { Express } from 'express';
 import { type Answer, makeAnswer, sendAnswer } from './answer.ts';
 import { allowEveryOrigin } from './cors.ts';
 import { refuseOtherMethods } from './methods.ts';
 
-/** Where the OpenAPI document, its reference page and the API catalogue are. */
+/** Paths of the OpenAPI document, its reference page and the API catalogue. */
 export const OPENAPI_PATH = '/openapi.json';
 export const DOCS_PATH = '/docs';
 export const API_CATALOG_PATH = '/.well-known/api-catalog';
 
 const CACHE_CONTROL = 'public, max-age=300';
 
-/** Mounts what leads a newcomer to the API: `/`, `/openapi.json` and the API catalogue of RFC 9727. */
+/** Mounts the entry points of the API: `/`, `/openapi.json` and the API catalogue of RFC 9727. */
 export function mountDiscovery(app: Express, parts: { publicUrl(): string }): void {
   const openApi = onceFor(parts.publicUrl, async (base) => {
-    // What writes it takes a sixth of a start to load, and is seldom asked for.
+    // Loading the generator would take a sixth of the start time, and it is seldom needed.
     const { openApiDocument } = await import('@mds/contract/openapi');
     return makeAnswer({ body: JSON.stringify(openApiDocument(base)), cacheControl: CACHE_CONTROL });
   });
   const catalog = onceFor(parts.publicUrl, (base) =>
     makeAnswer({
       body: JSON.stringify(apiCatalog(base)),
-      // RFC 9727, 4.2: the linkset format, and that it is an API catalogue.
+      // RFC 9727, 4.2: the linkset format, with the profile of an API catalogue.
       contentType: 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
       cacheControl: CACHE_CONTROL,
     }),
@@ -33,14 +33,14 @@ export function mountDiscovery(app: Express, parts: { publicUrl(): string }): vo
   app.use([OPENAPI_PATH, API_CATALOG_PATH], allowEveryOrigin);
   app.get(OPENAPI_PATH, async (req, res) => sendAnswer(req, res, await openApi()));
   app.get(API_CATALOG_PATH, (req, res) => {
-    // RFC 9727, 2: HEAD tells the relation; the same header does no harm on GET.
+    // RFC 9727, 2 requires the link for HEAD; GET may have it too.
     res.setHeader('Link', `<${API_CATALOG_PATH}>; rel="api-catalog"`);
     sendAnswer(req, res, catalog());
   });
   app.get('/', (req, res) => {
     res.setHeader('Vary', 'Accept');
     res.setHeader('Link', `<${API_CATALOG_PATH}>; rel="api-catalog"`);
-    // A person with a browser wants the page; everybody else the links.
+    // A browser gets the reference page, any other client the links.
     if (req.headers.accept?.includes('text/html')) {
       res.setHeader('Cache-Control', CACHE_CONTROL);
       res.setHeader('Content-Length', 0);
@@ -52,7 +52,7 @@ export function mountDiscovery(app: Express, parts: { publicUrl(): string }): vo
   app.all([OPENAPI_PATH, API_CATALOG_PATH, '/'], refuseOtherMethods(['GET']));
 }
 
-/** Makes an answer once for each base address; there is one, known when the service listens. */
+/** Makes an answer once for each base address. There is one, known once the service listens. */
 function onceFor<A extends Answer | Promise<Answer>>(publicUrl: () => string, make: (base: string) => A): () => A {
   let made: { base: string; answer: A } | null = null;
   return () => {
@@ -68,7 +68,7 @@ function landingDocument(base: string) {
     api: `${base}${READ_API_PREFIX}`,
     openapi: `${base}${OPENAPI_PATH}`,
     docs: `${base}${DOCS_PATH}`,
-    status: `${base}${readApi.status.get.path}`,
+    status: `${base}${api.read.status.get.path}`,
   };
 }
 
@@ -79,7 +79,7 @@ function apiCatalog(base: string) {
         anchor: `${base}${READ_API_PREFIX}`,
         'service-desc': [{ href: `${base}${OPENAPI_PATH}`, type: 'application/json' }],
         'service-doc': [{ href: `${base}${DOCS_PATH}`, type: 'text/html' }],
-        status: [{ href: `${base}${readApi.status.get.path}`, type: 'application/json' }],
+        status: [{ href: `${base}${api.read.status.get.path}`, type: 'application/json' }],
       },
     ],
   };

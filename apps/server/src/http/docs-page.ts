@@ -22,7 +22,7 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <div id="reference"></div>
-<noscript>The reference needs JavaScript. The same is in <a href="${OPENAPI_PATH}">the OpenAPI document</a>.</noscript>
+<noscript>The reference needs JavaScript. The same content is in <a href="${OPENAPI_PATH}">the OpenAPI document</a>.</noscript>
 </body>
 </html>
 `;
@@ -43,7 +43,7 @@ const PACKAGE_FILES: Record<string, string> = {
   'favicon-32x32.png': 'image/png',
 };
 
-/** Mounts `/docs`, the reference page. Everything that it loads comes from this service. */
+/** Mounts `/docs`, the reference page. It loads nothing from other services. */
 export function mountDocsPage(app: Express, parts: { publicUrl(): string }): void {
   const page = makeAnswer({ body: PAGE, contentType: 'text/html; charset=utf-8', cacheControl: 'public, max-age=300' });
   const assets = new Map<string, Answer>();
@@ -60,7 +60,7 @@ export function mountDocsPage(app: Express, parts: { publicUrl(): string }): voi
       styleSrc: ["'self'", "'unsafe-inline'"],
       imgSrc: ["'self'", 'data:'],
       fontSrc: ["'self'", 'data:'],
-      // The reference tries requests at the address that clients use, which may not be the one that it was opened at.
+      // The page sends trial requests to the public address, which may differ from the one it was opened at.
       connectSrc: ["'self'", () => new URL(parts.publicUrl()).origin],
       formAction: ["'none'"],
       baseUri: ["'none'"],
@@ -73,7 +73,7 @@ export function mountDocsPage(app: Express, parts: { publicUrl(): string }): voi
     const contentType = PACKAGE_FILES[name];
     if (contentType === undefined) return null;
     const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-    // Read once, when the first reader opens the page.
+    // Read once, when the page is first opened.
     const made = asset(readFileSync(join(folder, name)), contentType);
     assets.set(name, made);
     return made;

@@ -3,7 +3,7 @@ import { AppError } from '../base/app-error.ts';
 import { answerJson } from './json-answers.ts';
 import { refuseOtherMethods } from './methods.ts';
 
-/** Mounts `/healthz` (the process lives) and `/readyz` (it should get traffic: 200, else 503 with the reason). */
+/** Mounts `/healthz` (the process is alive) and `/readyz` (200 if it should get traffic, else 503 with the reason). */
 export function mountHealth(app: Express, parts: { notReady(): Promise<string | null> }): void {
   app.get('/healthz', (req, res) => {
     answerJson(req, res, 'no-store');

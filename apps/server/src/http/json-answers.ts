@@ -3,8 +3,8 @@ import type { Response } from 'express';
 import { makeAnswer, sendAnswer } from './answer.ts';
 
 /**
- * Makes `res.json`, which is how ts-rest and everybody else sends a document, answer our way: one serialisation, the
- * exact Content-Type, a strong ETag and 304 where the answer may be kept.
+ * Replaces `res.json`, through which ts-rest sends documents, so that it serialises once, sets the exact Content-Type, and adds a strong
+ * ETag and 304 if the answer may be cached.
  */
 export function answerJson(req: IncomingMessage, res: Response, cacheControl: string): void {
   res.json = (body: unknown) => {

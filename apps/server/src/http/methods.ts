@@ -1,7 +1,7 @@
 import type { Request, RequestHandler } from 'express';
 import { AppError } from '../base/app-error.ts';
 
-/** The methods of a path, as `Allow` spells them; GET brings HEAD. */
+/** The methods of a path as a value of `Allow`; GET implies HEAD. */
 export function allowedMethods(methods: Iterable<string>): string {
   const all = new Set(methods);
   if (all.has('GET')) all.add('HEAD');
@@ -9,7 +9,7 @@ export function allowedMethods(methods: Iterable<string>): string {
   return [...all].sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(', ');
 }
 
-/** Refuses every method that reaches it: mounted after the routes of a path (RFC 9110, 15.5.6). */
+/** Refuses every request that reaches it; mounted after the routes of a path (RFC 9110, 15.5.6). */
 export function refuseOtherMethods(methods: Iterable<string>): RequestHandler {
   const allow = allowedMethods(methods);
   return (req) => {
@@ -17,11 +17,11 @@ export function refuseOtherMethods(methods: Iterable<string>): RequestHandler {
   };
 }
 
-/** The error for a method that the path does not have. @param allow the ones that it has, separated by commas */
+/** The error for an unsupported method. @param allow the supported methods, separated by commas */
 export function methodNotAllowed(req: Pick<Request, 'method'>, allow: string): AppError {
   return new AppError(
     'method_not_allowed',
-    `${req.method} is not possible here. Use ${allow.replaceAll(', ', ' or ')}.`,
+    `${req.method} is not supported here. Use ${allow.replaceAll(', ', ' or ')}.`,
     {
       headers: { Allow: allow },
     },

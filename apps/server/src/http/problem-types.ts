@@ -4,7 +4,7 @@ import { allowEveryOrigin } from './cors.ts';
 import { answerJson } from './json-answers.ts';
 import { PROBLEM_TYPES_PREFIX } from './problem.ts';
 
-/** Mounts what the `type` of a problem document leads to: its code, status and title. */
+/** Mounts the target of a problem document's `type`: its code, status and title. */
 export function mountProblemTypes(app: Express): void {
   app.use(PROBLEM_TYPES_PREFIX, allowEveryOrigin);
   app.get(`${PROBLEM_TYPES_PREFIX}/:code`, (req, res, next) => {

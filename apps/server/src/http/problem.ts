@@ -6,11 +6,11 @@ import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { pathOf } from './request-path.ts';
 import { endAnswer } from './unread-body.ts';
 
-/** Where a problem type is described; the `type` of every problem document. */
+/** Path prefix of problem types, used in the `type` of every problem document. */
 export const PROBLEM_TYPES_PREFIX = '/problems';
 
-/** Headers that belong to an answer that is not given now. */
-const OF_ANOTHER_ANSWER = [
+/** Headers that belong to the answer which the problem replaces. */
+const REPLACED_HEADERS = [
   'Accept-Ranges',
   'Cache-Control',
   'Content-Disposition',
@@ -26,8 +26,8 @@ const OF_ANOTHER_ANSWER = [
 ];
 
 /**
- * The problem document (RFC 9457) of any error. What is not an {@link AppError} becomes `internal_error` and keeps its
- * message to itself.
+ * The problem document (RFC 9457) of any error. An error other than {@link AppError} becomes `internal_error`, and its
+ * message is not shown.
  * @param instance the path that was asked for
  */
 export function problemOf(error: unknown, request: { instance: string; requestId: string }): Problem {
@@ -39,7 +39,7 @@ export function problemOf(error: unknown, request: { instance: string; requestId
     status: PROBLEMS[code].status,
     detail:
       known?.message ??
-      `Something went wrong in the service. Try again; if it lasts, tell its operator the request id ${request.requestId}.`,
+      `An internal error occurred. Try again; if it persists, report the request id ${request.requestId} to the operator.`,
     instance: request.instance.slice(0, 1024),
     code,
     request_id: request.requestId,
@@ -49,14 +49,14 @@ export function problemOf(error: unknown, request: { instance: string; requestId
 
 const outages = new WeakMap<object, AppError>();
 
-/** The error by which a request was refused as something that the service needs does not answer; undefined: it was not. */
+/** The error of a request that was refused because a dependency does not answer; undefined if there was none. */
 export function outageOf(req: object): AppError | undefined {
   return outages.get(req);
 }
 
 /**
- * Answers a request with the problem document of an error; the one place that does. Plain `node:http`, so that answers
- * that do not pass through Express can use it. What nobody foresaw is logged with the request's id.
+ * Answers a request with the problem document of an error; the only place that does. Uses plain `node:http`, so that answers outside
+ * Express can use it. An unexpected error is logged with the request's id.
  */
 export function sendProblem(
   req: IncomingMessage & { originalUrl?: string },
@@ -66,16 +66,16 @@ export function sendProblem(
 ): void {
   const requestId = requestIdOf(req);
   const known = knownError(error);
-  if (!known) logger.error({ err: error, requestId }, 'an error that nobody foresaw');
+  if (!known) logger.error({ err: error, requestId }, 'unexpected error');
   if (known?.code === 'unavailable') outages.set(req, known);
   if (res.headersSent) {
-    // Half an answer is out: cutting the connection is the only way left to say that the rest is missing.
+    // A part of the answer is sent: only closing the connection can show that the rest is missing.
     if (!res.writableEnded) res.destroy();
     return;
   }
   const problem = problemOf(error, { instance: pathOf(req.originalUrl ?? req.url ?? '/'), requestId });
   const body = Buffer.from(JSON.stringify(problem));
-  for (const name of OF_ANOTHER_ANSWER) res.removeHeader(name);
+  for (const name of REPLACED_HEADERS) res.removeHeader(name);
   res.statusCode = problem.status;
   res.setHeader('Cache-Control', 'no-store');
   res.setHeader('X-Content-Type-Options', 'nosniff');
@@ -86,7 +86,7 @@ export function sendProblem(
   endAnswer(req, res, body);
 }
 
-/** An error that its caller may see: ours, or what Express says of a URL that it cannot decode. */
+/** An error that the client may see: an AppError, or Express's error for a URL that it cannot decode. */
 function knownError(error: unknown): AppError | null {
   if (error instanceof AppError) return error;
   if (error instanceof URIError) {

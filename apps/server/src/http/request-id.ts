@@ -1,28 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** The header that carries a request's id, in and out. */
+/** The header of a request's id, in requests and answers. */
 export const REQUEST_ID_HEADER = 'X-Request-Id';
 
-/** What is taken over from a caller: nothing that could break a log line or a header. */
-const SANE = /^[\w.-]{1,64}$/;
+/** Ids accepted from callers: nothing that could break a log line or a header. */
+const VALID_ID = /^[\w.-]{1,64}$/;
 
 const ids = new WeakMap<IncomingMessage, string>();
 
-/** Tells this process's ids from those of every other, and of every other start. */
+/** Distinguishes the ids of this process from those of every other process and start. */
 const PREFIX = `req_${randomBytes(10).toString('hex')}`;
 let made = 0;
 
-/** A fresh request id: a random prefix for the process and a counter. Ids are unique and no secret, so that they need not be random. */
+/** A new request id: a random prefix of the process and a counter. Ids are unique but not secret, so they need not be random. */
 export function newRequestId(): string {
   made += 1;
   return PREFIX + made.toString(16).padStart(12, '0');
 }
 
-/** The id that the caller gave in `X-Request-Id`, where it is sane, else one of our own: another one at every call. */
+/** The caller's `X-Request-Id` if it is valid, else a new id at every call. */
 export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && SANE.test(given) ? given : newRequestId();
+  return typeof given === 'string' && VALID_ID.test(given) ? given : newRequestId();
 }
 
 /** Gives a request its id. */
@@ -30,7 +30,7 @@ export function setRequestId(req: IncomingMessage, id: string): void {
   ids.set(req, id);
 }
 
-/** The id of a request: the one that it was given, else one that {@link makeRequestId} makes. The same at every call. */
+/** The id of a request: the one that was set, else one from {@link makeRequestId}. The same at every call. */
 export function requestIdOf(req: IncomingMessage): string {
   const known = ids.get(req);
   if (known !== undefined) return known;

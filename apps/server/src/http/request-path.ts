@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '../base/app-error.ts';
 
-/** The path of a request target in origin form, without its query, percent-encoding untouched. */
+/** The path of a request target in origin form, without its query and with its percent-encoding untouched. */
 export function pathOf(url: string): string {
   const end = url.search(/[?#]/);
   return end < 0 ? url : url.slice(0, end);
 }
 
 /**
- * Brings a request target in absolute form into origin form (`/path?query`), the only one that routes know. RFC 9112, 3.2.2:
- * a server takes the absolute form from every client, and its authority wins over Host.
+ * Converts a request target in absolute form to origin form (`/path?query`), the only one that routes know. RFC 9112, 3.2.2: a server must
+ * accept the absolute form from every client, and its authority wins over Host.
  */
 export function toOriginForm(req: IncomingMessage): void {
   const absolute = /^https?:\/\/([^/?#]*)([^#]*)/i.exec(req.url ?? '');
@@ -20,8 +20,8 @@ export function toOriginForm(req: IncomingMessage): void {
 }
 
 /**
- * Whether two readers may take a request for two different ones: it names several hosts, none, or what is none, or is of a version
- * that we do not speak.
+ * Whether two servers may interpret a request differently: it has several hosts, no host or an invalid one, or an HTTP version that this
+ * service does not support.
  */
 export function isAmbiguous(req: IncomingMessage): boolean {
   return req.httpVersionMajor !== 1 || hasSeveralHosts(req) || lacksHost(req) || !isHost(req.headers.host);
@@ -32,10 +32,10 @@ function lacksHost({ headers, httpVersionMinor }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersionMinor >= 1;
 }
 
-/** `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), or nothing at all. */
+/** `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), or empty. */
 const HOST = /^(?:\[[\da-fA-F:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
-/** Whether a field's value may be that of Host. */
+/** Whether a value is valid for Host. */
 export function isHost(value: string | undefined): boolean {
   return value === undefined || HOST.test(value);
 }
@@ -50,7 +50,7 @@ function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
 }
 
 /**
- * Refuses a request whose host or target no resource can have, before anything decodes it.
+ * Refuses a request with an invalid host or target, before anything decodes it.
  * @throws AppError `invalid_request`
  */
 export function refuseBadTarget(req: IncomingMessage): void {
@@ -58,26 +58,26 @@ export function refuseBadTarget(req: IncomingMessage): void {
   if (req.httpVersionMajor !== 1) {
     throw new AppError(
       'invalid_request',
-      'The request is of a version of HTTP that this service does not speak. Use HTTP/1.1.',
+      'This service does not support the HTTP version of the request. Use HTTP/1.1.',
     );
   }
   // RFC 9112, 3.2.
   if (hasSeveralHosts(req)) {
     throw new AppError(
       'invalid_request',
-      'The request has more than one Host header. Send the one name that the service has.',
+      'The request has more than one Host header. Send only the host name of the service.',
     );
   }
   if (!url.startsWith('/')) {
     throw new AppError('invalid_request', 'The request target must be a path that begins with a slash.');
   }
   if (lacksHost(req)) {
-    throw new AppError('invalid_request', 'The request has no Host header. Send the host name that the service has.');
+    throw new AppError('invalid_request', 'The request has no Host header. Send the host name of the service.');
   }
   if (!isHost(req.headers.host)) {
     throw new AppError(
       'invalid_request',
-      'The Host header is not a host name, with or without a port. Send the name that the service has.',
+      'The Host header is not a host name with an optional port. Send the host name of the service.',
     );
   }
   const path = pathOf(url);
@@ -94,7 +94,6 @@ function isDecodable(path: string): boolean {
     decodeURIComponent(path);
     return true;
   } catch {
-    // A URIError is the answer.
     return false;
   }
 }

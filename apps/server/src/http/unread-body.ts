@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** How much of a refused body is still read, and for how long, so that its sender gets to see the answer. */
+/** How much of a refused body is still read, and for how long, so that its sender receives the answer. */
 const LINGER_BYTES = 64 * 1024 * 1024;
 const LINGER_MS = 5_000;
 
 const awaitingContinue = new WeakSet<IncomingMessage>();
-/** Answers that went out whole while their connection stays open for the rest of a body. */
+/** Answers that were sent completely while the connection stays open for the rest of a body. */
 const answeredEarly = new WeakSet<ServerResponse>();
 
 /** Marks a request whose sender waits for `100 Continue` before it sends the body (RFC 9110, 10.1.1). */
@@ -13,7 +13,7 @@ export function markAwaitingContinue(req: IncomingMessage): void {
   awaitingContinue.add(req);
 }
 
-/** Tells a sender that waits for it to send the body; nothing where none waits. */
+/** Sends `100 Continue` if the sender waits for it. */
 export function continueBody(req: IncomingMessage, res: ServerResponse): void {
   if (awaitingContinue.delete(req) && !res.headersSent) res.writeContinue();
 }
@@ -23,15 +23,15 @@ function bodyIsComing(req: IncomingMessage): boolean {
   return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 }
 
-/** Whether an answer went out whole, also where its connection was left open for the body and its sender has closed it since. */
+/** Whether an answer was sent completely, even if its connection stayed open for the body and the sender has closed it since. */
 export function wentOutWhole(res: ServerResponse): boolean {
   return res.writableFinished || answeredEarly.has(res);
 }
 
 /**
- * Ends an answer. Where the request's body is still on its way, the answer goes out whole at once, and the connection
- * stays readable for a while: closing it under a client that is still sending would reset it, and the client would
- * report a broken pipe instead of our answer (RFC 9112, 9.6).
+ * Ends an answer. If the request's body is still arriving, the answer is sent at once and the connection stays readable for a while.
+ * Closing it under a client that is still sending would reset it, and the client would report a broken pipe instead of our answer
+ * (RFC 9112, 9.6).
  */
 export function endAnswer(req: IncomingMessage, res: ServerResponse, body: string | Buffer): void {
   if (!bodyIsComing(req)) {

@@ -6,13 +6,13 @@ import type { NextFunction } from 'express';
 import { AppError } from '../base/app-error.ts';
 import { metadataOf } from './contract-routes.ts';
 
-/** The parameters that have a code of their own. */
+/** Query parameters with their own problem code. */
 const CODES: Record<string, ProblemCode> = { cursor: 'invalid_cursor', region: 'unknown_region' };
 
-/** An id that nothing can have is that of something that is not there. */
+/** A malformed id in the path means that the resource does not exist. */
 const PATH_CODES: Record<string, ProblemCode> = { id: 'media_not_found', fetch: 'fetch_not_found' };
 
-/** What to say of a parameter whose schema speaks in types instead of words. */
+/** Messages for parameters whose schema has none in words. */
 const WORDS: Record<string, string> = {
   limit: `must be a whole number from ${LIMIT.min} to ${LIMIT.max}`,
   cursor: 'must be the next_cursor of a previous answer, unchanged',
@@ -25,16 +25,16 @@ const WORDS: Record<string, string> = {
   'idempotency-key': 'must be 1 to 255 characters',
 };
 
-/** Of zod, as far as it matters here. */
+/** The used part of a zod issue. */
 interface Issue {
   code?: string | undefined;
-  /** What an object may not hold, where that is the issue. */
+  /** Unknown keys of an object, if that is the issue. */
   keys?: readonly string[] | undefined;
   path?: ReadonlyArray<PropertyKey | { key: PropertyKey }> | undefined;
   message: string;
 }
 
-/** The error that a person understands, for a request that the contract does not allow. */
+/** A readable error for a request that does not match the contract. */
 export function invalidRequest(error: RequestValidationError): AppError {
   const parts = [
     ['path', error.pathParams],
@@ -45,7 +45,7 @@ export function invalidRequest(error: RequestValidationError): AppError {
   const issues: ProblemIssue[] = [];
   for (const [where, found] of parts) {
     for (const issue of ((found?.issues ?? []) as readonly Issue[]).flatMap(wordsOf)) {
-      // A parameter may break several rules at once; what to do about it is one sentence.
+      // A parameter may break several rules at once; one message is enough.
       if (!issues.some((other) => other.in === where && other.path === issue.path))
         issues.push({ in: where, ...issue });
     }
@@ -53,18 +53,18 @@ export function invalidRequest(error: RequestValidationError): AppError {
   return refusal(codeOf(issues), issues, error);
 }
 
-/** What to say of what. */
+/** The path and message of each invalid input. */
 function wordsOf({ code, keys = [], path = [], message }: Issue): { path: string; message: string }[] {
   const names = path.map((key) => String(typeof key === 'object' ? key.key : key));
   if (code === 'unrecognized_keys') {
-    return keys.map((key) => ({ path: [...names, key].join('.'), message: 'is not known here' }));
+    return keys.map((key) => ({ path: [...names, key].join('.'), message: 'is unknown' }));
   }
   const name = names.join('.');
   if (name === '' && code === 'invalid_type') return [{ path: '', message: 'must be a JSON object' }];
   return [{ path: name, message: WORDS[name] ?? message }];
 }
 
-/** One code where one input is wrong and has one. */
+/** The code of the input, if exactly one input is wrong and has its own code. */
 function codeOf(issues: ProblemIssue[]): ProblemCode {
   const only = issues.length === 1 ? issues[0] : undefined;
   const codes = only?.in === 'path' ? PATH_CODES : only?.in === 'query' ? CODES : {};
@@ -85,7 +85,7 @@ const PLACES: Record<ProblemIssue['in'], string> = {
   body: 'In the body,',
 };
 
-/** Refuses a known query parameter that is given twice: which one is meant, nobody can tell. Unknown ones are ignored. */
+/** Refuses a repeated query parameter, because its value is ambiguous. Unknown parameters are ignored. */
 export function refuseRepeatedParameters(
   req: { tsRestRoute: AppRoute; query: Record<string, unknown> },
   _res: unknown,

@@ -1,5 +1,5 @@
 import type { Asset, AssetList } from '@mds/contract';
-import { readApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { AppError } from '../base/app-error.ts';
 import { type Presented, timestamp } from '../base/presented.ts';
@@ -16,14 +16,14 @@ function presentAsset(asset: AssetRecord): Presented<Asset> {
   };
 }
 
-/** `GET /api/v1/assets`: what was requested lately, of one region or of all. */
+/** `GET /api/v1/assets`: recently requested assets of one region or of all. */
 export function createAssetHandlers(parts: {
   assets: Pick<AssetRepository, 'latest'>;
   regions: Pick<RegionRepository, 'find'>;
 }) {
   const isRegion = async (code: string) => findCity(code) !== null || (await parts.regions.find(code)) !== null;
 
-  return initServer().router(readApi.assets, {
+  return initServer().router(api.read.assets, {
     list: async ({ query: { limit, region } }) => {
       if (region !== undefined && !(await isRegion(region))) throw unknownRegion();
       const assets = await parts.assets.latest({ limit, region: region ?? null });
@@ -36,7 +36,7 @@ export function createAssetHandlers(parts: {
 function unknownRegion(): AppError {
   return new AppError(
     'unknown_region',
-    'There is no region with this code. GET /api/v1/regions lists the ones that are served; leave region out for all of them.',
+    'There is no region with this code. GET /api/v1/regions lists the active regions; omit region to get the assets of all.',
     { issues: [{ in: 'query', path: 'region', message: 'must be a region code such as fra1' }] },
   );
 }

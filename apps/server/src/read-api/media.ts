@@ -1,5 +1,5 @@
 import type { Media, MediaList } from '@mds/contract';
-import { readApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import { decodeCursor, nextLink, pageOf } from '../base/cursor.ts';
 import { type Presented, timestamp } from '../base/presented.ts';
@@ -19,20 +19,20 @@ export function presentMedia(media: PublicMediaRecord): Presented<Media> {
   };
 }
 
-/** `GET /api/v1/media`: pages of the current project's media, newest first, by keyset. */
+/** `GET /api/v1/media`: keyset pages of the current project's media, newest first. */
 export function createMediaHandlers(parts: {
   media: Pick<MediaRepository, 'publicPage'>;
   currentProject: CurrentProject;
 }) {
-  return initServer().router(readApi.media, {
+  return initServer().router(api.read.media, {
     list: async ({ query: { limit, cursor }, req, res }) => {
       const { id: projectId } = await parts.currentProject(req);
       const before = decodeCursor(projectId, cursor);
-      // One row more than asked for says whether there is another page.
+      // One extra row shows whether there is another page.
       const rows = await parts.media.publicPage({ projectId, limit: limit + 1, before });
       const { page, nextCursor } = pageOf(rows, limit, projectId);
       const body: Presented<MediaList> = { object: 'list', data: page.map(presentMedia), next_cursor: nextCursor };
-      if (nextCursor !== null) res.setHeader('Link', nextLink(readApi.media.list.path, { limit, cursor: nextCursor }));
+      if (nextCursor !== null) res.setHeader('Link', nextLink(api.read.media.list.path, { limit, cursor: nextCursor }));
       return { status: 200, body };
     },
   });

@@ -1,8 +1,9 @@
-import { READ_API_PREFIX, readApi } from '@mds/contract';
+import { api, type FormatList, READ_API_PREFIX, type Status } from '@mds/contract';
 import type { Preset } from '@mds/transcode';
-import { createExpressEndpoints } from '@ts-rest/express';
+import { createExpressEndpoints, initServer } from '@ts-rest/express';
 import type { Express } from 'express';
 import { AppError } from '../base/app-error.ts';
+import type { Presented } from '../base/presented.ts';
 import type { AssetRepository, RegionRepository } from '../db/delivery-repository.ts';
 import type { MediaRepository, ProjectRepository } from '../db/media-repository.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
@@ -14,14 +15,12 @@ import type { FormatCatalogue } from '../processing/format-catalogue.ts';
 import type { RegionMonitor } from '../regions/region-monitor.ts';
 import type { StatusBoard } from '../status/status-board.ts';
 import { createAssetHandlers } from './assets.ts';
-import { createFormatHandlers } from './formats.ts';
 import { createMediaHandlers } from './media.ts';
 import { createRegionHandlers } from './regions.ts';
 import { createRenditionHandlers } from './renditions.ts';
-import { createStatusHandlers } from './status.ts';
 import { createVersionIndexHandlers } from './version-index.ts';
 
-/** What the read API reads. */
+/** Parts of the read API. */
 export interface ReadApiParts {
   media: Pick<MediaRepository, 'publicPage'>;
   assets: Pick<AssetRepository, 'latest'>;
@@ -33,7 +32,7 @@ export interface ReadApiParts {
   presets: readonly Preset[];
 }
 
-/** Mounts the public read-only API: the contract's routes, and clear answers for everything beside them. */
+/** Mounts the public read-only API: the routes of the contract, and clear answers for all other paths below `/api`. */
 export function mountReadApi(app: Express, parts: ReadApiParts): void {
   const currentProject = createCurrentProject(parts.projects);
   const router = {
@@ -46,7 +45,7 @@ export function mountReadApi(app: Express, parts: ReadApiParts): void {
     renditions: createRenditionHandlers(parts),
   };
   app.use('/api', allowEveryOrigin);
-  createExpressEndpoints(readApi, router, app, {
+  createExpressEndpoints(api.read, router, app, {
     logInitialization: false,
     globalMiddleware: [
       refuseRepeatedParameters,
@@ -57,16 +56,33 @@ export function mountReadApi(app: Express, parts: ReadApiParts): void {
     ],
     requestValidationErrorHandler: (error, _req, _res, next) => next(invalidRequest(error)),
   });
-  refuseMethodsOutside(readApi, app);
+  refuseMethodsOutside(api.read, app);
   app.use('/api', (req, _res, next) => {
     const version = /^\/(v\d+)(\/|$)/.exec(req.path)?.[1];
     if (version === undefined || `/api/${version}` === READ_API_PREFIX) {
       next();
       return;
     }
-    throw new AppError(
-      'not_found',
-      `There is no version ${version} of this API. The version that is served is v1, under ${READ_API_PREFIX}.`,
-    );
+    throw new AppError('not_found', `There is no version ${version} of this API. Use v1, under ${READ_API_PREFIX}.`);
+  });
+}
+
+/** `GET /api/v1/formats`: the formats that the engine has proved it decodes. */
+function createFormatHandlers({ formats }: Pick<ReadApiParts, 'formats'>) {
+  return initServer().router(api.read.formats, {
+    list: async () => {
+      const body: Presented<FormatList> = { object: 'list', data: await formats.accepted() };
+      return { status: 200, body };
+    },
+  });
+}
+
+/** `GET /api/v1/status`: 200 whatever the status document reports. */
+function createStatusHandlers({ statusBoard }: Pick<ReadApiParts, 'statusBoard'>) {
+  return initServer().router(api.read.status, {
+    get: async () => {
+      const body: Presented<Status> = statusBoard.document();
+      return { status: 200, body };
+    },
   });
 }

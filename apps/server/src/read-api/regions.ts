@@ -1,5 +1,5 @@
 import type { Region, RegionList } from '@mds/contract';
-import { readApi } from '@mds/contract';
+import { api } from '@mds/contract';
 import { initServer } from '@ts-rest/express';
 import type { Presented } from '../base/presented.ts';
 import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
@@ -14,9 +14,9 @@ function presentRegion(region: RegionState): Presented<Region> {
   };
 }
 
-/** `GET /api/v1/regions`: the points of presence and what the monitor measured of them. */
+/** `GET /api/v1/regions`: the points of presence and their measured state. */
 export function createRegionHandlers(parts: { regionMonitor: Pick<RegionMonitor, 'states'> }) {
-  return initServer().router(readApi.regions, {
+  return initServer().router(api.read.regions, {
     list: async () => {
       const regions = await parts.regionMonitor.states();
       const body: Presented<RegionList> = { object: 'list', data: regions.map(presentRegion) };

@@ -1,11 +1,4 @@
-import {
-  buildDeliveryPath,
-  type Codecs,
-  type Rendition,
-  type RenditionList,
-  readApi,
-  renditionPath,
-} from '@mds/contract';
+import { api, buildDeliveryPath, type Codecs, type Rendition, type RenditionList, renditionPath } from '@mds/contract';
 import { type Preset, presetRevision } from '@mds/transcode';
 import { initServer } from '@ts-rest/express';
 import type { Presented } from '../base/presented.ts';
@@ -40,8 +33,8 @@ function presentCodecs(codecs: { image?: string; video?: string; audio?: string 
   };
 }
 
-/** `GET /api/v1/renditions`: the presets, which do not change while the service runs. */
+/** `GET /api/v1/renditions`: the presets. They do not change while the service runs. */
 export function createRenditionHandlers(parts: { presets: readonly Preset[] }) {
   const body: Presented<RenditionList> = { object: 'list', data: parts.presets.map(presentRendition) };
-  return initServer().router(readApi.renditions, { list: async () => ({ status: 200, body }) });
+  return initServer().router(api.read.renditions, { list: async () => ({ status: 200, body }) });
 }

@@ -1,44 +1,44 @@
 import type { DetailedError, HttpResponse, HttpStack } from 'tus-js-client';
 import { MdsError } from '../errors.ts';
-import type { ContentSource } from './content-source.ts';
+import type { ContentSource } from './content-reader.ts';
 
 type Tus = typeof import('tus-js-client');
 
-/** How far an upload is. */
+/** State of an upload. */
 export interface UploadState {
-  /** Its address; null before it was created. */
+  /** Its address; null before it is created. */
   url: string | null;
   /** Length of the content; null until it is known. */
   size: number | null;
-  /** What the service has. */
+  /** Bytes that the service has. */
   acceptedBytes: number;
 }
 
-/** What one attempt needs. */
+/** Parts of one attempt. */
 export interface AttemptParts {
   tus: Tus;
   stack: HttpStack;
   source: ContentSource;
   endpoint: string;
   metadata: Record<string, string>;
-  /** Changed as the attempt gets on. */
+  /** Updated during the attempt. */
   state: UploadState;
   signal: AbortSignal | undefined;
-  /** Called when the upload was created, before anything is sent. */
+  /** Called after the upload was created and before content is sent. */
   onCreated(url: string): Promise<void>;
   onProgress(sentBytes: number): void;
 }
 
-/** The upload that was to go on has another length than the content. */
+/** The upload to resume has another length than the content. */
 export class AnotherLengthError extends MdsError {}
 
-/** The service knows the length already, which the content did not tell before its end: to be tried again, with it. */
+/** The service already knows the length, which the content does not know before its end: try again with that length. */
 export class LengthKnownError extends MdsError {}
 
 /**
- * Uploads what the service has not: creates the upload or asks how far it is, and sends the rest.
+ * Creates the upload or requests its offset, and sends the rest.
  * @returns the last answer
- * @throws what the request failed with, as errors of this client; the signal's reason
+ * @throws the error of a failed request, as an error of this client; the signal's reason
  */
 export function attemptUpload(parts: AttemptParts): Promise<HttpResponse> {
   const { tus, stack, source, endpoint, metadata, state, signal } = parts;
@@ -52,12 +52,12 @@ export function attemptUpload(parts: AttemptParts): Promise<HttpResponse> {
     };
     const fail = (error: unknown) =>
       settle(() => {
-        // Ends what is under way, and lets nothing of it be heard any more.
+        // Ends the current request and its callbacks.
         upload.abort().catch(() => undefined);
         reject(error);
       });
     const onAbort = () => fail(signal?.reason);
-    /** What callers hand in may throw; tus would take it for a failed request. */
+    /** A callback of the caller may throw; tus would treat that as a failed request. */
     const guarded = (action: () => void) => {
       try {
         action();
@@ -78,7 +78,7 @@ export function attemptUpload(parts: AttemptParts): Promise<HttpResponse> {
       uploadSize: state.size,
       uploadLengthDeferred: state.size === null,
       chunkSize: source.chunkBytes,
-      // Attempts are counted and spaced by who calls.
+      // The caller counts and spaces the attempts.
       retryDelays: null,
       httpStack: stack,
       fileReader: { openFile: () => Promise.resolve(source as never) },
@@ -89,7 +89,7 @@ export function attemptUpload(parts: AttemptParts): Promise<HttpResponse> {
           findUploadsByFingerprint: async () => [],
           removeUpload: async () => undefined,
         },
-        // The one place where tus waits for its caller between the creation and the first byte.
+        // The only place where tus waits for its caller between the creation and the first byte.
         async addUpload(key) {
           if (state.url === null) {
             try {
@@ -133,9 +133,9 @@ export function attemptUpload(parts: AttemptParts): Promise<HttpResponse> {
 }
 
 /**
- * The address of an upload, made anew from its id: the service may stand behind a proxy, and not know by which address it is
- * reached; and the token must not go to another.
- * @throws MdsError where the service gave something else than an address of an upload
+ * The address of an upload, made from its id. Behind a proxy, the service may not know its public address, and the token must not be sent
+ * to another one.
+ * @throws MdsError if the service returned no address of an upload
  */
 export function ownAddress(endpoint: string, location: string): string {
   const id = /\/([\w.-]*\w[\w.-]*)$/.exec(location)?.[1];

@@ -1,7 +1,33 @@
 import { MdsError } from '../errors.ts';
 import type { UploadContent } from '../upload-source.ts';
 
-/** The caller's own fault: the content is not what it was said to be, or cannot be read. */
+/** The body of one request: bytes in memory, or content that is opened when the request is sent. */
+export type Piece = Blob | OpenedPiece;
+
+/** A function that opens content, with the number of its bytes. */
+export type OpenedPiece = (() => AsyncIterable<Uint8Array>) & { size: number };
+
+/** Content, as tus reads it. */
+export interface ContentSource {
+  /** Length in bytes; null if unknown. */
+  readonly size: number | null;
+  /** Whether it can be sent again from its beginning. */
+  readonly reopenable: boolean;
+  /** Maximum bytes of one request. */
+  readonly chunkBytes: number;
+  /**
+   * The bytes from `start` to `end`, fewer if the content ends before. `done`: they are the last ones.
+   * @throws BodyError if the content does not match its description
+   */
+  slice(start: number, end: number): Promise<{ value: Piece | null; done: boolean }>;
+  /** Closes the open content. */
+  close(): void;
+}
+
+/** Opens content at a byte, or `skipBytes` before it. */
+export type Opener = (start: number) => { content: UploadContent; skipBytes: number };
+
+/** An error of the caller's content: it does not match its description, or it cannot be read. */
 export class BodyError extends MdsError {
   constructor(reason: string, cause?: unknown) {
     super(`The body cannot be uploaded: ${reason}`, { cause });
@@ -9,11 +35,11 @@ export class BodyError extends MdsError {
 }
 
 /**
- * Reads content piece by piece, from a byte on. The last piece is held back until the end has been seen, so that content
- * that is longer than it should be is never sent whole, and taken for right.
- * @param skipBytes how much of what comes first is left out
- * @param totalBytes length of the content from its very beginning, `skipBytes` included; null where it is not known
- * @throws BodyError where the content cannot be read, or has another length
+ * Reads content piece by piece, starting at a byte. The last piece is held back until the end is known, so that content that is too long
+ * is never sent completely and accepted.
+ * @param skipBytes how many bytes at the beginning are skipped
+ * @param totalBytes length of the content including `skipBytes`; null if unknown
+ * @throws BodyError if the content cannot be read, or has another length
  */
 export async function* readContent(
   content: UploadContent,
@@ -38,7 +64,7 @@ export async function* readContent(
 async function* pieces(content: UploadContent): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
   try {
     for await (const piece of iterable(content)) {
-      // A reader of text would hand out strings.
+      // A text stream gives strings.
       if (!ArrayBuffer.isView(piece)) throw new BodyError('it has to be made of Uint8Array');
       yield piece as Uint8Array<ArrayBuffer>;
     }
@@ -56,7 +82,7 @@ function iterable(content: UploadContent): AsyncIterable<Uint8Array> | Iterable<
     );
   }
   const source = content instanceof Blob ? content.stream() : content;
-  // Not every browser can iterate over a stream yet.
+  // Not every browser can iterate over a stream.
   return Symbol.asyncIterator in source ? source : readAll(source as ReadableStream<Uint8Array>);
 }
 
@@ -73,7 +99,7 @@ async function* readAll(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint
   }
 }
 
-/** Closes content that was not read to its end, or never begun: what it says on that is of no use any more. */
+/** Closes content that was not read to its end. Errors on closing are of no use any more. */
 export function releaseContent(content: UploadContent): void {
   if ('destroy' in content && typeof content.destroy === 'function') content.destroy();
   else if (content instanceof ReadableStream && !content.locked) content.cancel().catch(() => undefined);

@@ -1,47 +1,23 @@
 import { ConfigurationError } from '../errors.ts';
-import type { UploadContent } from '../upload-source.ts';
-import { readContent } from './content-reader.ts';
+import { type ContentSource, type Opener, readContent } from './content-reader.ts';
 import type { ResumableBody, SeekableContent } from './upload-options.ts';
 import { createWindowSource } from './window-source.ts';
 
-/** What one request takes along: bytes that are there, or content that is opened when the request goes out. */
-export type Piece = Blob | OpenedPiece;
-
-/** A function, with the number of bytes that what it opens has. */
-export type OpenedPiece = (() => AsyncIterable<Uint8Array>) & { size: number };
-
-/** Content as tus asks for it. */
-export interface ContentSource {
-  /** Length in bytes, null where it is not known. */
-  readonly size: number | null;
-  /** Whether it can be sent from its beginning once more. */
-  readonly reopenable: boolean;
-  /** The most that one request takes. */
-  readonly chunkBytes: number;
-  /**
-   * The bytes from `start` to `end`, fewer where the content ends before. `done`: there is nothing behind them.
-   * @throws BodyError where the content is not what it was said to be
-   */
-  slice(start: number, end: number): Promise<{ value: Piece | null; done: boolean }>;
-  /** Lets go of what is open. */
-  close(): void;
-}
-
-/** What a copy is held of where a request cannot be read from the content once more. */
+/** Size of the copy that is kept in memory if the content cannot be read again. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
 
-/** What the caller says about the content, and what the runtime can do. */
+/** Properties of the content and of the runtime. */
 export interface ContentTraits {
-  /** Length in bytes, where the caller knows it. */
+  /** Length in bytes, if the caller knows it. */
   bytes: number | undefined;
   chunkBytes: number | undefined;
-  /** Whether requests can be sent that are not held in memory; browsers cannot, but for Blobs. */
+  /** Whether the runtime can send bodies that are not in memory; browsers can only send Blobs. */
   streams: boolean;
 }
 
 /**
- * Makes a body ready for a resumable upload.
- * @throws ConfigurationError where its length contradicts the one that was given
+ * Prepares a body for a resumable upload.
+ * @throws ConfigurationError if its length differs from the given one
  */
 export function contentSource(body: ResumableBody, { bytes, chunkBytes, streams }: ContentTraits): ContentSource {
   const whole = wholeOf(body);
@@ -60,9 +36,6 @@ export function contentSource(body: ResumableBody, { bytes, chunkBytes, streams 
   return createWindowSource({ size, chunkBytes: chunkBytes ?? WINDOW_BYTES, first, open });
 }
 
-/** Opens content at a byte, or before it: `skipBytes` says how much comes before. */
-export type Opener = (start: number) => { content: UploadContent; skipBytes: number };
-
 function openerOf(body: ResumableBody): Opener | null {
   if (typeof body === 'function') return (start) => ({ content: body(), skipBytes: start });
   if (isSeekable(body)) return (start) => ({ content: body.open(start), skipBytes: 0 });
@@ -75,7 +48,7 @@ function wholeOf(body: ResumableBody): Blob | null {
 }
 
 function isSeekable(body: ResumableBody): body is SeekableContent {
-  // A stream of Node's that reads a file has an `open`, too.
+  // A Node stream that reads a file also has an `open`.
   return typeof body === 'object' && 'open' in body && 'bytes' in body && !(Symbol.asyncIterator in body);
 }
 
@@ -97,7 +70,7 @@ function openedSource(open: Opener, size: number): ContentSource {
     async slice(start) {
       const read = () => {
         const { content, skipBytes } = open(start);
-        // Of content that is opened at `start`, what remains is what there is.
+        // Content that is opened at `start` has only the remaining bytes.
         return readContent(content, skipBytes, size - (start - skipBytes));
       };
       return { value: Object.assign(read, { size: size - start }), done: true };

@@ -1,9 +1,9 @@
 import { ConfigurationError } from '../errors.ts';
 import { type NodeModules, nodeModule, nodeProcess } from './node-module.ts';
-import type { UploadStore } from './upload-store.ts';
+import type { UploadStore } from './upload-options.ts';
 
-/** What nobody came back for in this time, the service has dropped long since. */
-const KEPT_MS = 14 * 24 * 3_600_000;
+/** The service has long dropped an upload that was not continued for this time. */
+const MAX_AGE_MS = 14 * 24 * 3_600_000;
 
 const OWN_NAME = /^[0-9a-f]{64}\.json(\.[0-9a-f]{64})?$/;
 
@@ -13,8 +13,8 @@ interface Entry {
 }
 
 /**
- * An {@link UploadStore} in a folder: a small file for each upload, so that processes that upload at the same time do not
- * write over one another. Files that nobody came back for within two weeks are removed.
+ * An {@link UploadStore} in a folder: a small file for each upload, so that concurrent processes do not overwrite each other's entries.
+ * Files older than two weeks are removed.
  * @param folder default: `mds/uploads` in $XDG_STATE_HOME, or in ~/.local/state
  */
 export function createFileUploadStore(folder?: string): UploadStore {
@@ -37,7 +37,7 @@ export function createFileUploadStore(folder?: string): UploadStore {
       const file = fileOf(key);
       const unfinished = `${file}.${crypto.createHash('sha256').update(`${url} ${Math.random()}`).digest('hex')}`;
       const entry: Entry = { key, url };
-      // Renamed into place: who reads it finds all of it or none.
+      // Renamed into place, so that a reader finds a complete file or none.
       await fs.writeFile(unfinished, JSON.stringify(entry), { mode: 0o600 });
       await fs.rename(unfinished, file);
     },
@@ -45,7 +45,7 @@ export function createFileUploadStore(folder?: string): UploadStore {
   };
 }
 
-/** Null for what was damaged, which is as good as not there: the upload begins anew. */
+/** Null for a damaged entry: the upload then starts again. */
 function entryIn(text: string): Entry | null {
   try {
     const value = JSON.parse(text) as Partial<Entry> | null;
@@ -57,13 +57,13 @@ function entryIn(text: string): Entry | null {
 
 async function removeOld(fs: NodeModules['fs/promises'], path: NodeModules['path'], root: string): Promise<void> {
   for (const name of await fs.readdir(root)) {
-    // Whatever else is in a folder that the caller chose is not ours.
+    // Other files in a folder that the caller chose are not ours.
     if (!OWN_NAME.test(name)) continue;
     const file = path.join(root, name);
     try {
-      if (Date.now() - (await fs.stat(file)).mtimeMs > KEPT_MS) await fs.rm(file, { force: true });
+      if (Date.now() - (await fs.stat(file)).mtimeMs > MAX_AGE_MS) await fs.rm(file, { force: true });
     } catch (error) {
-      // Another process removed it meanwhile.
+      // Another process removed it in the meantime.
       if (!isMissing(error)) throw error;
     }
   }

@@ -4,16 +4,16 @@ import { ConnectionError, MdsError, type RequestLine, TimeoutError } from '../er
 import type { Transport } from '../transport.ts';
 import { PROBLEM_CODE } from '../upload-protocol.ts';
 import { uploadSource } from '../upload-source.ts';
-import type { Piece } from './content-source.ts';
+import type { Piece } from './content-reader.ts';
 
-/** What a request of tus may go to, and what goes along. */
+/** Parts of the requests of tus. */
 export interface StackParts {
   transport: Transport;
-  /** Address of uploads: nothing is sent to any other, and so the token is not either. */
+  /** Address of uploads. Nothing is sent to any other address, so the token is not either. */
   endpoint: string;
 }
 
-/** Sends the requests of tus as all others of this client are sent: with `fetch`, its time limits and its errors. */
+/** Sends the requests of tus like all others of this client: with `fetch`, its time limits and its errors. */
 export function createFetchStack({ transport, endpoint }: StackParts): HttpStack {
   return {
     getName: () => 'fetch',
@@ -38,7 +38,7 @@ export function createFetchStack({ transport, endpoint }: StackParts): HttpStack
           const text = await response.text();
           return {
             getStatus: () => response.status,
-            // `undefined` is for what a type of tus calls a string, and tus itself takes for missing.
+            // tus types this as a string, but treats null as missing.
             getHeader: (name) => response.headers.get(name) as string,
             getBody: () => text,
             getUnderlyingObject: () => response,
@@ -54,8 +54,8 @@ export function createFetchStack({ transport, endpoint }: StackParts): HttpStack
 }
 
 /**
- * Sends them with the XMLHttpRequest that tus-js-client brings for browsers, where `fetch` neither tells how far an upload is nor
- * sends what is not held in memory; with the time limits and the errors of this client.
+ * Sends them with the XMLHttpRequest of tus-js-client: in browsers, `fetch` reports no progress and sends no body that is not in memory.
+ * Keeps the time limits and errors of this client.
  */
 export function createBrowserStack(browser: HttpStack, { transport, endpoint }: StackParts): HttpStack {
   return {
@@ -95,7 +95,7 @@ async function sendWatched(
   timeoutMs: number,
 ): Promise<HttpResponse> {
   const sent = request.send(body).catch((error: unknown) => {
-    // Browsers tell pages nothing about it.
+    // Browsers hide the reason from pages.
     throw new ConnectionError(line, 'the connection broke, or the service does not let this page upload', null, error);
   });
   const late = clock.expired.then(async (): Promise<never> => {
@@ -113,11 +113,11 @@ async function sendWatched(
   }
 }
 
-/** What the fetch API would have given. */
+/** The same answer as a Response of the fetch API. */
 function responseOf(response: HttpResponse): Response {
   const headers = new Headers();
   for (const name of ['content-type', 'x-request-id', 'retry-after', PROBLEM_CODE]) {
-    // Null where the service has it not, or does not let the page see it.
+    // Null if the answer has no such header, or if the page may not read it.
     const value = response.getHeader(name) as string | null;
     if (value !== null) headers.set(name, value);
   }
@@ -125,7 +125,7 @@ function responseOf(response: HttpResponse): Response {
 }
 
 interface IdleClock {
-  /** Resolves when nothing restarted it for its time. */
+  /** Resolves if the clock is not restarted within its time. */
   expired: Promise<void>;
   restart(): void;
   stop(): void;
@@ -150,9 +150,7 @@ function startIdleClock(timeoutMs: number): IdleClock {
 
 function checkedLine(endpoint: string, method: string, url: string): RequestLine {
   if (url !== endpoint && !url.startsWith(`${endpoint}/`)) {
-    throw new MdsError(
-      `${method} ${url} is refused: it is no address of uploads at ${endpoint}, and would get the token`,
-    );
+    throw new MdsError(`${method} ${url} is refused: it is not an upload at ${endpoint}, and would get the token`);
   }
   return { method, url };
 }

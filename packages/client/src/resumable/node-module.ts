@@ -1,4 +1,4 @@
-/** What is used of Node's modules, in this package's own words: it is built without Node's types, for it runs elsewhere too. */
+/** The used parts of Node's modules. This package is built without Node's types, because it also runs elsewhere. */
 export interface NodeModules {
   'fs/promises': {
     readFile(path: string, encoding: 'utf8'): Promise<string>;
@@ -19,12 +19,12 @@ interface NodeProcess {
   getBuiltinModule?(name: string): unknown;
 }
 
-/** Node's `process`; undefined elsewhere. */
+/** Node's `process`; undefined in other runtimes. */
 export function nodeProcess(): NodeProcess | undefined {
   return (globalThis as { process?: NodeProcess }).process;
 }
 
-/** A module of Node's; undefined elsewhere. Not imported: bundlers would look for it for every browser. */
+/** A module of Node; undefined in other runtimes. Not imported, because bundlers would resolve it for browsers. */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
   return nodeProcess()?.getBuiltinModule?.(`node:${name}`) as NodeModules[Name] | undefined;
 }

@@ -1,8 +1,7 @@
 import type { RequestOptions } from '../transport.ts';
 import type { UploadContent, UploadProgress } from '../upload-source.ts';
-import type { UploadStore } from './upload-store.ts';
 
-/** Content of which any part can be read: a file on a disk. Going on after a break reads nothing twice. */
+/** Content that can be opened at any byte, such as a file. Resuming reads nothing twice. */
 export interface SeekableContent {
   /** Length in bytes. */
   bytes: number;
@@ -11,43 +10,53 @@ export interface SeekableContent {
 }
 
 /**
- * What can be uploaded resumably: all that can be ingested, and {@link SeekableContent}. A function that opens the content
- * is read from its beginning again after a break, up to where the service stands.
+ * A body for a resumable upload: every body of `ingest`, and {@link SeekableContent}. After a broken connection, content from a function is
+ * read again from its beginning up to the service's offset.
  */
 export type ResumableBody = UploadContent | (() => UploadContent) | SeekableContent;
 
-/** How far a resumable upload is. */
+/** Progress of a resumable upload. */
 export interface ResumableProgress extends UploadProgress {
-  /** What the service has for good. After a break `sentBytes` falls back to it, and is told so. */
+  /** Bytes that the service has stored. After a broken connection, `sentBytes` falls back to this value. */
   acceptedBytes: number;
 }
 
-/** How to upload. */
+/** A store for the addresses of unfinished uploads, so that a later call can continue. An address is not secret, unlike the token. */
+export interface UploadStore {
+  /** The address stored under a key; null if there is none. */
+  get(key: string): Promise<string | null>;
+  /** Stores an address. */
+  set(key: string, url: string): Promise<void>;
+  /** Deletes an address, if there is one. */
+  delete(key: string): Promise<void>;
+}
+
+/** Options of a resumable upload. */
 export interface UploadOptions extends RequestOptions {
-  /** The name that the file had; only ever shown. At most 255 characters. */
+  /** The name of the file, used as a label. At most 255 characters. */
   filename?: string | undefined;
-  /** `allow` makes another media object of bytes that the project has already; default `existing`. */
+  /** `allow` creates another media object even if the project already has these bytes; default `existing`. */
   duplicate?: 'existing' | 'allow' | undefined;
-  /** As of `ingest`: a repetition under the same key gives the media object that the first one made. One is made up if you give none. */
+  /** As for `ingest`: a repeated upload with the same key gives the media object of the first one. The default is a random key. */
   idempotencyKey?: string | undefined;
-  /** Length of the body, where you know it and the body does not. Content of another length fails. */
+  /** Length of the body, if the body itself does not know it. Content of another length fails. */
   bytes?: number | undefined;
   /** SHA-256 of the whole content, 64 hexadecimal digits or `sha256 <base64>`: the service refuses what does not match. */
   checksum?: string | undefined;
-  /** Called as the upload gets on, from 0 again where it had to begin anew. */
+  /** Called as the upload progresses; starts again from 0 if the upload is repeated. */
   onProgress?: ((progress: ResumableProgress) => void) | undefined;
   /**
-   * Names this content for a later call, in this process or another one: a call with the same key goes on where the one before
-   * stopped, if the content is as long. It has to stand for these very bytes: path, size and time of change of a file, say.
+   * Names this content for a later call, in this process or another one. A call with the same key continues where the last one stopped, if
+   * the content has the same length. The key must identify these bytes, for example by a file's path, size and modification time.
    */
   resumeKey?: string | undefined;
-  /** Where the addresses of unfinished uploads are kept. Default: localStorage in browsers, the user's state folder in Node. */
+  /** Store for the addresses of unfinished uploads. Default: localStorage in browsers, the user's state folder in Node. */
   resumeStore?: UploadStore | undefined;
   /**
-   * Bytes of one request at most, for proxies that bound bodies. Default: no bound where the length is known and the runtime
-   * can send what it does not hold in memory; else 8 MiB, of which a copy is held.
+   * Maximum bytes of one request, for proxies that limit bodies. Default: no limit if the length is known and the runtime can send a body
+   * that is not in memory; else 8 MiB, kept as a copy in memory.
    */
   chunkBytes?: number | undefined;
-  /** How often in a row it is tried again without the service having got further; default 8. */
+  /** Maximum retries in a row without progress; default 8. */
   maxRetries?: number | undefined;
 }

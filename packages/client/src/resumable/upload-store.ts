@@ -1,18 +1,9 @@
 import { ConfigurationError } from '../errors.ts';
 import { createFileUploadStore } from './file-upload-store.ts';
 import { nodeModule } from './node-module.ts';
+import type { UploadStore } from './upload-options.ts';
 
-/** Where the addresses of unfinished uploads are kept, so that a later call can go on. An address is no secret: the token is. */
-export interface UploadStore {
-  /** The address that is kept under a key; null where there is none. */
-  get(key: string): Promise<string | null>;
-  /** Keeps an address. */
-  set(key: string, url: string): Promise<void>;
-  /** Forgets an address; one that is not there, too. */
-  delete(key: string): Promise<void>;
-}
-
-/** The part of the Storage interface (WHATWG HTML, 12.2) that is used. */
+/** The used part of the Storage interface (WHATWG HTML, 12.2). */
 export interface WebStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -21,7 +12,7 @@ export interface WebStorage {
 
 const PREFIX = 'mds:upload:';
 
-/** An {@link UploadStore} in localStorage, or something like it. */
+/** An {@link UploadStore} in localStorage, or in a similar storage. */
 export function createWebUploadStore(storage: WebStorage): UploadStore {
   return {
     get: async (key) => storage.getItem(PREFIX + key),
@@ -31,8 +22,8 @@ export function createWebUploadStore(storage: WebStorage): UploadStore {
 }
 
 /**
- * The store of this runtime.
- * @throws ConfigurationError where it has none: in a worker of a browser, on an edge
+ * The default store of this runtime.
+ * @throws ConfigurationError if it has none, as a browser's worker or an edge runtime
  */
 export function defaultUploadStore(): UploadStore {
   if (nodeModule('fs/promises')) return createFileUploadStore();

@@ -1,33 +1,34 @@
 import type { MediaDetail } from '@mds/contract';
 import type { HttpResponse } from 'tus-js-client';
-import type { Ingested } from '../control-client.ts';
 import { ApiError, ConfigurationError, InvalidRequestError, MdsError } from '../errors.ts';
+import type { Ingested } from '../ingested.ts';
 import { randomKey } from '../random-key.ts';
 import { backoffMs, retryDelayMs } from '../retry.ts';
 import { sleep } from '../sleep.ts';
 import type { RequestOptions, Transport } from '../transport.ts';
 import { MEDIA_CREATED, MEDIA_ID, UPLOADS_PATH } from '../upload-protocol.ts';
 import { AnotherLengthError, attemptUpload, LengthKnownError, type UploadState } from './attempt.ts';
-import { type ContentSource, contentSource } from './content-source.ts';
+import type { ContentSource } from './content-reader.ts';
+import { contentSource } from './content-source.ts';
 import { createBrowserStack, createFetchStack } from './http-stack.ts';
-import type { ResumableBody, UploadOptions } from './upload-options.ts';
-import { defaultUploadStore, type UploadStore } from './upload-store.ts';
+import type { ResumableBody, UploadOptions, UploadStore } from './upload-options.ts';
+import { defaultUploadStore } from './upload-store.ts';
 
 const MAX_RETRIES = 8;
-/** How often an upload that the service forgot is begun anew. */
+/** Maximum restarts of an upload that the service has forgotten. */
 const MAX_RESTARTS = 2;
 const ABANDON_TIMEOUT_MS = 5_000;
 
-/** What else is needed of the client. */
+/** Parts of a resumable upload. */
 export interface UploadParts {
   transport: Transport;
-  /** Asks for a media object in detail. */
+  /** Requests a media object in detail. */
   getMedia(id: string, options: RequestOptions): Promise<MediaDetail>;
 }
 
 /**
- * Uploads resumably (tus 1.0.0), and goes on by itself where the connection broke.
- * @throws what `ControlClient.media.upload` says
+ * Uploads resumably (tus 1.0.0), and continues by itself after a broken connection.
+ * @throws the errors of `ControlMedia.upload`
  */
 export async function uploadResumably(
   { transport, getMedia }: UploadParts,
@@ -36,7 +37,7 @@ export async function uploadResumably(
 ): Promise<Ingested> {
   const { signal, resumeKey } = options;
   signal?.throwIfAborted();
-  // Before anything is opened.
+  // Fails without a token before anything is opened.
   transport.controlHeaders();
   const maxRetries = options.maxRetries ?? MAX_RETRIES;
   if (!Number.isSafeInteger(maxRetries) || maxRetries < 0) {
@@ -50,7 +51,7 @@ export async function uploadResumably(
   const abandon = () => abandonUpload(transport, state.url);
   try {
     state.url = (await memory?.find()) ?? null;
-    // Loaded when it is first needed: who only reads has no use for it.
+    // Loaded on first use: programs that only read do not need it.
     const tus = await import('tus-js-client');
     const parts = { transport, endpoint };
     const run = createRun({
@@ -64,7 +65,7 @@ export async function uploadResumably(
           metadata: metadataOf(options),
           state,
           signal,
-          onCreated: async (url) => memory?.keep(url),
+          onCreated: async (url) => memory?.save(url),
           onProgress: createProgress(state, options.onProgress),
         }),
       async restart(error) {
@@ -81,9 +82,9 @@ export async function uploadResumably(
     await memory?.forget();
     return { media, created };
   } catch (error) {
-    // Nobody can go on with it; it would take room until it expires.
+    // Nothing could resume it, and it would use storage until it expires.
     if (memory === null) abandon();
-    // The reason is worth more than that the address is kept in vain.
+    // A failure to delete the address must not hide the reason.
     else if (isRefused(error)) await memory.forget().catch(() => undefined);
     throw error;
   } finally {
@@ -98,13 +99,13 @@ interface Finished {
 
 interface RunParts {
   attempt(): Promise<HttpResponse>;
-  /** Forgets the upload that there was, so that the next attempt creates another. */
+  /** Forgets the current upload, so that the next attempt creates another. */
   restart(error: unknown): Promise<void>;
   /** See `ClientOptions.shouldRetry`. */
   shouldRetry(error: unknown): boolean;
 }
 
-/** Attempts until it is done, or makes no sense any more. */
+/** Repeats attempts until the upload is complete or another attempt is useless. */
 function createRun({ attempt, restart, shouldRetry }: RunParts) {
   return async (
     source: ContentSource,
@@ -121,7 +122,7 @@ function createRun({ attempt, restart, shouldRetry }: RunParts) {
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
         if (error instanceof LengthKnownError) continue;
-        // Counted are failures in a row: an upload that gets on may be cut as often as it pleases.
+        // Only failures in a row count: an upload that makes progress may break any number of times.
         if (state.acceptedBytes > acceptedBefore) failures = 0;
         acceptedBefore = state.acceptedBytes;
         failures++;
@@ -142,7 +143,7 @@ function createRun({ attempt, restart, shouldRetry }: RunParts) {
   };
 }
 
-/** The answer to the last byte did not name the media object; the next attempt asks for it. */
+/** The answer to the last byte did not name the media object; the next attempt requests its id. */
 class UnnamedMediaError extends MdsError {}
 
 function finishedBy(response: HttpResponse, state: UploadState): Finished {
@@ -156,10 +157,10 @@ function finishedBy(response: HttpResponse, state: UploadState): Finished {
   return { id, created: field(MEDIA_CREATED) !== 'false' };
 }
 
-/** How long to wait before the next attempt, in milliseconds; null where there is to be none. See {@link retryDelayMs}. */
+/** The pause before the next attempt in milliseconds; null if there must be none. See {@link retryDelayMs}. */
 function uploadDelayMs(error: unknown, attempt: number): number | null {
   if (error instanceof UnnamedMediaError) return backoffMs(attempt);
-  // Another request holds it still, or got in between: how far it is, is asked first.
+  // Another request still holds the upload or changed it; the next attempt first requests the offset.
   const resolves =
     error instanceof ApiError && (error.status === 408 || error.status === 423 || isOffsetConflict(error));
   return resolves && error.retryAfterMs === null ? backoffMs(attempt) : retryDelayMs(error, attempt);
@@ -169,7 +170,7 @@ function isOffsetConflict({ status, code }: ApiError): boolean {
   return status === 409 && (code === null || code === 'upload_offset_conflict');
 }
 
-/** Whether the upload is not there any more. One that was refused has the reason for its code. */
+/** Whether the upload no longer exists. A refused upload has the code of its reason instead. */
 function isForgotten(error: unknown): boolean {
   if (error instanceof AnotherLengthError) return true;
   if (!(error instanceof ApiError)) return false;
@@ -177,21 +178,21 @@ function isForgotten(error: unknown): boolean {
   return (status === 404 || status === 410) && (code === null || code === 'upload_not_found' || code === 'upload_gone');
 }
 
-/** Whether the service has looked at the content, and does not take it: there is nothing to go on with. */
+/** Whether the service has refused the content, so that there is nothing to resume. */
 function isRefused(error: unknown): boolean {
   return error instanceof InvalidRequestError || (error instanceof ApiError && error.status === 410);
 }
 
 interface Memory {
   find(): Promise<string | null>;
-  keep(url: string): Promise<void>;
+  save(url: string): Promise<void>;
   forget(): Promise<void>;
 }
 
 function createMemory(endpoint: string, resumeKey: string, given: UploadStore | undefined): Memory {
   const store = given ?? defaultUploadStore();
   const key = `${endpoint} ${resumeKey}`;
-  const told = async <T>(action: Promise<T>): Promise<T> => {
+  const explainFailure = async <T>(action: Promise<T>): Promise<T> => {
     try {
       return await action;
     } catch (error) {
@@ -203,12 +204,12 @@ function createMemory(endpoint: string, resumeKey: string, given: UploadStore | 
   };
   return {
     async find() {
-      const url = await told(store.get(key));
-      // Of another address, it would get the token.
+      const url = await explainFailure(store.get(key));
+      // An upload at another address would get the token.
       return url?.startsWith(`${endpoint}/`) ? url : null;
     },
-    keep: (url) => told(store.set(key, url)),
-    forget: () => told(store.delete(key)),
+    save: (url) => explainFailure(store.set(key, url)),
+    forget: () => explainFailure(store.delete(key)),
   };
 }
 
@@ -241,6 +242,6 @@ function abandonUpload(transport: Transport, url: string | null): void {
     headers: { ...transport.controlHeaders(), 'tus-resumable': '1.0.0' },
     timeoutMs: ABANDON_TIMEOUT_MS,
   };
-  // Where this fails, it expires: what the caller hears of is why the upload ended.
+  // If this fails, the upload expires by itself; the caller gets the reason why the upload ended.
   transport.exchange({ method: 'DELETE', url }, options).catch(() => undefined);
 }

@@ -1,31 +1,30 @@
 import type { UploadContent } from '../upload-source.ts';
-import { BodyError, readContent, releaseContent } from './content-reader.ts';
-import type { ContentSource, Opener } from './content-source.ts';
+import { BodyError, type ContentSource, type Opener, readContent, releaseContent } from './content-reader.ts';
 
-/** What a {@link createWindowSource} reads from. */
+/** Parts of {@link createWindowSource}. */
 export interface WindowParts {
   size: number | null;
   chunkBytes: number;
-  /** Content that can be read once; null where `open` gives it. */
+  /** Content that can be read once; null if there is `open`. */
   first: UploadContent | null;
   open: Opener | null;
 }
 
 /**
- * Content that is read once, from its beginning to its end, with a window over what the latest request took: a request that
- * was cut is sent again from there. What lies before the window is read anew where the content can be opened again.
+ * Content that is read once from beginning to end, with a copy of the latest request's bytes, the window: an interrupted request is sent
+ * again from it. Bytes before the window are read again if the content can be reopened.
  */
 export function createWindowSource({ size, chunkBytes, first, open }: WindowParts): ContentSource {
   let reader: AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> | null = null;
-  /** Where in the content the window begins, and what is in it. */
+  /** Offset of the window in the content, and its bytes. */
   let begin = 0;
   let held: Uint8Array<ArrayBuffer>[] = [];
   let heldBytes = 0;
   let ended = false;
-  if (first) guard(first);
+  if (first) preventCrash(first);
 
-  const letGo = () => {
-    // How the upload went is known by then; nothing that the content says on being closed changes that.
+  const closeReader = () => {
+    // The result of the upload is known; an error on closing does not change it.
     reader?.return().catch(() => undefined);
     reader = null;
   };
@@ -34,9 +33,9 @@ export function createWindowSource({ size, chunkBytes, first, open }: WindowPart
     if (!reader && first) {
       reader = readContent(first, start, size);
     } else if (open) {
-      letGo();
+      closeReader();
       const { content, skipBytes } = open(start);
-      guard(content);
+      preventCrash(content);
       reader = readContent(content, skipBytes, size === null ? null : size - (start - skipBytes));
     } else {
       throw new BodyError('it can be read once, and the service has less of it than it had before');
@@ -48,7 +47,7 @@ export function createWindowSource({ size, chunkBytes, first, open }: WindowPart
     return reader;
   };
 
-  /** Drops what lies before `start`, as far as it is there. */
+  /** Drops the bytes of the window before `start`. */
   const dropBefore = (start: number) => {
     for (let piece = held[0]; piece && begin < start; piece = held[0]) {
       const dropped = Math.min(piece.byteLength, start - begin);
@@ -66,12 +65,12 @@ export function createWindowSource({ size, chunkBytes, first, open }: WindowPart
     async slice(start, end) {
       let from = reader;
       if (!from || start < begin) from = readFrom(start);
-      // One byte more than wanted tells whether it is the end.
+      // One extra byte shows whether this is the end.
       for (dropBefore(start); !ended && begin + heldBytes <= end; dropBefore(start)) {
         const { done, value } = await from.next();
         if (done) ended = true;
         else {
-          // A source may use its buffer again for what comes next.
+          // A source may reuse its buffer for the next piece.
           held.push(value.slice());
           heldBytes += value.byteLength;
         }
@@ -81,13 +80,13 @@ export function createWindowSource({ size, chunkBytes, first, open }: WindowPart
       return { value, done: ended && heldBytes <= end - start };
     },
     close() {
-      letGo();
+      closeReader();
       if (first) releaseContent(first);
     },
   };
 }
 
-/** A stream of Node's that fails before it is read would end the program; who reads it hears of it all the same. */
-function guard(content: UploadContent): void {
+/** Without a listener, a Node stream that fails before it is read would crash the process. The reader gets the same error. */
+function preventCrash(content: UploadContent): void {
   if ('on' in content && typeof content.on === 'function') content.on('error', () => undefined);
 }

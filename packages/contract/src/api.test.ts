@@ -1,9 +1,9 @@
 import type { AppRoute } from '@ts-rest/core';
 import { isAppRoute } from '@ts-rest/core';
 import { expect, it } from 'vitest';
-import { readApi } from './read-api.ts';
+import { api } from './index.ts';
 
-const routes = Object.values(readApi).flatMap((resource) => Object.values(resource).filter(isAppRoute)) as AppRoute[];
+const routes = Object.values(api.read).flatMap((resource) => Object.values(resource).filter(isAppRoute)) as AppRoute[];
 
 it.each(routes.map((route) => [route.path, route] as const))(
   '%s tells all query parameters that it knows and no other: the index lists them, and caches leave the rest out',
