@@ -65,7 +65,7 @@ it('ends with 1 while a node may hold it still, and says which', async () => {
   expect(people.code).toBe(1);
   expect(plain(people.stdout)).toContain('\nsin1    edge-3:c         silent\n');
   expect(plain(people.stderr)).toContain(
-    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it as soon as it hears from its origin again. One that is gone for good: mds regions forget NODE\n',
+    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it when it reaches its origin again. If a node is gone for good: mds regions forget NODE\n',
   );
   const quiet = await it.purge(['--everything', '-q']);
   expect([quiet.code, quiet.stderr]).toEqual([1, 'error: Not every node has dropped it yet.\n']);

@@ -28,7 +28,7 @@ async function follow(service: ScriptedService, args: string[], options: Paramet
   service.hasEvents = true;
   const running = mdsHere(['events', ...args], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN }, ...options });
   await expect.poll(() => service.listeners.size).toBe(1);
-  for (const event of EVENTS) service.tell(event);
+  for (const event of EVENTS) service.sendEvent(event);
   // 204 tells who comes back that there is nothing more.
   service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
   for (const listener of service.listeners) listener.end();
@@ -90,7 +90,7 @@ it('shows an event that it does not know, harmless whatever is in it', async () 
   service.hasEvents = true;
   const running = mdsHere(['events'], { terminal: 80, env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
   await expect.poll(() => service.listeners.size).toBe(1);
-  service.tell(evil);
+  service.sendEvent(evil);
   service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
   for (const listener of service.listeners) listener.end();
   const { stdout } = await running;
@@ -103,7 +103,7 @@ it('ends with 130 on Ctrl-C, as a process too', { timeout: 40_000 }, async () =>
   service.hasEvents = true;
   const running = start(['events'], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
   await expect.poll(() => service.listeners.size, { timeout: 30_000 }).toBe(1);
-  for (const event of EVENTS) service.tell(event);
+  for (const event of EVENTS) service.sendEvent(event);
   await expect.poll(() => running.stdout()).toContain('partial_outage');
   running.kill('SIGINT');
   expect(await running.done).toMatchObject({ code: 130, stderr: 'error: Interrupted.\n' });

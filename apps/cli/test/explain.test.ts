@@ -32,7 +32,7 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     `id         ${id}`,
     'status     failed',
     'error      The picture breaks off after 6.2 seconds. (corrupt_media)',
-    '           the same would happen again; the file has to change',
+    '           another attempt would fail as well; the file has to change',
     'warning    The file ends early.',
     'container  mp4, video/mp4, 12.3 MB',
     'picture    1080x1920',
@@ -48,7 +48,7 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     'poster.jpg    make       720x1280',
     'hls.m3u8      make      1080x1920  High dynamic range is mapped to what every screen shows, and',
     '                                   frames come at a constant rate.',
-    '  1080p                 1080x1920  At most 6.0 Mb/s; copied where its keyframes allow',
+    '  1080p                 1080x1920  At most 6.0 Mb/s; copied if its keyframes allow',
     '  360p                    360x640  At most 800 kb/s',
     'preview.webp  skip        270x480  It lasts less than a second.',
     'Not for video: thumb.webp.',
@@ -165,9 +165,9 @@ it('says that a storage which was away gave an attempt back, and not that its wo
   ];
   await using it = await setUp({ ...queued, attempts });
   const { stdout } = await it.explain([], { terminal: 100 });
-  expect(stdout).toContain('ATTEMPT 1  given back: its worker was stopped  in 1s');
+  expect(stdout).toContain('ATTEMPT 1  released: its worker was stopped  in 1s');
   expect(stdout).toContain(
-    `ATTEMPT 2  given back, not counted  in 1s  2026-01-31T08:15:00Z by w1\n  ${message} (unavailable)\n`,
+    `ATTEMPT 2  released, not counted  in 1s  2026-01-31T08:15:00Z by w1\n  ${message} (unavailable)\n`,
   );
   expect((await it.explain()).stdout.split('\n')).toContain(
     `job\tjob-7\tqueued\t2\t2026-01-31T08:17:00Z\t\t${waitingJob(id).last_reason}`,

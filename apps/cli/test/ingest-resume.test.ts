@@ -66,7 +66,7 @@ it('a large file whose upload was killed half-way goes on from there in the next
   const { code, stderr } = await it.run(['ingest', 'large.png']).done;
   expect([code, stderr]).toEqual([
     0,
-    expect.stringMatching(/^large\.png goes on at [\d.]+ MB\.\n1 file: 1 created\n$/),
+    expect.stringMatching(/^large\.png resumes at [\d.]+ MB\.\n1 file: 1 created\n$/),
   ]);
   expect(it.line.sentBytes).toBeLessThan(it.picture.byteLength * 0.6);
   const { data } = await it.client.control.media.list();
@@ -96,7 +96,7 @@ it('Ctrl-C in a large file says what is kept of it, and how to go on', { timeout
     error: {
       message: 'Interrupted.',
       hints: [
-        expect.stringMatching(/^large\.png: about [\d.]+ MB of 20\.\d MB are kept; the same command goes on there\.$/),
+        expect.stringMatching(/^large\.png: about [\d.]+ MB of 20\.\d MB are kept; run the same command to resume there\.$/),
       ],
     },
   });
@@ -131,10 +131,10 @@ it('what was sent whole by the run before is shown as that while it is stored', 
     return plain((await running).stderr);
   };
   expect(await run(() => received === bytes)).toContain(
-    'large.png: all 17.8 MB are sent; the same command waits for it.',
+    'large.png: all 17.8 MB are sent; run the same command to wait for it.',
   );
   const again = await run(() => asked);
   expect(again).toContain('large.png is sent already, and is being stored.');
-  expect(again).toMatch(/large\.png +sent before, storing/);
+  expect(again).toMatch(/large\.png +already sent, storing/);
   expect(again).not.toContain('0%');
 });

@@ -191,7 +191,7 @@ it('what is not there is said before anything is sent', async () => {
     code: 2,
     stdout: '',
     stderr: [
-      'error: Some of what you named cannot be ingested; nothing was sent.',
+      'error: Some of the paths cannot be ingested; nothing was sent.',
       '  nope.jpg: there is no such file or folder',
       '  empty: this folder has no files',
       '',
@@ -225,7 +225,7 @@ it('--filename names one file, never a path, and never several', async () => {
   expect(names(it.service)).toEqual(['passwd']);
   expect(await it.ingest(['in', '--filename', 'x'])).toMatchObject({
     code: 2,
-    stderr: 'error: --filename names a single file; there are more.\n  Name one file, or - alone.\n',
+    stderr: 'error: --filename names a single file, but there are several.\n  Name one file, or - alone.\n',
   });
 });
 
@@ -268,11 +268,11 @@ it('--wait shows a bar for each file while it is processed, and one line for eac
     it.service.media.find(({ filename }) => filename === name),
   );
   if (!clip || !picture) throw new Error('Both should be there');
-  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.424 } });
+  it.service.sendEvent({ type: 'media.progress', data: { id: clip.id, progress: 0.424 } });
   await new Promise((resolve) => setTimeout(resolve, 400));
   await change(it.service, picture.id, 'ready');
   await new Promise((resolve) => setTimeout(resolve, 200));
-  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.87 } });
+  it.service.sendEvent({ type: 'media.progress', data: { id: clip.id, progress: 0.87 } });
   await new Promise((resolve) => setTimeout(resolve, 300));
   await change(it.service, clip.id, 'ready');
   const { code, stdout, stderr } = await running;
@@ -312,7 +312,7 @@ it('--wait says on a terminal where to read on when processing failed', async ()
   await writeFile(join(it.folder, 'broken.jpg'), 'x');
   const { code, stderr } = await it.ingest(['--wait', 'broken.jpg'], { terminal: 80 });
   expect(code).toBe(1);
-  expect(plain(stderr)).toContain(`What was tried: mds media explain ${it.service.media[0]?.id}\n`);
+  expect(plain(stderr)).toContain(`Why processing failed: mds media explain ${it.service.media[0]?.id}\n`);
 });
 
 it.each([undefined, 80])(
@@ -343,7 +343,7 @@ it.each([undefined, 80])(
     }
     const said = plain(stderr).split('\x1b[J').at(-1);
     expect(said).toContain('3 files: 2 accepted, still processing; 1 not done\n');
-    for (const { id } of [a, b]) expect(said).toContain(`  How far it is: mds media get ${id}\n`);
+    for (const { id } of [a, b]) expect(said).toContain(`  Progress: mds media get ${id}\n`);
     expect(said).toMatch(/\nerror: Interrupted\.\n$/);
   },
 );

@@ -150,7 +150,7 @@ it('get shows addresses whole or not at all, and reasons where something is miss
   for (const terminal of [100, 60]) {
     const text = await get(terminal);
     expect(text).toMatch(/STATE .* REASON\n.* failed .* The program was/);
-    expect(text).toContain(`Reasons in full: mds media explain ${id}\n`);
+    expect(text).toContain(`Full reasons: mds media explain ${id}\n`);
   }
 });
 
@@ -478,10 +478,10 @@ it('download of a stream says how to play it or to write it to a file, with its 
   const url = `${it.service.url}/media/${id}/hls/master.m3u8`;
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.split('\n')).toEqual([
-    'error: hls is a stream of many files, made to be played and not to be downloaded.',
-    `  Give its address to a player: ${url}`,
-    `  Or have ffmpeg write it to one file: ffmpeg -i ${url} -c copy ${id}.mp4`,
-    `  What can be downloaded: mds media download ${id} mp4`,
+    'error: hls is a stream of many files: it can be played, but not downloaded as one file.',
+    `  Open its URL in a player: ${url}`,
+    `  Or write it to one file with ffmpeg: ffmpeg -i ${url} -c copy ${id}.mp4`,
+    `  Download a single file: mds media download ${id} mp4`,
     '',
   ]);
   expect((await it.media(['download', id])).stdout).toBe(`${id}-mp4.mp4\n`);

@@ -77,7 +77,7 @@ it('goes on following a move that is under way, and says of one that is over wha
   const args = ['--database', DATABASE, '--storage', STORAGE];
   const [first, second] = await Promise.all([it.mds(args), it.mds(args)]);
   expect([first.code, second.code]).toEqual([0, 0]);
-  expect(first.stderr + second.stderr).toContain('It is under way already.');
+  expect(first.stderr + second.stderr).toContain('The move is already running.');
   const third = await it.mds(args);
   expect(third).toEqual(await it.mds(['--status']));
   expect([third.code, third.stdout]).toEqual([0, expect.stringContaining(`MDS_STORAGE_URL=${STORAGE}`)]);
@@ -124,7 +124,7 @@ it('shows how far it is as the JSON of the API, cancels it, and asks where to', 
   expect(await it.mds(['--cancel'])).toEqual({
     code: 0,
     stdout: '',
-    stderr: 'Canceled. The service takes writes again.\n',
+    stderr: 'Canceled. The service accepts writes again.\n',
   });
   expect((await it.mds(['--storage', STORAGE])).code).toBe(2);
 });
@@ -148,17 +148,17 @@ it('shows on a terminal what it is at, how much of it is done, and when that wil
     rows: { copied: 70, total: 100, tables: [] },
     ...more,
   });
-  display.look(at(0));
+  display.update(at(0));
   nowMs = 2_000;
-  display.look(at(100));
+  display.update(at(100));
   // By its objects it would be over in 18 s, by its bytes in 98.
   const shown = display.lines(100, COLOURS).map(plain);
-  expect(shown[0]).toBe('Copying objects; writes go on');
+  expect(shown[0]).toBe('Copying objects; writes are accepted');
   expect(shown[1]).toMatch(/^━+─+ {2}10% {2}100 of 1000 objects {2}100 kB of 5\.0 MB {2}50\/s {2}about 1m left$/);
   for (const width of [20, 40, 60]) {
     for (const line of display.lines(width, COLOURS)) expect(line.length).toBeLessThanOrEqual(width);
   }
-  display.look(at(1000, { phase: 'changes' }));
+  display.update(at(1000, { phase: 'changes' }));
   expect(display.lines(100, COLOURS).map(plain)[0]).toBe('Copying the latest changes; writes are refused');
 });
 
@@ -171,6 +171,6 @@ it('says on Ctrl-C that the move goes on, what is there, and how to follow or en
   interrupt.abort();
   const { code, stderr } = await running;
   expect(code).toBe(130);
-  expect(stderr).toContain('The service goes on moving. 30 objects (1.0 kB) were at the destination');
+  expect(stderr).toContain('The service continues the move. 30 objects (1.0 kB) were at the destination');
   expect(stderr).toContain('mds migrate-to --cancel');
 });

@@ -82,12 +82,12 @@ it('add takes a city of the catalogue by its code, any other with all that is to
   expect(await it.mds(['add', 'ulm1', '--country', 'DE'])).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'error: ulm1 cannot be added so.\n  --name is needed\n  --zone is needed\n',
+    stderr: 'error: ulm1 cannot be added with these options.\n  --name is needed\n  --zone is needed\n',
   });
   const ulm = ['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE'];
   const { stdout, stderr } = await it.mds(ulm, { terminal: 80 });
   expect(plain(stdout)).toBe('ulm1  added  Ulm, europe-central, DE\n');
-  expect(plain(stderr)).toBe('It is listed publicly once a node serves it; till then: mds regions list --all\n');
+  expect(plain(stderr)).toBe('It is listed publicly once a node serves it. Until then: mds regions list --all\n');
   expect((await it.mds([...ulm, '-q'], { terminal: 80 })).stderr).toBe('');
   expect(JSON.parse((await it.mds([...ulm, '--json'])).stdout)).toEqual(it.regions.at(-1));
   expect((await it.mds(ulm)).stdout).toBe('ulm1\tknown already\t\n');
@@ -103,7 +103,7 @@ it('add --catalogue takes back what was written of a city, and nothing of one th
   await it.mds(['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE']);
   expect(await it.mds(['add', 'ulm1', '--catalogue'])).toEqual({
     ...{ code: 2, stdout: '' },
-    stderr: 'error: The built-in catalogue has no ulm1.\n  It has to be described: --name, --zone and --country.\n',
+    stderr: 'error: The built-in catalogue has no ulm1.\n  Describe it with --name, --zone and --country.\n',
   });
   expect((await it.mds(['add', 'tyo1', '--catalogue', '--name', 'Edo'])).code).toBe(2);
 });
@@ -115,7 +115,7 @@ it('forget lets go of a node that is silent, keeps one that lives, and says what
   expect(await it.mds(['forget', 'edge-2:b'])).toEqual({
     ...{ code: 3, stdout: '' },
     stderr:
-      'error: There is no node edge-2:b. (node_not_found, request req-1)\n  Nodes that are known: mds regions list --all\n',
+      'error: There is no node edge-2:b. (node_not_found, request req-1)\n  Known nodes: mds regions list --all\n',
   });
   expect(await it.mds(['forget', 'edge-1:a'])).toMatchObject({
     code: 1,
@@ -137,7 +137,7 @@ it('a region that is not known is told with the commands that help, and not only
     expect([code, stderr]).toEqual([
       3,
       'error: There is no region nope1. (region_not_found, request req-1)\n' +
-        '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+        '  Known regions: mds regions list --all. Add a region with mds regions add.\n',
     ]);
   }
 });

@@ -126,7 +126,7 @@ it('assets list of a region that there is not ends with 3, as everything that is
     ...{ code: 3, stdout: '' },
     stderr:
       'error: There is no region with this code. (unknown_region, request req-1)\n' +
-      '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+      '  Known regions: mds regions list --all. Add a region with mds regions add.\n',
   });
 });
 

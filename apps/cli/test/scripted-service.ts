@@ -28,7 +28,7 @@ export interface ScriptedService extends AsyncDisposable {
   /** Those who listen to its events now. */
   listeners: Set<ServerResponse>;
   /** Tells an event to all of them. */
-  tell(event: Event): void;
+  sendEvent(event: Event): void;
   /** Bytes a second that an upload is read at; 0 for as fast as it comes. */
   bytesPerSecond: number;
 }
@@ -86,7 +86,7 @@ export async function change(
     status === 'failed' ? { code: 'corrupt_media', message: 'The file is damaged.', retryable: false } : null;
   Object.assign(found, { status, progress, error });
   const at = { id: String(Date.now()), created_at: '2026-01-31T08:15:00Z' };
-  service.tell({ ...at, type: `media.${status}`, data: { id, status, error } });
+  service.sendEvent({ ...at, type: `media.${status}`, data: { id, status, error } });
   // Over the wire and back.
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
@@ -245,7 +245,7 @@ export async function startService(): Promise<ScriptedService> {
     explanations: new Map(),
     hasEvents: false,
     listeners: new Set(),
-    tell(event) {
+    sendEvent(event) {
       const id = 'id' in event ? `id: ${event.id}\n` : '';
       for (const it of service.listeners) it.write(`${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
     },

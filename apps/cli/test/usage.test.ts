@@ -81,7 +81,7 @@ it('without a token says where it looked for one', async () => {
   await using folder = await temporaryFolder();
   const { code, stderr } = await mdsHere(['media', 'get', 'med_1'], { cwd: folder.path });
   expect(code).toBe(4);
-  expect(stderr).toContain(`Looked at --token, MDS_TOKEN and ${folder.path}/data/control-token (no such file).`);
+  expect(stderr).toContain(`None was found in --token, MDS_TOKEN or ${folder.path}/data/control-token (no such file).`);
   expect(stderr).toContain('MDS_DATA_DIR');
 });
 

@@ -123,7 +123,7 @@ it('a service that is killed and started again is waited for', { timeout: 300_00
       const { code, stderr } = await watch.done;
       expect(code).toBe(0);
       expect(stderr.match(/Waiting for it\./g)).toHaveLength(1);
-      expect(stderr).toContain('The service is there again');
+      expect(stderr).toContain('The service accepts files again');
     } finally {
       await second.end('SIGKILL');
     }

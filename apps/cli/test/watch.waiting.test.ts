@@ -232,7 +232,7 @@ it('a service that has nothing of what is remembered gets everything again', asy
   await it.run(['--once']);
   it.service.media.length = 0;
   const again = await it.run(['--once']);
-  expect(again.stderr).toContain('The service has nothing of what was ingested before; everything is sent again.');
+  expect(again.stderr).toContain('The service has none of the files that were ingested before; all files are sent again.');
   expect(names(it.service)).toEqual(['a.jpg']);
 });
 
@@ -262,8 +262,8 @@ it('waits for a service that is away, says so once, and goes on when it is back'
   await watch.stop();
   const { code, stderr } = await watch.running;
   expect(code).toBe(0);
-  expect(stderr.match(/The service cannot take files now: No room is left\. Waiting for it\./g)).toHaveLength(1);
-  expect(stderr.match(/The service is there again, after/g)).toHaveLength(1);
+  expect(stderr.match(/The service cannot accept files: No room is left\. Waiting for it\./g)).toHaveLength(1);
+  expect(stderr.match(/The service accepts files again, after/g)).toHaveLength(1);
   expect(stderr).toContain('4 files: 4 created\n');
 });
 
@@ -294,7 +294,7 @@ it('a folder that goes away, as when a share is unmounted, is waited for; what w
   await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg', 'b.jpg']);
   const { stderr } = await watch.stop();
   expect(stderr.match(/in: there is no such file or folder\. Waiting for it\./g)).toHaveLength(1);
-  expect(stderr.match(/in is there again\./g)).toHaveLength(1);
+  expect(stderr.match(/in is back\./g)).toHaveLength(1);
   expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
 });
 
@@ -337,7 +337,7 @@ it('a second watch of the same folder says who the first is', async () => {
     .toContainEqual(expect.stringMatching(/lock$/));
   const second = await it.run(['--once']);
   expect(second.code).toBe(1);
-  expect(second.stderr).toContain(`Another mds works with this journal: process ${process.pid} on`);
+  expect(second.stderr).toContain(`Another mds uses this journal: process ${process.pid} on`);
 });
 
 it('with --json prints one object a line; on a terminal shows how it is getting on', async () => {

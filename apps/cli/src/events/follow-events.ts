@@ -12,7 +12,7 @@ export interface EventsArguments {
   type?: EventType[];
 }
 
-/** Prints a line for every event, until the service has no more to say or it is interrupted. */
+/** Prints a line for every event, until the service ends the stream or the program is interrupted. */
 export async function followEvents(context: Context, { after, type }: EventsArguments): Promise<void> {
   const client = await context.operator();
   const events = client.control.events({
@@ -35,9 +35,9 @@ interface Described {
   number: string;
   at: string;
   subject: string;
-  /** What there is to say besides. */
+  /** Further information. */
   detail: string;
-  /** What the event is coloured as. */
+  /** The state that decides the colour. */
   state: string;
 }
 
@@ -48,7 +48,7 @@ function plainLine(event: Event): string {
 
 function humanLine({ colours }: Context, event: Event): string {
   const { number, at, subject, detail, state } = describe(event);
-  // Of today the time alone; it is UTC, and says so.
+  // Events of today show the time only; its Z marks it as UTC.
   const today = `${new Date().toISOString().slice(0, 10)}T`;
   const time = at.startsWith(today) ? at.slice(today.length) : at;
   const head = `${colours.dim(`${pad(printable(number), 5, 'right')}  ${pad(printable(time), 9)}`)}  `;
@@ -75,7 +75,7 @@ function describe(event: Event): Described {
     case 'rendition.failed': {
       const { id, name, extension, reason } = event.data;
       const file = `${name}.${extension}`;
-      // Most reasons begin with what they are of.
+      // Most reasons begin with the name of the file.
       const detail = reason?.startsWith(file) ? reason : [file, reason].filter(Boolean).join(': ');
       return { ...kept, subject: id, detail, state: 'failed' };
     }
@@ -88,7 +88,7 @@ function describe(event: Event): Described {
   }
 }
 
-/** One that a newer service has and this program does not know. */
+/** An event type of a newer service. */
 function unknownEvent(event: never): Described {
   const { id, created_at: at, data } = event as Partial<Record<string, unknown>>;
   return { number: String(id ?? ''), at: String(at ?? ''), subject: '', detail: JSON.stringify(data ?? {}), state: '' };

@@ -109,7 +109,7 @@ it('gives one version of a file the same key in every run, and another after all
 });
 
 it.each([
-  ['of another folder', { ...OWNER, root: '/srv/other' }, 'is the journal of something else'],
+  ['of another folder', { ...OWNER, root: '/srv/other' }, 'is the journal of another command'],
   ['of another service', { ...OWNER, service: 'http://other' }, 'mds watch /srv/scans to http://mds.example'],
 ])('a journal %s is not touched', async (_, owner, message) => {
   await using it = await setUp();
@@ -123,7 +123,7 @@ it('a file that is no journal is not written over', async () => {
   await using it = await setUp();
   await (await it.open()).close();
   await writeFile(it.file, 'dear diary\n');
-  await expect(it.open()).rejects.toThrow('is not a journal of mds, and is left as it is');
+  await expect(it.open()).rejects.toThrow('is not a journal of mds, and was not changed');
   expect(await readFile(it.file, 'utf8')).toBe('dear diary\n');
 });
 
@@ -147,7 +147,7 @@ it('one process at a time works with it; of one that was killed nothing is left 
   await using it = await setUp();
   await (await it.open()).close();
   const child = await holder(it.file);
-  await expect(it.open()).rejects.toThrow(`Another mds works with this journal: process ${child.pid} on`);
+  await expect(it.open()).rejects.toThrow(`Another mds uses this journal: process ${child.pid} on`);
   child.kill('SIGKILL');
   await once(child, 'exit');
   await (await it.open()).close();

@@ -154,7 +154,7 @@ it('a fetch whose following breaks off is named, for the service goes on with it
   it.service.on('GET /control/v1/fetches', async () => {
     await it.service[Symbol.asyncDispose]();
   });
-  const words = `https://example.com/lake.jpg: the service goes on with it: mds fetches get ${FETCH.id}`;
+  const words = `https://example.com/lake.jpg: the service continues to fetch it: mds fetches get ${FETCH.id}`;
   const { code, stderr } = await it.run(['ingest', 'https://example.com/lake.jpg?sig=topsecret']);
   expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
 });

@@ -53,7 +53,7 @@ it.each([
     await mkdir(it.at('in'));
     await writeFile(it.at('in/b.jpg'), 'b');
     await expect.poll(() => watch.stdout(), SOON).toContain('b.jpg');
-    expect(watch.stderr()).toBe(`${gone}in is there again.\n`);
+    expect(watch.stderr()).toBe(`${gone}in is back.\n`);
   },
 );
 
@@ -62,7 +62,7 @@ it('a watch that ends while the service is away says how many files are not done
   for (let n = 0; n < 12; n++) await writeFile(it.at(`in/${n}.jpg`), String(n));
   await it.service[Symbol.asyncDispose]();
   const watch = it.watch();
-  const outage = 'The service cannot take files now: Nothing listens at its address. Waiting for it.\n';
+  const outage = 'The service cannot accept files: Nothing listens at its address. Waiting for it.\n';
   await expect.poll(() => watch.stderr(), SOON).toBe(outage);
   // A name that is no UTF-8 cannot be opened.
   await writeFile(Buffer.concat([Buffer.from(it.at('in/h')), Buffer.from([0xe4]), Buffer.from('user.jpg')]), 'x');
@@ -91,7 +91,7 @@ it('with --json what a watch waits for is told as JSON', async () => {
   await expect.poll(() => watch.stderr(), SOON).toContain('\n');
   expect(JSON.parse(watch.stderr())).toEqual({
     error: {
-      message: 'The service cannot take files now: No room is left. Waiting for it.',
+      message: 'The service cannot accept files: No room is left. Waiting for it.',
       ...{ hints: [], exit_code: null, problem: null },
     },
   });
@@ -110,6 +110,6 @@ it('a service that was moved is told of once, and the file is sent when its addr
   const watch = it.watch();
   await expect.poll(() => watch.stdout(), SOON).toContain(mediaObject(1).id);
   expect(refused).toBe(3);
-  expect(watch.stderr()).toMatch(/^The service cannot take files now: The deployment was moved\. Waiting for it\.\n/);
+  expect(watch.stderr()).toMatch(/^The service cannot accept files: The deployment was moved\. Waiting for it\.\n/);
   expect(watch.stderr().match(/was moved/g)).toHaveLength(1);
 });
