@@ -57,7 +57,7 @@ function humanLine({ colours }: Context, event: Event): string {
 }
 
 function describe(event: Event): Described {
-  const kept = 'id' in event ? { number: event.id, at: event.created_at } : { number: '', at: '' };
+  const stored = 'id' in event ? { number: event.id, at: event.created_at } : { number: '', at: '' };
   switch (event.type) {
     case 'media.created':
     case 'media.processing':
@@ -66,23 +66,23 @@ function describe(event: Event): Described {
     case 'media.deleted': {
       const { id, status, error } = event.data;
       const state = event.type === 'media.deleted' ? 'skipped' : status;
-      return { ...kept, subject: id, detail: error ? `${error.message} (${error.code})` : '', state };
+      return { ...stored, subject: id, detail: error ? `${error.message} (${error.code})` : '', state };
     }
     case 'media.progress':
-      return { ...kept, subject: event.data.id, detail: percent(event.data.progress), state: 'processing' };
+      return { ...stored, subject: event.data.id, detail: percent(event.data.progress), state: 'processing' };
     case 'rendition.ready':
-      return { ...kept, subject: event.data.id, detail: `${event.data.name}.${event.data.extension}`, state: '' };
+      return { ...stored, subject: event.data.id, detail: `${event.data.name}.${event.data.extension}`, state: '' };
     case 'rendition.failed': {
       const { id, name, extension, reason } = event.data;
       const file = `${name}.${extension}`;
       // Most reasons begin with the name of the file.
       const detail = reason?.startsWith(file) ? reason : [file, reason].filter(Boolean).join(': ');
-      return { ...kept, subject: id, detail, state: 'failed' };
+      return { ...stored, subject: id, detail, state: 'failed' };
     }
     case 'region.status_changed':
-      return { ...kept, subject: event.data.code, detail: event.data.status, state: event.data.status };
+      return { ...stored, subject: event.data.code, detail: event.data.status, state: event.data.status };
     case 'cache.purged':
-      return { ...kept, subject: event.data.media_id ?? event.data.path ?? 'everything', detail: '', state: '' };
+      return { ...stored, subject: event.data.media_id ?? event.data.path ?? 'everything', detail: '', state: '' };
     default:
       return unknownEvent(event);
   }

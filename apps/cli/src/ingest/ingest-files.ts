@@ -37,9 +37,9 @@ export interface IngestPlan {
   onStart(transfer: Transfer): void;
   onEnd(transfer: Transfer, outcome: IngestOutcome | null): void;
   /** Called with a message about a file of which an earlier run had sent a part. */
-  onResumed(words: string): void;
+  onResumed(message: string): void;
   /** Called with a message about an unfinished file of which the service has a part: how to continue. */
-  onPartial(words: string): void;
+  onPartial(message: string): void;
 }
 
 /**
@@ -82,7 +82,7 @@ interface FileEnd {
 async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
   const { client, signal, journal } = plan;
   const source = 'source' in file ? file.source : null;
-  const follower = followTransfer(transfer, (words) => plan.onResumed(`${file.label} ${words}`));
+  const follower = followTransfer(transfer, (message) => plan.onResumed(`${file.label} ${message}`));
   let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {

@@ -91,8 +91,8 @@ async function ingestRoots(
         tally.add(outcome);
         block.above(() => printOutcome(context, outcome, waited));
       },
-      onResumed: (words) => block.above(() => context.note(words)),
-      onPartial: (words) => partial.push(words),
+      onResumed: (message) => block.above(() => context.note(message)),
+      onPartial: (message) => partial.push(message),
     });
   } finally {
     moveWatch.stop();

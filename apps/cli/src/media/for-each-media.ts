@@ -39,10 +39,10 @@ export async function forEachMedia(
     } catch (error) {
       if (ids.length === 1 || context.io.signal.aborted) throw error;
       const { message, hints, exitCode, problem } = await explainError(error, context);
-      const words = `${id}: ${message}`;
+      const text = `${id}: ${message}`;
       const line = context.json
-        ? jsonText({ error: { message: words, hints, exit_code: exitCode, problem } }, 0)
-        : `${context.errorColours.red('failed')}  ${printable(words)}`;
+        ? jsonText({ error: { message: text, hints, exit_code: exitCode, problem } }, 0)
+        : `${context.errorColours.red('failed')}  ${printable(text)}`;
       write(() => context.io.stderr.write(`${line}\n`));
       failures.push(exitCode);
     }

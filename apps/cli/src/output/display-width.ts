@@ -55,13 +55,13 @@ export function truncate(text: string, columns: number, keep: 'start' | 'end' = 
   const parts = graphemes(text);
   if (keep === 'end') parts.reverse();
   let width = 1;
-  const kept: string[] = [];
+  const shown: string[] = [];
   for (const part of parts) {
     width += graphemeWidth(part);
     if (width > columns) break;
-    kept.push(part);
+    shown.push(part);
   }
-  return keep === 'end' ? `…${kept.reverse().join('')}` : `${kept.join('')}…`;
+  return keep === 'end' ? `…${shown.reverse().join('')}` : `${shown.join('')}…`;
 }
 
 /** Pads a text with spaces to a number of columns. */

@@ -73,7 +73,7 @@ const SCAN_SHARE = 0.1;
 /** More hints than this are replaced by a full scan. */
 const MAX_HINTS = 5_000;
 
-/** Makes a {@link FolderScan}. Only the content of the folder counts; events just say when to inspect it. */
+/** Makes a {@link FolderScan}. Only the content of the folder counts; events only trigger inspections. */
 export function createFolderScan(
   options: FolderScanOptions,
   { settling, deferred, onHint }: FolderScanState,

@@ -58,7 +58,7 @@ export async function runWatch(context: Context, label: string, options: WatchAr
   }
 }
 
-/** What is watched, and with which parts. */
+/** A watch: its folder and its parts. */
 interface Watched {
   client: Client;
   journal: Journal;
