@@ -78,8 +78,8 @@ it.each([
   [['--media', id, '--everything'], 'cannot be used with'],
   [['--path', '/media/x', '--media', id], 'cannot be used with'],
   [['--everything', '--wait', '31'], 'from 0 to 30'],
-  [['--path', '/api/v1/media'], 'is no path of delivery'],
-  [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is no path of delivery'],
+  [['--path', '/api/v1/media'], 'is neither a delivery path'],
+  [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is neither a delivery path'],
   [['--media', 'nope'], 'It must be med_ and 26 lower-case letters and digits'],
   [['med_1'], 'too many arguments'],
 ])('%j is wrong usage and purges nothing', async (args, message) => {

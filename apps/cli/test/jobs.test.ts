@@ -73,7 +73,7 @@ it("--json prints the API's own document", async () => {
 
 it('reports that there are more jobs, or none', async () => {
   await using it = await setUp([running], 'more');
-  expect(plain((await it.mds(['jobs', '--limit', '1'], 100)).stderr)).toContain('The oldest 1; there are more');
+  expect(plain((await it.mds(['jobs', '--limit', '1'], 100)).stderr)).toContain('The oldest 1; for more: --limit');
   await using idle = await setUp([]);
   const { code, stdout, stderr } = await idle.mds(['jobs'], 100);
   expect([code, stdout]).toEqual([0, '']);

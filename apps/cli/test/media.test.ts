@@ -79,7 +79,7 @@ it.each([80, 120, 40])('list fits a terminal of %i columns and never shortens id
 
 it('list reports on a terminal that there are more media, or none; not in a pipe', async () => {
   await using it = await setUp(3);
-  expect((await it.media(['list', '--limit', '2'], { terminal: 80 })).stderr).toContain('there are more');
+  expect((await it.media(['list', '--limit', '2'], { terminal: 80 })).stderr).toContain('for more: --limit');
   expect((await it.media(['list', '--limit', '2'])).stderr).toBe('');
   it.service.media.length = 0;
   expect(await it.media(['list'], { terminal: 80 })).toEqual({

@@ -103,7 +103,7 @@ it('translates the fields of an API error into options and commands', async () =
     expect([code, stderr]).toEqual([3, expect.stringContaining('mds migrate-to --database URL --storage URL\n')]);
   }
   const { code, stderr } = await mds('--database', DATABASE, '--storage', 's3://b2/p');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('\n  storage_url is given by --storage.\n')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('\n  --storage sets storage_url.\n')]);
   expect(stderr).not.toContain('--database');
 });
 
@@ -171,6 +171,6 @@ it('on Ctrl-C, reports that the move continues and how to follow or end it', asy
   interrupt.abort();
   const { code, stderr } = await running;
   expect(code).toBe(130);
-  expect(stderr).toContain('The service continues the move. 30 objects (1.0 kB) were at the destination');
+  expect(stderr).toContain('The service continues the move. 30 objects (1.0 kB) were already verified at the destination');
   expect(stderr).toContain('mds migrate-to --cancel');
 });

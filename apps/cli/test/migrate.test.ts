@@ -22,7 +22,7 @@ describe('mds migrate, in a data folder', () => {
     const env = { MDS_DATA_DIR: dataDir };
     const check = await run(env, '--check');
     expect([check.code, states(check.stdout)]).toEqual([1, new Set(['pending'])]);
-    expect(check.stderr).toMatch(/mds\.sqlite lacks \d+ steps\. `mds migrate` takes them/);
+    expect(check.stderr).toMatch(/mds\.sqlite lacks \d+ steps\. Run `mds migrate`\./);
     await expect(stat(dataDir)).rejects.toMatchObject({ code: 'ENOENT' });
 
     const taken = await run(env);

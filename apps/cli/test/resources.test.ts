@@ -115,9 +115,9 @@ it('assets list explains its columns and the option for one region', async () =>
     mdsHere(['assets', 'list', ...args], { env: { MDS_URL: service.url }, terminal: 100 });
   const both = await list();
   expect(plain(both.stdout)).toMatch(/^ID +CACHE +SIZE +FIRST SEEN +PATH$/m);
-  expect(plain(both.stderr)).toBe('A path is listed once for each region. Those of one region: --region CODE\n');
+  expect(plain(both.stderr)).toBe('A path is listed once for each region. Use --region CODE for one region.\n');
   for (const args of [['--region', 'fra1'], ['-q']]) expect((await list(...args)).stderr).toBe('');
-  expect((await list('--help')).stdout).toMatch(/FIRST SEEN: since when/);
+  expect((await list('--help')).stdout).toMatch(/FIRST SEEN: the first\s+request/);
 });
 
 it('assets list of an unknown region ends with 3, with advice', async () => {

@@ -39,8 +39,8 @@ export async function migrate(context: Context, options: { checkOnly: boolean })
     context.note(message);
     throw new ReportedError(message);
   }
-  const taken = migrated.length > 0 ? `${counted(migrated.length, 'step')} taken: ` : '';
-  context.note(`${taken}${database} is up to date.`);
+  const summary = migrated.length > 0 ? `${counted(migrated.length, 'step')} applied: ` : '';
+  context.note(`${summary}${database} is up to date.`);
 }
 
 function isSchemaReport(value: unknown): value is SchemaReport {
