@@ -3,33 +3,33 @@ import type { Context } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 
 /**
- * To be called before anything is asked of the service on behalf of a question.
- * @param verb what `--yes` is for
- * @throws CliError where nobody can be asked
+ * Call it before the first request of a command that asks a question.
+ * @param verb the action that `--yes` allows
+ * @throws CliError if there is no terminal to ask on
  */
 export function requireTerminal({ io }: Context, verb: string): void {
   if (io.stdin.isTTY === true && io.stderr.isTTY === true) return;
-  throw new CliError(`Without a terminal nobody can be asked: give --yes to ${verb}.`, { exitCode: EXIT.usage });
+  throw new CliError(`There is no terminal to ask on: give --yes to ${verb}.`, { exitCode: EXIT.usage });
 }
 
 /**
- * Asks on the terminal whether something is to be done.
- * @param otherwise what is said where it is not
- * @throws CliError on anything but yes
+ * Asks a yes-or-no question on the terminal.
+ * @param otherwise the error message if the answer is no
+ * @throws CliError if the answer is not yes
  */
 export async function confirm(context: Context, question: string, otherwise: string): Promise<void> {
   const answer = await ask(context, `${question} [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CliError(otherwise);
 }
 
-/** Asks on the terminal; the end of the input is an empty answer. */
+/** Asks on the terminal. The end of the input counts as an empty answer. */
 async function ask({ io }: Context, question: string): Promise<string> {
-  // Not in raw mode: Ctrl-C stays a signal, and ends this like everything else.
+  // Not in raw mode: Ctrl-C must stay a signal and end the program.
   const lines = createInterface({ input: io.stdin, output: io.stderr, terminal: false });
   const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('\n')));
   try {
     const answer = await Promise.race([lines.question(question, { signal: io.signal }), ended]);
-    // Nobody pressed Enter: what is said next would stand behind the question.
+    // Nobody pressed Enter: without a line break, the next message would follow the question on its line.
     if (answer === '\n') io.stderr.write('\n');
     return answer;
   } finally {

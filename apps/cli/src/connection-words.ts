@@ -1,23 +1,23 @@
 const CLAUSES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name of the host cannot be looked up now',
+  EAI_AGAIN: 'the host name cannot be resolved now',
   ECONNRESET: 'the connection broke',
   UND_ERR_SOCKET: 'the connection broke',
 };
 
 const SENTENCES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Nothing listens at its address.',
-  ENOTFOUND: 'There is no host of its name.',
-  EAI_AGAIN: 'The name of its host cannot be looked up now.',
+  ENOTFOUND: 'Its host does not exist.',
+  EAI_AGAIN: 'Its host name cannot be resolved now.',
 };
 
-/** Why there was no answer, as the end of a sentence; null where the error alone knows. */
+/** Why there was no answer, as the end of a sentence; null if only the error itself knows. */
 export function connectionClause(code: string | null): string | null {
   return CLAUSES[code ?? ''] ?? null;
 }
 
-/** The same of the service, as a sentence; without the address of the request, which says nothing to who ingests. */
+/** Why the service cannot be reached, as a sentence. Leaves out the URL of the request, which does not help the user. */
 export function connectionSentence(code: string | null): string {
-  return SENTENCES[code ?? ''] ?? 'The connection to it broke.';
+  return SENTENCES[code ?? ''] ?? 'The connection broke.';
 }

@@ -6,7 +6,7 @@ import { printableLine } from './output/printable.ts';
 import { type Column, tableLines, tabSeparated } from './output/table.ts';
 import { findToken, requireToken, type TokenSearch } from './token.ts';
 
-/** What every command understands. */
+/** Options that every command understands. */
 export interface GlobalOptions {
   url: string | undefined;
   token: string | undefined;
@@ -14,33 +14,33 @@ export interface GlobalOptions {
   quiet: boolean | undefined;
 }
 
-/** Where the service listens unless told otherwise. */
+/** The default address of the service. */
 export const DEFAULT_URL = 'http://127.0.0.1:8080';
 
-/** Records to show, in whichever way the output wants them. */
+/** Records to print in the current output format. */
 export interface Listing<T> {
   rows: readonly T[];
   columns: readonly Column<T>[];
   /** What `--json` prints: the service's own answer. */
   json: unknown;
-  /** What people are told when there are no rows. */
+  /** Printed on a terminal if there are no rows. */
   empty: string;
 }
 
-/** What a command works with. */
+/** The input, output and settings of a command. */
 export interface Context {
   readonly io: Io;
   /** Address of the service, as the user gave it. */
   readonly url: string;
   readonly json: boolean;
   readonly quiet: boolean;
-  /** Standard error, where it may show how far something is; null where it is to hold nothing but errors. */
+  /** Standard error if it may show progress; null if it must hold errors only. */
   readonly progress: OutputStream | null;
   /** Columns that a line of standard output may take. */
   readonly width: number;
-  /** Whether people read standard output. */
+  /** Whether standard output is a terminal. */
   readonly interactive: boolean;
-  /** Colours of standard output, and of standard error. */
+  /** Colours for standard output and standard error. */
   readonly colours: Colours;
   readonly errorColours: Colours;
   /** Writes a line of data to standard output. */
@@ -49,19 +49,19 @@ export interface Context {
   printJson(value: unknown): void;
   /** A table on a terminal, tab-separated lines elsewhere, JSON with `--json`. */
   list<T>(listing: Listing<T>): void;
-  /** Says something to people, on standard error; with neither `--quiet` nor `--json`. */
+  /** Writes a message to standard error, unless `--quiet` or `--json` is given. */
   note(line: string): void;
-  /** Says what goes wrong while the program goes on; with `--json` as an error without exit code. */
+  /** Reports a problem while the program continues; with `--json` as an error without an exit code. */
   warn(line: string): void;
-  /** The client for what is public; has no token. */
+  /** The client for public resources, without a token. */
   client(): Promise<Client>;
-  /** The client with a token; a CliError that says where it was looked for if there is none. */
+  /** The client with a token. @throws CliError with the searched places if there is no token */
   operator(): Promise<Client>;
-  /** Where the token was looked for and found. */
+  /** The token, and where it was found or searched. */
   token(): Promise<TokenSearch>;
 }
 
-/** Makes what a command works with. Nothing is read or loaded before it is asked for. */
+/** Makes a {@link Context}. Nothing is read or loaded before it is needed. */
 export function createContext(io: Io, options: GlobalOptions): Context {
   const url = options.url ?? (io.env['MDS_URL'] || DEFAULT_URL);
   const json = options.json === true;
@@ -79,9 +79,9 @@ export function createContext(io: Io, options: GlobalOptions): Context {
     io.stdout.write(`${interactive ? printableLine(line) : line}\n`);
   };
   const connect = async (bearer: string | undefined) => {
-    // Loaded here and not above: `mds --help` needs no client.
+    // Loaded on demand: `mds --help` needs no client.
     const { createClient, isApiError } = await import('@mds/client');
-    // Programs wait until their calls lead to the new service; who gave a command is told.
+    // Programs wait until their calls reach the new service. A command reports the move at once.
     const shouldRetry = (error: unknown) => !(isApiError(error) && error.code === 'deployment_moved');
     return createClient({ baseUrl: url, token: bearer, userAgent: 'mds-cli', shouldRetry });
   };

@@ -1,11 +1,11 @@
-/** How the program ends. Part of its interface: scripts branch on these. */
+/** The exit codes. Scripts rely on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, notFound: 3, notAuthorised: 4 } as const;
 
-/** An error that the user can do something about, in words meant for them. */
+/** An error that the user can act on. */
 export class CliError extends Error {
   override name = 'CliError';
   readonly exitCode: number;
-  /** What to do about it, one line each. */
+  /** Advice, one line each. */
   readonly hints: readonly string[];
 
   constructor(message: string, options: { exitCode?: number; hints?: readonly string[]; cause?: unknown } = {}) {
@@ -15,12 +15,12 @@ export class CliError extends Error {
   }
 }
 
-/** An error of which people have been told all there is to tell: with `--json` or `--quiet` alone it is said once more. */
+/** An error that was already printed for people. It is printed again with `--json` or `--quiet` only. */
 export class ReportedError extends CliError {
   override name = 'ReportedError';
 }
 
-/** What ended the program early, its cause, and what is to be known of what was under way, one line each. */
+/** An early end of the program: its cause, and hints about unfinished work. */
 export class StoppedError extends Error {
   override name = 'StoppedError';
   readonly hints: readonly string[];

@@ -6,17 +6,17 @@ import { MOVED_ADVICE } from './moved-deployment.ts';
 import { humanDuration } from './output/quantities.ts';
 import { shownUrl } from './output/shown-url.ts';
 
-/** An error in words for its reader. */
+/** An error as the user sees it. */
 export interface Explanation {
   message: string;
-  /** What to do about it, one line each. */
+  /** Advice, one line each. */
   hints: readonly string[];
   exitCode: number;
-  /** The service's problem document, where it sent one. */
+  /** The service's problem document, if it sent one. */
   problem: unknown;
 }
 
-/** Says what went wrong, what to do about it, and how the program ends for it. */
+/** Explains an error: a message, advice, and the exit code. */
 export async function explainError(error: unknown, context: Context): Promise<Explanation> {
   const explained = (message: string, exitCode: number, hints: readonly string[] = [], problem: unknown = null) => ({
     message,
@@ -45,7 +45,7 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
     return explained(
       `The service does not accept the token from ${(await context.token()).source}.`,
       EXIT.notAuthorised,
-      ['Its own is in the file control-token of its data folder, unless it was started with MDS_CONTROL_TOKEN.'],
+      ['Its own token is in the file control-token of its data folder, unless it was started with MDS_CONTROL_TOKEN.'],
       error.problem,
     );
   }
@@ -55,17 +55,17 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   const advice = ADVICE[error instanceof client.ApiError ? (error.code ?? '') : ''] ?? [];
   if (error instanceof client.NotFoundError) return explained(detail(error), EXIT.notFound, advice, error.problem);
   if (error instanceof client.ApiError) {
-    const said = detail(error);
-    // Of a query it is a wrong parameter; here it is something that is not there, as everywhere else.
-    if (error.code === 'unknown_region') return explained(said, EXIT.notFound, advice, error.problem);
+    const message = detail(error);
+    // The API treats it as a wrong query parameter. For the user a region does not exist, as in other commands.
+    if (error.code === 'unknown_region') return explained(message, EXIT.notFound, advice, error.problem);
     const issues = error.issues
-      .filter((issue) => !said.includes(issue.message))
+      .filter((issue) => !message.includes(issue.message))
       .map(({ in: place, path, message }) => `${place} ${path}: ${message}`);
-    // That is for programs, whose calls may lead elsewhere by then.
+    // A program can wait, because its calls may reach the new service later. A user has to act.
     const isLater = error.retryAfterMs !== null && error.code !== 'deployment_moved';
     const pause = isLater ? humanDuration(error.retryAfterMs) : '';
     const hints = [...issues, ...(pause ? [`Try again in ${pause}.`] : []), ...advice];
-    return explained(said, EXIT.failed, hints, error.problem);
+    return explained(message, EXIT.failed, hints, error.problem);
   }
   if (error instanceof client.ConfigurationError) {
     return explained(error.message, EXIT.usage, [
@@ -74,10 +74,10 @@ export async function explainError(error: unknown, context: Context): Promise<Ex
   }
   if (error instanceof client.MdsError) return explained(error.message, EXIT.failed);
   if (error instanceof Error && 'code' in error) return explained(systemSentence(error), EXIT.failed);
-  // Nothing that anybody foresaw: where it happened is what helps.
+  // An unexpected error: the stack trace helps most.
   const trace = error instanceof Error ? (error.stack ?? '').split('\n').slice(1, 8) : [];
   return explained(
-    `A fault of mds itself: ${String(error)}`,
+    `Internal error of mds: ${String(error)}`,
     EXIT.failed,
     trace.map((line) => line.trim()),
   );
@@ -87,31 +87,31 @@ const SYSTEM: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
   ENOTDIR: 'a part of the path is a file, not a folder',
   EISDIR: 'it is a folder',
-  EACCES: 'you may not do this there',
-  EPERM: 'you may not do this there',
-  ENOSPC: 'no room is left on that disk',
-  EDQUOT: 'your share of that disk is used up',
-  EROFS: 'that disk can only be read',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'your disk quota is used up',
+  EROFS: 'the disk is read-only',
   ENAMETOOLONG: 'the name is too long',
-  EEXIST: 'it is there already',
+  EEXIST: 'it already exists',
   EMFILE: 'too many files are open',
 };
 
-/** What the operating system refused, in words. */
+/** Describes an error of the operating system. */
 export function systemSentence(error: Error & { code?: unknown; path?: unknown }): string {
   const why = SYSTEM[String(error.code)];
   if (why === undefined) return error.message;
   return typeof error.path === 'string' ? `${error.path}: ${why}.` : `${why[0]?.toUpperCase()}${why.slice(1)}.`;
 }
 
-const REGIONS = ['Regions that are known: mds regions list --all. Another one is added with mds regions add.'];
+const REGIONS = ['Known regions: mds regions list --all. Add a region with mds regions add.'];
 
-/** What to do with this program, by the code of the service's problem, which speaks of its API alone. */
+/** Advice in terms of this program for problem codes whose messages only mention the API. */
 const ADVICE: Readonly<Record<string, readonly string[]>> = {
   region_not_found: REGIONS,
   unknown_region: REGIONS,
   deployment_moved: MOVED_ADVICE,
-  node_not_found: ['Nodes that are known: mds regions list --all'],
+  node_not_found: ['Known nodes: mds regions list --all'],
 };
 
 function detail(error: {

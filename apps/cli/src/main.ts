@@ -6,14 +6,14 @@ const interruption = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     const reason = new Interruption(signal);
-    // Asked twice: the first time there was something to put in order, now there is no patience for it.
+    // The second signal: do not wait for the cleanup that the first one started.
     if (interruption.signal.aborted) process.exit(reason.exitCode);
     interruption.abort(reason);
   });
 }
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // Who reads has seen enough (`mds media list | head`): nothing is wrong, and nobody is left to tell.
+    // The reader has closed the pipe (`mds media list | head`). That is no error.
     if (error.code === 'EPIPE') process.exit(0);
     if (stream === process.stdout) process.stderr.write(`error: The output cannot be written: ${error.message}.\n`);
     process.exit(1);
@@ -28,8 +28,8 @@ const exitCode = await run(process.argv.slice(2), {
   cwd: process.cwd(),
   signal: interruption.signal,
 });
-// Not process.exit alone: what a slow pipe has not taken yet would be lost.
+// process.exit alone would lose output that a slow pipe has not taken yet.
 process.stdout.write('', (lost) => {
-  // The error's own event says what was lost, and ends the program.
+  // The stream's own error event reports the loss and ends the program.
   if (!lost) process.stderr.write('', () => setImmediate(() => process.exit(exitCode)));
 });

@@ -1,59 +1,59 @@
 import type { Client } from '@mds/client';
 import { CliError } from './exit-codes.ts';
 
-/** Between two looks at whether the deployment was moved. */
-const LOOK_MS = 15_000;
+/** Time between two checks whether the deployment was moved. */
+const CHECK_MS = 15_000;
 
-/** What to do where the deployment was moved, one line each. */
+/** Hints for the user if the deployment was moved, one line each. */
 export const MOVED_ADVICE: readonly string[] = [
   'Give the address of the new service with --url or MDS_URL.',
-  'What it was moved to, and how to take that back: mds migrate-to --status, mds migrate-to --cancel',
+  'To see the destination: mds migrate-to --status. To cancel the move: mds migrate-to --cancel',
 ];
 
-/** Looks at whether the deployment is moved away from under what is waited for. */
-export interface MoveLookout {
-  /** Aborted with the given signal, and with a CliError once the deployment was moved. */
+/** Checks during a long wait whether the deployment was moved. */
+export interface MoveWatch {
+  /** Aborted with the given signal, or with a CliError once the deployment was moved. */
   readonly signal: AbortSignal;
   stop(): void;
 }
 
 /**
- * Looks every now and then whether the deployment was moved: what was accepted before goes on at the new service, and who waits for it at
- * the old one, which answers reads, would wait for ever. Whoever's token may not look goes on waiting.
+ * Checks from time to time whether the deployment was moved. After a move the new service continues the accepted work, and
+ * a client that waits at the old one would wait for ever. If the token may not see moves, the checks stop.
  */
-export function lookOutForMove(client: Client, signal: AbortSignal): MoveLookout {
+export function watchForMove(client: Client, signal: AbortSignal): MoveWatch {
   const moved = new AbortController();
-  const over = new AbortController();
+  const stopped = new AbortController();
   const either = AbortSignal.any([signal, moved.signal]);
-  let looking = false;
-  const look = async () => {
-    if (looking) return;
-    looking = true;
+  let isChecking = false;
+  const check = async () => {
+    if (isChecking) return;
+    isChecking = true;
     const { isAuthError } = await import('@mds/client');
     try {
-      const { state } = await client.control.migrations.current({ signal: AbortSignal.any([either, over.signal]) });
-      if (state === 'done') moved.abort(deploymentMoved());
+      const { state } = await client.control.migrations.current({ signal: AbortSignal.any([either, stopped.signal]) });
+      if (state === 'done') moved.abort(movedError());
     } catch (error) {
-      // Of anything else but that none was begun, what is waited for hears, too. One may be begun yet.
+      // Any other error will end the wait itself. If no move was started, one may start later.
       if (isAuthError(error)) clearInterval(timer);
     } finally {
-      looking = false;
+      isChecking = false;
     }
   };
-  const timer = setInterval(() => void look(), LOOK_MS);
+  const timer = setInterval(() => void check(), CHECK_MS);
   return {
     signal: either,
     stop() {
       clearInterval(timer);
-      over.abort();
+      stopped.abort();
     },
   };
 }
 
-/** In the words in which the service refuses writes then. */
-function deploymentMoved(): CliError {
+/** The error for a move, in the words of the service when it refuses a write. */
+function movedError(): CliError {
   return new CliError(
-    'The deployment was moved to another database and storage, and this service takes no writes any more. What it has accepted goes on at the service that was started there; its operator knows the address. (deployment_moved)',
+    'The deployment was moved to another database and storage, and this service accepts no more writes. The new service continues the accepted work; its operator knows the address. (deployment_moved)',
     { hints: MOVED_ADVICE },
   );
 }

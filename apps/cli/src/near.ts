@@ -1,24 +1,23 @@
-/** The words that may have been meant by one that is mistyped: a letter too many, too few, another one, or two swapped; in long words two. */
-export function nearOf(word: string, candidates: readonly string[]): string[] {
+/** Finds the candidates that a mistyped word may mean: one edit away, or two if it has eight letters or more. */
+export function similarWords(word: string, candidates: readonly string[]): string[] {
   const allowed = word.length < 8 ? 1 : 2;
   return candidates.filter((candidate) => edits(word, candidate) <= allowed);
 }
 
 /**
- * A message about what is mistyped, as commander writes it, without suggestions that are far off: to be asked "Did you mean
- * --version?" where --region was meant helps nobody.
+ * Removes far-off suggestions from an error message of commander. "Did you mean --version?" helps nobody who meant --region.
  */
-export function withoutFarSuggestions(message: string): string {
+export function removeFarSuggestions(message: string): string {
   const [whole, typed = '', listed = ''] = /'([^'\n]+)'\n\(Did you mean (?:one of )?([^?\n]+)\?\)/.exec(message) ?? [];
   if (whole === undefined) return message;
   const bare = (text: string) => text.replace(/^--/, '');
-  const near = listed.split(', ').filter((name) => nearOf(bare(typed), [bare(name)]).length > 0);
+  const near = listed.split(', ').filter((name) => similarWords(bare(typed), [bare(name)]).length > 0);
   const [only] = near;
   if (only === undefined) return message.replace(whole, `'${typed}'`);
   return message.replace(whole, `'${typed}'\n(Did you mean ${near.length > 1 ? `one of ${near.join(', ')}` : only}?)`);
 }
 
-/** The distance of two words in letters put in, left out, replaced, and neighbours swapped (optimal string alignment). */
+/** The number of letters to insert, delete, replace or swap with a neighbour (optimal string alignment distance). */
 function edits(a: string, b: string): number {
   let earlier: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -21,7 +21,7 @@ import { type Context, createContext, DEFAULT_URL, type GlobalOptions } from './
 import { EXIT, ReportedError, StoppedError } from './exit-codes.ts';
 import type { Explanation } from './explain-error.ts';
 import type { Io } from './io.ts';
-import { withoutFarSuggestions } from './near.ts';
+import { removeFarSuggestions } from './near.ts';
 import { coloursFor, hasColours } from './output/colours.ts';
 import { jsonText } from './output/json.ts';
 import { printable, printableText } from './output/printable.ts';
@@ -99,7 +99,7 @@ function asksForJson(argv: readonly string[]): boolean {
 }
 
 function usageMessage({ code, message }: CommanderError): string {
-  return code === 'commander.help' ? 'A command is missing.' : withoutFarSuggestions(message.replace(/^error: /, ''));
+  return code === 'commander.help' ? 'A command is missing.' : removeFarSuggestions(message.replace(/^error: /, ''));
 }
 
 function writeJsonError(
@@ -131,7 +131,7 @@ function createProgram(io: Io, asJson: boolean): Command {
       outputError: (text, write) =>
         asJson ||
         write(
-          `${coloursFor(io.stderr, io.env).red('error:')} ${printableText(withoutFarSuggestions(text.replace(/^error: /, '')))}`,
+          `${coloursFor(io.stderr, io.env).red('error:')} ${printableText(removeFarSuggestions(text.replace(/^error: /, '')))}`,
         ),
       getOutHelpWidth: () => io.stdout.columns || 100,
       getErrHelpWidth: () => io.stderr.columns || 100,

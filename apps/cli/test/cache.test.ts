@@ -18,12 +18,12 @@ async function setUp() {
   };
 }
 
-it('purges a media object, a path, the address that media url prints, or everything', async () => {
+it('purges a media object, a path, a URL of media url, or everything', async () => {
   await using it = await setUp();
   await it.purge(['--media', id]);
   await it.purge(['--path', `/media/${id}/thumb.webp`]);
   await it.purge(['--path', `${it.service.url}/media/${id}/medium`]);
-  // Pasted from a page of the point of presence that gave the wrong picture.
+  // A URL copied from a page of a point of presence.
   await it.purge(['--path', `https://edge.example.org:8443/media/${id}/thumb.webp?v=2#top`]);
   await it.purge(['--everything', '--wait', '30']);
   expect(it.script.purges).toEqual([
@@ -39,7 +39,7 @@ it('purges a media object, a path, the address that media url prints, or everyth
   ]);
 });
 
-it('prints a receipt for each node, and ends well where every one has dropped it', async () => {
+it('prints a receipt for each node, and ends with 0 if every node has purged', async () => {
   await using it = await setUp();
   const lines = 'fra1\torigin:4f1c9a02\tpurged\nams1\tedge-1:a\tpurged\n';
   expect(await it.purge(['--media', id])).toEqual({ code: 0, stdout: lines, stderr: '2 nodes: 2 purged\n' });
@@ -54,7 +54,7 @@ it('prints a receipt for each node, and ends well where every one has dropped it
   ]);
 });
 
-it('ends with 1 while a node may hold it still, and says which', async () => {
+it('ends with 1 and names the nodes if some may still hold the files', async () => {
   await using it = await setUp();
   it.script.result.complete = false;
   it.script.result.receipts.push(
@@ -65,7 +65,7 @@ it('ends with 1 while a node may hold it still, and says which', async () => {
   expect(people.code).toBe(1);
   expect(plain(people.stdout)).toContain('\nsin1    edge-3:c         silent\n');
   expect(plain(people.stderr)).toContain(
-    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it as soon as it hears from its origin again. One that is gone for good: mds regions forget NODE\n',
+    '4 nodes: 2 purged, 1 pending, 1 silent\nA silent node drops it when it reaches its origin again. If a node is gone for good: mds regions forget NODE\n',
   );
   const quiet = await it.purge(['--everything', '-q']);
   expect([quiet.code, quiet.stderr]).toEqual([1, 'error: Not every node has dropped it yet.\n']);
@@ -78,11 +78,11 @@ it.each([
   [['--media', id, '--everything'], 'cannot be used with'],
   [['--path', '/media/x', '--media', id], 'cannot be used with'],
   [['--everything', '--wait', '31'], 'from 0 to 30'],
-  [['--path', '/api/v1/media'], 'is no path of delivery'],
-  [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is no path of delivery'],
+  [['--path', '/api/v1/media'], 'is neither a delivery path'],
+  [['--path', 'https://elsewhere.example/x/thumb.webp'], 'is neither a delivery path'],
   [['--media', 'nope'], 'It must be med_ and 26 lower-case letters and digits'],
   [['med_1'], 'too many arguments'],
-])('%j is a wrong use: nothing is purged by guess', async (args, message) => {
+])('%j is wrong usage and purges nothing', async (args, message) => {
   await using it = await setUp();
   const { code, stdout, stderr } = await it.purge(args);
   expect([code, stdout]).toEqual([2, '']);
@@ -90,7 +90,7 @@ it.each([
   expect(it.service.requests).toEqual([]);
 });
 
-it('waiting for nodes is drawn on a terminal, and nothing of it stays', async () => {
+it('draws the wait for nodes on a terminal and removes it at the end', async () => {
   await using it = await setUp();
   it.service.on('POST /control/v1/cache/purge', async (request, response) => {
     request.resume();
@@ -102,7 +102,7 @@ it('waiting for nodes is drawn on a terminal, and nothing of it stays', async ()
   expect(stderr.split('\x1b[J').map(plain).at(-1)).toBe('2 nodes: 2 purged\n');
 });
 
-it('what is not there ends with 3 and the reason of the service, so that a typing error is seen', async () => {
+it('ends with 3 and the reason if there is nothing to purge, to reveal typing errors', async () => {
   await using it = await setUp();
   it.service.on('POST /control/v1/cache/purge', (_, response) =>
     sendProblem(response, 404, 'rendition_not_found', 'The media object has no typo.webp.'),

@@ -4,38 +4,38 @@ import { mdsHere, plain, start } from './run-cli.ts';
 import { mediaObject, type ScriptedService, startService, TOKEN } from './scripted-service.ts';
 
 const { id } = mediaObject(1);
-const kept = (n: number, at = '2026-01-31T08:15:00Z') => ({ id: String(n), created_at: at });
+const stored = (n: number, at = '2026-01-31T08:15:00Z') => ({ id: String(n), created_at: at });
 const failure = { code: 'corrupt_media', message: 'The file is damaged.', retryable: false };
 
 const EVENTS: Event[] = [
-  { ...kept(6), type: 'media.created', data: { id, status: 'queued', error: null } },
+  { ...stored(6), type: 'media.created', data: { id, status: 'queued', error: null } },
   { type: 'media.progress', data: { id, progress: 0.42 } },
-  { ...kept(7), type: 'rendition.ready', data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' } },
+  { ...stored(7), type: 'rendition.ready', data: { id, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' } },
   {
-    ...kept(7),
+    ...stored(7),
     type: 'rendition.failed',
     data: { id, name: 'mp4', extension: 'mp4', revision: '0a1b2c3d', reason: 'The program was killed.' },
   },
-  { ...kept(8), type: 'media.failed', data: { id, status: 'failed', error: failure } },
-  { ...kept(9), type: 'region.status_changed', data: { code: 'fra1', status: 'partial_outage' } },
-  { ...kept(10), type: 'cache.purged', data: { media_id: id, path: null } },
-  { ...kept(11), type: 'cache.purged', data: { media_id: null, path: '/media/x/thumb.webp' } },
-  { ...kept(12), type: 'cache.purged', data: { media_id: null, path: null } },
+  { ...stored(8), type: 'media.failed', data: { id, status: 'failed', error: failure } },
+  { ...stored(9), type: 'region.status_changed', data: { code: 'fra1', status: 'partial_outage' } },
+  { ...stored(10), type: 'cache.purged', data: { media_id: id, path: null } },
+  { ...stored(11), type: 'cache.purged', data: { media_id: null, path: '/media/x/thumb.webp' } },
+  { ...stored(12), type: 'cache.purged', data: { media_id: null, path: null } },
 ];
 
-/** Runs `mds events` until the service says that it is over. */
+/** Runs `mds events` until the service ends the stream. */
 async function follow(service: ScriptedService, args: string[], options: Parameters<typeof mdsHere>[1] = {}) {
   service.hasEvents = true;
   const running = mdsHere(['events', ...args], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN }, ...options });
   await expect.poll(() => service.listeners.size).toBe(1);
-  for (const event of EVENTS) service.tell(event);
-  // 204 tells who comes back that there is nothing more.
+  for (const event of EVENTS) service.sendEvent(event);
+  // 204 answers a reconnect: there are no more events.
   service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
   for (const listener of service.listeners) listener.end();
   return running;
 }
 
-it('prints a line for each event, progress left out', async () => {
+it('prints a line for each event except progress', async () => {
   await using service = await startService();
   const { code, stdout } = await follow(service, []);
   expect(code).toBe(0);
@@ -52,7 +52,7 @@ it('prints a line for each event, progress left out', async () => {
   ]);
 });
 
-it('begins where --after says, and --type asks for progress too', async () => {
+it('starts after the event of --after, and prints progress if --type asks for it', async () => {
   await using service = await startService();
   const { stdout } = await follow(service, ['--after', '5', '--type', 'media.progress', 'media.failed']);
   expect(stdout.split('\n')).toEqual([
@@ -64,7 +64,7 @@ it('begins where --after says, and --type asks for progress too', async () => {
   expect(service.headers()['last-event-id']).toBe('12');
 });
 
-it('--json prints the events of the API, one a line', async () => {
+it("--json prints the API's events, one a line", async () => {
   await using service = await startService();
   const { stdout } = await follow(service, ['--json']);
   const lines = stdout.trimEnd().split('\n');
@@ -73,7 +73,7 @@ it('--json prints the events of the API, one a line', async () => {
   );
 });
 
-it('on a terminal lines them up, and says when the connection was lost', async () => {
+it('aligns events on a terminal, and reports a lost connection', async () => {
   await using service = await startService();
   const { stdout, stderr } = await follow(service, [], { terminal: 80 });
   const lines = plain(stdout).split('\n');
@@ -83,14 +83,14 @@ it('on a terminal lines them up, and says when the connection was lost', async (
   expect(plain(stderr)).toMatch(/^The connection was lost; the next attempt is in \d+ ms\.\n$/);
 });
 
-it('shows an event that it does not know, harmless whatever is in it', async () => {
+it('shows an unknown event, with unsafe characters escaped', async () => {
   await using service = await startService();
-  // The cast is the point: a type that no contract has, of a service newer than this program or not one at all.
-  const evil = { ...kept(3), type: 'media.\x1b[2Jlevitated', data: { x: '\u202e\x9b' } } as unknown as Event;
+  // The cast is the purpose: this type is in no contract, as if from a newer service.
+  const evil = { ...stored(3), type: 'media.\x1b[2Jlevitated', data: { x: '\u202e\x9b' } } as unknown as Event;
   service.hasEvents = true;
   const running = mdsHere(['events'], { terminal: 80, env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
   await expect.poll(() => service.listeners.size).toBe(1);
-  service.tell(evil);
+  service.sendEvent(evil);
   service.on('GET /control/v1/events', (_, response) => void response.writeHead(204).end());
   for (const listener of service.listeners) listener.end();
   const { stdout } = await running;
@@ -103,13 +103,13 @@ it('ends with 130 on Ctrl-C, as a process too', { timeout: 40_000 }, async () =>
   service.hasEvents = true;
   const running = start(['events'], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
   await expect.poll(() => service.listeners.size, { timeout: 30_000 }).toBe(1);
-  for (const event of EVENTS) service.tell(event);
+  for (const event of EVENTS) service.sendEvent(event);
   await expect.poll(() => running.stdout()).toContain('partial_outage');
   running.kill('SIGINT');
   expect(await running.done).toMatchObject({ code: 130, stderr: 'error: Interrupted.\n' });
 });
 
-it('says so where the service has no events, or lets this token have none', async () => {
+it('reports an error if the service has no events or the token may not read them', async () => {
   await using service = await startService();
   const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
   expect(await mdsHere(['events'], { env })).toMatchObject({ code: 3, stdout: '' });

@@ -22,7 +22,7 @@ async function setUp(explanation: MediaExplanation = failedVideo(id)) {
   };
 }
 
-it('tells on a terminal what a video is, what was planned and why, and what its latest attempt did', async () => {
+it('explains on a terminal the file, the plan and the latest attempt', async () => {
   await using it = await setUp();
   const { code, stdout, stderr } = await it.explain([], { terminal: 100 });
   expect([code, stderr]).toEqual([0, '']);
@@ -32,14 +32,14 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     `id         ${id}`,
     'status     failed',
     'error      The picture breaks off after 6.2 seconds. (corrupt_media)',
-    '           the same would happen again; the file has to change',
+    '           another attempt would fail as well; the file has to change',
     'warning    The file ends early.',
     'container  mp4, video/mp4, 12.3 MB',
     'picture    1080x1920',
     'duration   0:12  (12.345 s)',
-    'video      h264 High 4.1, 1920x1080, turned by 90°, 29.97 fps on average, variable, yuv420p, 7.9',
+    'video      h264 High 4.1, 1920x1080, rotated by 90°, 29.97 fps on average, variable, yuv420p, 7.9',
     '           Mb/s, HDR (HLG)',
-    'audio 1    aac LC, stereo, 48 kHz, 128 kb/s, eng, the one that is played',
+    'audio 1    aac LC, stereo, 48 kHz, 128 kb/s, eng, played by default',
     'audio 2    ac3, 6 channels, 44.1 kHz',
     'bit rate   8.0 Mb/s',
     'somethingNewer  {"a":1}',
@@ -48,7 +48,7 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
     'poster.jpg    make       720x1280',
     'hls.m3u8      make      1080x1920  High dynamic range is mapped to what every screen shows, and',
     '                                   frames come at a constant rate.',
-    '  1080p                 1080x1920  At most 6.0 Mb/s; copied where its keyframes allow',
+    '  1080p                 1080x1920  At most 6.0 Mb/s; copied if its keyframes allow',
     '  360p                    360x640  At most 800 kb/s',
     'preview.webp  skip        270x480  It lasts less than a second.',
     'Not for video: thumb.webp.',
@@ -75,14 +75,14 @@ it('tells on a terminal what a video is, what was planned and why, and what its 
   ]);
 });
 
-it('--all tells every command of every attempt', async () => {
+it('--all shows every command of every attempt', async () => {
   await using it = await setUp();
   const { stdout } = await it.explain(['--all'], { terminal: 100 });
   expect(stdout).toContain('\nffprobe -v error source.mp4\n');
   expect(stdout).not.toContain('--all');
 });
 
-it('of an attempt that went well tells no command, unless asked, and of one that did not the last words alone', async () => {
+it('shows commands and their last lines for failed attempts only, unless --all', async () => {
   const explanation = failedVideo(id);
   const [lost, failed] = explanation.attempts;
   const [run] = failed?.runs ?? [];
@@ -101,7 +101,7 @@ it('of an attempt that went well tells no command, unless asked, and of one that
   expect(long).toMatch(/^ffmpeg -hide_banner/m);
 });
 
-it('tells programs of one step that all went well in one line, what they took together; with --all each', async () => {
+it('joins successful runs of one program in a step, except with --all', async () => {
   const explanation = failedVideo(id);
   const [, failed] = explanation.attempts;
   const [run] = failed?.runs ?? [];
@@ -123,7 +123,7 @@ it('tells programs of one step that all went well in one line, what they took to
   expect((await it.explain(['--all'], { terminal: 80 })).stdout.match(/^ {2}(ladder|poster) +ff/gm)).toHaveLength(7);
 });
 
-it('a reason that two formats share is told once, a ladder of one rung in one line, and a size is not broken apart', async () => {
+it('prints a shared reason once, a single rung in one line, and sizes unbroken', async () => {
   const explanation = failedVideo(id);
   const [, poster, hls] = explanation.plan;
   const rung = hls?.rungs[1];
@@ -140,13 +140,13 @@ it('a reason that two formats share is told once, a ladder of one rung in one li
     'PLAN         DECISION    PIXELS  WHY',
     'poster.jpg   make      720x1280  A frame of the video that is not black, at',
     '                                 most as large as 1280 x 720.',
-    'poster.webp  make      720x1280  As for poster.jpg.',
+    'poster.webp  make      720x1280  Same as poster.jpg.',
     'mp4.mp4      make       360x640  At 360 x 640. At most 800 kb/s.',
   ]);
   expect((await it.explain([], { terminal: 70 })).stdout).toMatch(/most as large as\n +1280 x 720\.$/m);
 });
 
-it('says what a media object waits for', async () => {
+it('shows what a media object waits for', async () => {
   await using it = await setUp(queuedPicture(id));
   const { stdout } = await it.explain([], { terminal: 80 });
   expect(stdout).toContain('waiting    It is the 3rd in the queue.\n');
@@ -154,7 +154,7 @@ it('says what a media object waits for', async () => {
   expect(stdout).toContain('thumb.webp  make       40x30\n');
 });
 
-it('says that a storage which was away gave an attempt back, and not that its worker was stopped', async () => {
+it('explains that a storage outage released an attempt', async () => {
   const queued = queuedPicture(id);
   const ended = { worker: 'w1', started_at: '2026-01-31T08:15:00Z', ended_at: '2026-01-31T08:15:01Z' };
   const released = { ...ended, outcome: 'released' as const, notes: [], timings: {}, runs: [] };
@@ -165,9 +165,9 @@ it('says that a storage which was away gave an attempt back, and not that its wo
   ];
   await using it = await setUp({ ...queued, attempts });
   const { stdout } = await it.explain([], { terminal: 100 });
-  expect(stdout).toContain('ATTEMPT 1  given back: its worker was stopped  in 1s');
+  expect(stdout).toContain('ATTEMPT 1  released: its worker was stopped  in 1s');
   expect(stdout).toContain(
-    `ATTEMPT 2  given back, not counted  in 1s  2026-01-31T08:15:00Z by w1\n  ${message} (unavailable)\n`,
+    `ATTEMPT 2  released, not counted  in 1s  2026-01-31T08:15:00Z by w1\n  ${message} (unavailable)\n`,
   );
   expect((await it.explain()).stdout.split('\n')).toContain(
     `job\tjob-7\tqueued\t2\t2026-01-31T08:17:00Z\t\t${waitingJob(id).last_reason}`,
@@ -175,23 +175,20 @@ it('says that a storage which was away gave an attempt back, and not that its wo
   expect(JSON.parse((await it.explain(['--json'])).stdout)).toMatchObject({ job: waitingJob(id) });
 });
 
-it.each([80, 120, 60, 40])(
-  'finds room on a terminal of %i columns; commands alone are as long as they are',
-  async (terminal) => {
-    await using it = await setUp();
-    const lines = plain((await it.explain([], { terminal })).stdout).split('\n');
-    const table = lines.slice(lines.findIndex((line) => line.startsWith('PLAN')));
-    for (const line of table.filter((it) => !/^(ff|ATTEMPT|Every| {2}(\||The))/.test(it))) {
-      expect(displayWidth(line)).toBeLessThanOrEqual(terminal);
-    }
-    // A reason is told in full, however narrow it is.
-    expect(table.join(' ').replace(/\s+/g, ' ')).toContain(
-      'what every screen shows, and frames come at a constant rate.',
-    );
-  },
-);
+it.each([80, 120, 60, 40])('fits a terminal of %i columns; only commands are longer', async (terminal) => {
+  await using it = await setUp();
+  const lines = plain((await it.explain([], { terminal })).stdout).split('\n');
+  const table = lines.slice(lines.findIndex((line) => line.startsWith('PLAN')));
+  for (const line of table.filter((it) => !/^(ff|ATTEMPT|Every| {2}(\||The))/.test(it))) {
+    expect(displayWidth(line)).toBeLessThanOrEqual(terminal);
+  }
+  // Reasons are never shortened, however narrow the terminal is.
+  expect(table.join(' ').replace(/\s+/g, ' ')).toContain(
+    'what every screen shows, and frames come at a constant rate.',
+  );
+});
 
-it('elsewhere is one fact a line, its name first', async () => {
+it('prints one fact a line in a pipe, its name first', async () => {
   await using it = await setUp();
   const lines = (await it.explain()).stdout.split('\n');
   for (const line of [
@@ -209,7 +206,7 @@ it('elsewhere is one fact a line, its name first', async () => {
   }
 });
 
-it('elsewhere shortens long lists in commands, with their count; --all has them whole, and --json', async () => {
+it('shortens long lists in commands in a pipe, but not with --all or --json', async () => {
   const explanation = failedVideo(id);
   const [run] = explanation.attempts[1]?.runs ?? [];
   if (!run) throw new Error('There should be a program');
@@ -229,12 +226,12 @@ it('elsewhere shortens long lists in commands, with their count; --all has them 
   for (const args of [['--all'], ['--json']]) expect((await it.explain(args)).stdout).toContain(decoders);
 });
 
-it("--json is the API's own document", async () => {
+it("--json prints the API's own document", async () => {
   await using it = await setUp();
   expect(JSON.parse((await it.explain(['--json'])).stdout)).toEqual(failedVideo(id));
 });
 
-it('shows what it can of a document that has other fields and types than it expects', async () => {
+it('shows a document whose fields and types are unknown as far as possible', async () => {
   const odd = { format: 7, bytes: '12', tracks: { video: 'h264', audio: [null, { codec: 'aac' }], bitrate: null } };
   await using it = await setUp({ ...failedVideo(id), probe: odd });
   const { code, stdout } = await it.explain([], { terminal: 80 });
@@ -243,7 +240,7 @@ it('shows what it can of a document that has other fields and types than it expe
   expect(stdout).not.toMatch(/undefined|NaN|\[object/);
 });
 
-it('nothing that a file or a program says reaches the terminal that could do something to it', async () => {
+it('escapes control characters from files and programs', async () => {
   const evil = '\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj.exe\r\n\x1b[31mred';
   const explanation = failedVideo(id);
   const { attempts } = explanation;
@@ -274,7 +271,7 @@ it('nothing that a file or a program says reaches the terminal that could do som
   }
 });
 
-it('a media object that is not there is code 3', async () => {
+it('ends with 3 for an unknown media object', async () => {
   await using it = await setUp();
   it.service.media.length = 0;
   expect(await it.explain()).toMatchObject({ code: 3, stdout: '' });

@@ -6,7 +6,7 @@ function preset(name: string, extension: string, change: Partial<PlannedPreset> 
   return { name, extension, revision, decision: 'make', reason: '', width: 0, height: 0, rungs: [], ...change };
 }
 
-/** An attempt whose worker died half-way. */
+/** An attempt whose worker died while it ran. */
 const lost: ProcessingAttempt = {
   attempt: 1,
   worker: 'worker-4021',
@@ -31,7 +31,7 @@ const lost: ProcessingAttempt = {
 
 const filter = "[0:v]fps=30000/1001,split=2[a][b];[a]scale=640:360[v0];[b]drawtext=text='it''s'[v1]";
 
-/** One whose ladder failed after 8 seconds. */
+/** An attempt whose ladder failed after 8 seconds. */
 const failed: ProcessingAttempt = {
   attempt: 2,
   worker: 'worker-4077',
@@ -54,7 +54,7 @@ const failed: ProcessingAttempt = {
   ],
 };
 
-/** A video that failed at the second attempt. */
+/** A video whose second attempt failed. */
 export function failedVideo(id: string): MediaExplanation {
   return {
     id,
@@ -144,7 +144,7 @@ export function failedVideo(id: string): MediaExplanation {
   };
 }
 
-/** A job that was begun twice and waits. */
+/** A waiting job with two earlier attempts. */
 export function waitingJob(id: string): Job {
   return {
     ...{ object: 'job', id: 'job-7', media_id: id, state: 'queued', priority: 100, attempts: 2, worker: null },
@@ -153,7 +153,7 @@ export function waitingJob(id: string): Job {
   };
 }
 
-/** A picture that waits for its turn. */
+/** A picture in the queue. */
 export function queuedPicture(id: string): MediaExplanation {
   return {
     ...{ id, kind: 'image', status: 'queued', waiting_for: 'It is the 3rd in the queue.', error: null, warnings: [] },

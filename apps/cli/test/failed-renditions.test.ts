@@ -9,10 +9,10 @@ import { findSystemProgram, testWith } from '../../server/test/support/system-pr
 import { mdsHere, temporaryFolder } from './run-cli.ts';
 
 const ffmpeg = process.env['FFMPEG_PATH'] ?? findSystemProgram('ffmpeg');
-// A service is started and a video made three times.
+// Starts a service, and renders a video three times.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** A service whose ffmpeg fails whenever it is to make H.264, until it is mended, and not before it is let; and the command beside it. */
+/** A service whose ffmpeg waits until it is released and then fails to encode H.264, until it is repaired; and the command. */
 async function setUp() {
   const folder = await temporaryFolder();
   const fault = join(folder.path, 'fault');
@@ -30,7 +30,7 @@ exec '${ffmpeg}' "$@"
   );
   await chmod(program, 0o755);
   const clip = join(folder.path, 'clip.mp4');
-  // No H.264, which would be copied.
+  // Not H.264, which would be copied instead of encoded.
   const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=160x90:rate=10:duration=2', '-c:v', 'mpeg4'];
   await promisify(execFile)(program, ['-nostdin', '-loglevel', 'error', ...picture, clip]);
   let service: ServiceProcess;
@@ -44,7 +44,7 @@ exec '${ffmpeg}' "$@"
   return {
     clip,
     mds: (...args: string[]) => mdsHere(args, { env }),
-    /** What `mds events` tells of what has failed so far. */
+    /** The failures that `mds events` has printed so far. */
     async failures(): Promise<string[][]> {
       const args = ['events', '--after', '0', '--type', 'rendition.failed'];
       const { stdout } = await mdsHere(args, { env, interrupt: AbortSignal.timeout(2_000) });
@@ -64,15 +64,15 @@ exec '${ffmpeg}' "$@"
 }
 
 testWith(ffmpeg, 'ffmpeg')(
-  'a video whose stream and MP4 could not be made is not told as done: by ingest, list, url, events and retry of a real service',
+  'ingest, list, url, events and retry report failed renditions of a real service',
   async () => {
     await using it = await setUp();
     const ingested = await it.mds('ingest', '--wait', '--json', it.clip);
     expect(ingested.code).toBe(1);
-    const told = JSON.parse(ingested.stdout) as { media: MediaDetail; outcome: string; failed_renditions: string[] };
-    const { id } = told.media;
-    expect(told).toMatchObject({ outcome: 'created', media: { status: 'ready' } });
-    expect(told.failed_renditions).toEqual(['hls.m3u8', 'mp4.mp4']);
+    const result = JSON.parse(ingested.stdout) as { media: MediaDetail; outcome: string; failed_renditions: string[] };
+    const { id } = result.media;
+    expect(result).toMatchObject({ outcome: 'created', media: { status: 'ready' } });
+    expect(result.failed_renditions).toEqual(['hls.m3u8', 'mp4.mp4']);
 
     const listed = (await it.mds('media', 'list', '--detail')).stdout.trimEnd().split('\t');
     expect([listed[1], listed.at(-1)]).toEqual(['ready', 'hls.m3u8 mp4.mp4']);
@@ -84,7 +84,7 @@ testWith(ffmpeg, 'ffmpeg')(
     const poster = await it.mds('media', 'url', id, 'poster', '--ext', 'jpg');
     expect((await fetch(poster.stdout.trim())).status).toBe(200);
 
-    // It waits for the renditions, which fail again, and says so; meanwhile another is told what is under way.
+    // It waits for the renditions, which fail again, and reports that. Meanwhile another command shows their state.
     await it.hold();
     const retrying = it.mds('media', 'retry', '--wait', id);
     const states = async () => {

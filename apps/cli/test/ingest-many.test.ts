@@ -7,7 +7,7 @@ import { start, temporaryFolder } from './run-cli.ts';
 
 const FILES = 2_000;
 
-/** How often the service was sent a file, by its own count. */
+/** How often the service received a file, by its own count. */
 async function uploadsOf(url: string): Promise<number> {
   const metrics = await (await fetch(`${url}/metrics`)).text();
   const lines = metrics.matchAll(
@@ -16,7 +16,7 @@ async function uploadsOf(url: string): Promise<number> {
   return [...lines].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-it('Ctrl-C of mds ingest over 2,000 files: the same command does what is missing, and nothing else', {
+it('after Ctrl-C in 2,000 files, the same command sends exactly the missing ones', {
   timeout: 600_000,
 }, async () => {
   await using folder = await temporaryFolder();
@@ -25,7 +25,7 @@ it('Ctrl-C of mds ingest over 2,000 files: the same command does what is missing
     if (n % 100 === 0) await mkdir(at(`in/${n / 100}`), { recursive: true });
     await writeFile(at(`in/${Math.floor(n / 100)}/${n}.png`), png(n, 4, 4));
   }
-  // What it makes of them is not asked: rendering them would take all the time.
+  // Renditions do not matter here, and would take all the time.
   const service = await spawnService({ dataDir: at('data'), env: { MDS_ROLES: 'api' } });
   try {
     const env = { MDS_URL: service.url, MDS_TOKEN: service.token, XDG_STATE_HOME: at('state') };
@@ -53,7 +53,7 @@ it('Ctrl-C of mds ingest over 2,000 files: the same command does what is missing
   }
 });
 
-it('kill -9 in the middle, with --duplicate allow: no file becomes two media', { timeout: 300_000 }, async () => {
+it('after kill -9 with --duplicate allow, no file becomes two media', { timeout: 300_000 }, async () => {
   await using folder = await temporaryFolder();
   const at = (name: string) => join(folder.path, name);
   await mkdir(at('in'));

@@ -8,7 +8,7 @@ import { spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, plain, start, temporaryFolder } from './run-cli.ts';
 import { startService, TOKEN } from './scripted-service.ts';
 
-/** A slow line to a service that counts what goes over it. */
+/** A slow connection to a service, which counts the bytes. */
 async function slowLine(url: string, bytesPerSecond: number) {
   const line = { url: '', sentBytes: 0, bytesPerSecond, close: () => undefined as unknown };
   const target = new URL(url);
@@ -53,7 +53,7 @@ async function setUp() {
   };
 }
 
-it('a large file whose upload was killed half-way goes on from there in the next run', {
+it('a large upload that was killed half-way resumes in the next run', {
   timeout: 240_000,
 }, async () => {
   await using it = await setUp();
@@ -66,18 +66,18 @@ it('a large file whose upload was killed half-way goes on from there in the next
   const { code, stderr } = await it.run(['ingest', 'large.png']).done;
   expect([code, stderr]).toEqual([
     0,
-    expect.stringMatching(/^large\.png goes on at [\d.]+ MB\.\n1 file: 1 created\n$/),
+    expect.stringMatching(/^large\.png resumes at [\d.]+ MB\.\n1 file: 1 created\n$/),
   ]);
   expect(it.line.sentBytes).toBeLessThan(it.picture.byteLength * 0.6);
   const { data } = await it.client.control.media.list();
   expect(data).toMatchObject([{ bytes: it.picture.byteLength, filename: 'large.png' }]);
 });
 
-it('a file that is written to while it is uploaded makes no media object', { timeout: 240_000 }, async () => {
+it('a file that is written to during its upload makes no media object', { timeout: 240_000 }, async () => {
   await using it = await setUp();
   const running = it.run(['ingest', 'large.png']);
   await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.3);
-  // Longer by a piece, as a scanner writes it: what is there is still a whole picture.
+  // Longer by one chunk, as a scanner writes it. The first part already is a complete picture.
   await appendFile(it.at('large.png'), 'more');
   it.line.bytesPerSecond = 80_000_000;
   const { code, stdout } = await running.done;
@@ -85,7 +85,7 @@ it('a file that is written to while it is uploaded makes no media object', { tim
   expect((await it.client.control.media.list()).data).toEqual([]);
 });
 
-it('Ctrl-C in a large file says what is kept of it, and how to go on', { timeout: 240_000 }, async () => {
+it('Ctrl-C in a large file reports what the service keeps and how to resume', { timeout: 240_000 }, async () => {
   await using it = await setUp();
   const running = it.run(['--json', 'ingest', 'large.png']);
   await expect.poll(() => it.line.sentBytes, { timeout: 60_000 }).toBeGreaterThan(it.picture.byteLength * 0.3);
@@ -96,13 +96,15 @@ it('Ctrl-C in a large file says what is kept of it, and how to go on', { timeout
     error: {
       message: 'Interrupted.',
       hints: [
-        expect.stringMatching(/^large\.png: about [\d.]+ MB of 20\.\d MB are kept; the same command goes on there\.$/),
+        expect.stringMatching(
+          /^large\.png: about [\d.]+ MB of 20\.\d MB are kept; run the same command to resume there\.$/,
+        ),
       ],
     },
   });
 });
 
-it('what was sent whole by the run before is shown as that while it is stored', { timeout: 60_000 }, async () => {
+it('a file that the earlier run sent completely is shown as already sent', { timeout: 60_000 }, async () => {
   await using service = await startService();
   await using folder = await temporaryFolder();
   const bytes = 17 * 1024 * 1024;
@@ -112,7 +114,7 @@ it('what was sent whole by the run before is shown as that while it is stored', 
     request.resume();
     response.writeHead(201, { 'tus-resumable': '1.0.0', location: '/control/v1/uploads/upl_1' }).end();
   });
-  // Stores, and stores.
+  // Never answers, as if it were still storing.
   service.on('PATCH', async (request) => {
     for await (const piece of request as AsyncIterable<Buffer>) received += piece.byteLength;
   });
@@ -125,16 +127,16 @@ it('what was sent whole by the run before is shown as that while it is stored', 
     const ctrlC = new AbortController();
     const running = mdsHere(['ingest', 'large.png'], { cwd: folder.path, env, terminal: 80, interrupt: ctrlC.signal });
     await expect.poll(until, { timeout: 30_000 }).toBe(true);
-    // Drawn ten times a second.
+    // The display is drawn ten times a second.
     await new Promise((resolve) => setTimeout(resolve, 500));
     ctrlC.abort();
     return plain((await running).stderr);
   };
   expect(await run(() => received === bytes)).toContain(
-    'large.png: all 17.8 MB are sent; the same command waits for it.',
+    'large.png: all 17.8 MB are sent; run the same command to wait for it.',
   );
   const again = await run(() => asked);
   expect(again).toContain('large.png is sent already, and is being stored.');
-  expect(again).toMatch(/large\.png +sent before, storing/);
+  expect(again).toMatch(/large\.png +already sent, storing/);
   expect(again).not.toContain('0%');
 });

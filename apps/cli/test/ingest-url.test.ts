@@ -6,7 +6,7 @@ import { png } from '../../server/test/support/pictures.ts';
 import { spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, plain, temporaryFolder } from './run-cli.ts';
 
-/** A service that may fetch from this machine, or may not, and a site with `/lake.png?key=…`. */
+/** A service that may or may not fetch from this machine, and a site with `/lake.png?key=…`. */
 async function setUp(allow: string) {
   const folder = await temporaryFolder();
   const site = createServer((request, response) => {
@@ -36,7 +36,7 @@ async function setUp(allow: string) {
   };
 }
 
-it('a URL becomes a media object, named as asked, and what cannot be fetched fails with the reason', async () => {
+it('ingests a URL under the given name, and reports why a URL cannot be fetched', async () => {
   await using it = await setUp('127.0.0.0/8');
   const { code, stdout, stderr } = await it.ingest([`${it.site}/lake.png?key=1`, '--filename', 'a lake.png']);
   expect([code, stderr]).toEqual([0, '1 file: 1 created\n']);
@@ -51,7 +51,7 @@ it('a URL becomes a media object, named as asked, and what cannot be fetched fai
   expect(plain((await it.ingest([`${it.site}/lake.png`], 80)).stdout)).toMatch(/^existing/);
 });
 
-it('an address that is not public is refused, and it says so', async () => {
+it('reports that an address is refused because it is not public', async () => {
   await using it = await setUp('');
   const { code, stdout } = await it.ingest([`${it.site}/lake.png`]);
   expect([code, stdout]).toEqual([1, expect.stringContaining('(source_not_allowed)')]);

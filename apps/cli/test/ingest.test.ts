@@ -8,7 +8,7 @@ import { change, mediaObject, type ScriptedService, sendProblem, startService, T
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what it is to find
 const CURSOR_UP = /\x1b\[(\d+)F/g;
 
-/** A service, and a folder with `a.jpg`, `sub/b.jpg`, `notes.txt` (refused) and things that are to be left out. */
+/** A service, and a folder with `a.jpg`, `sub/b.jpg`, `notes.txt` (refused) and files to skip. */
 async function setUp() {
   const service = await startService();
   const folder = await temporaryFolder();
@@ -41,7 +41,7 @@ async function setUp() {
 
 const names = (service: ScriptedService) => service.media.map(({ filename }) => filename).toReversed();
 
-it('goes through folders, leaves out what is hidden, and goes round in no circle', async () => {
+it('walks folders without hidden files and without following links in circles', async () => {
   await using it = await setUp();
   const { code, stdout, stderr } = await it.ingest(['in']);
   expect(names(it.service)).toEqual(['a.jpg', 'b.jpg']);
@@ -57,7 +57,7 @@ it('goes through folders, leaves out what is hidden, and goes round in no circle
   expect(code).toBe(1);
 });
 
-it('says what was there already; --duplicate=allow makes another all the same', async () => {
+it('reports files that already exist; --duplicate=allow makes another media object', async () => {
   await using it = await setUp();
   await it.ingest(['in/a.jpg']);
   const again = await it.ingest(['in/a.jpg']);
@@ -67,13 +67,13 @@ it('says what was there already; --duplicate=allow makes another all the same', 
   expect(it.service.media).toHaveLength(2);
 });
 
-it('a file that several paths lead to goes once', async () => {
+it('sends a file once if several paths lead to it', async () => {
   await using it = await setUp();
   await it.ingest(['in/sub', 'in/sub/b.jpg', './in/sub/../sub/b.jpg']);
   expect(it.service.requests).toHaveLength(1);
 });
 
-it('--wait waits until it is processed, and a media object that fails makes it fail', async () => {
+it('--wait waits for processing, and fails if a media object fails', async () => {
   await using it = await setUp();
   await writeFile(join(it.folder, 'broken.jpg'), 'x');
   const { code, stdout } = await it.ingest(['--wait', 'in/a.jpg', 'broken.jpg']);
@@ -86,13 +86,13 @@ it('--wait waits until it is processed, and a media object that fails makes it f
   expect(code).toBe(1);
 });
 
-/** A media object that is ready, though some of its renditions failed and something was wrong with it. */
+/** A ready media object with failed renditions and a warning. */
 function incomplete(found: MediaDetail | undefined): void {
   if (!found) throw new Error('There should be a media object');
   const [thumb, large] = mediaObject(1).renditions;
   if (!thumb || !large) throw new Error('There should be two renditions');
   const failed = { ...large, state: 'failed' as const, reason: 'It was killed.', bytes: null, files: null };
-  // Of thumb an earlier revision failed, which nobody misses.
+  // Only an earlier revision of thumb failed, which does not count.
   found.renditions = [
     thumb,
     { ...failed, ...{ name: 'hls', extension: 'm3u8' } },
@@ -102,7 +102,7 @@ function incomplete(found: MediaDetail | undefined): void {
   found.warnings = ['The file ends early.'];
 }
 
-it('--wait tells of renditions that failed of what is ready and of warnings, and ends with 1: a film without its stream is not done', async () => {
+it('--wait reports failed renditions and warnings, and ends with 1', async () => {
   await using it = await setUp();
   await it.ingest(['in/a.jpg', 'in/sub/b.jpg']);
   const [b, a] = it.service.media;
@@ -136,12 +136,12 @@ it('--wait tells of renditions that failed of what is ready and of warnings, and
     media: { warnings: ['The file ends early.'] },
   });
   expect(json.stderr).toContain('"message":"Renditions of 1 file of 2 failed."');
-  // Who did not ask to wait is told what is known, and has what was asked for.
+  // Without --wait the failures are printed too, but the exit code is 0.
   const unwaited = await it.ingest(['in/a.jpg']);
   expect(unwaited).toMatchObject({ code: 0, stdout: expect.stringContaining('2 renditions failed') });
 });
 
-it('--wait goes on while renditions of what is there already are made again', async () => {
+it('--wait waits for renditions of an existing media object that are made again', async () => {
   await using it = await setUp();
   await it.ingest(['in/a.jpg']);
   it.service.hasEvents = true;
@@ -157,7 +157,7 @@ it('--wait goes on while renditions of what is there already are made again', as
   expect(await running).toMatchObject({ code: 1, stdout: expect.stringContaining('1 rendition failed: thumb.webp') });
 });
 
-it.each([3, 30])('on a terminal each of %i files that failed has one line', async (count) => {
+it.each([3, 30])('prints one line on a terminal for each of %i failed files', async (count) => {
   await using it = await setUp();
   await mkdir(join(it.folder, 'many'));
   for (let n = 0; n < count; n++) await writeFile(join(it.folder, `many/${n}.txt`), `text ${n}`);
@@ -166,7 +166,7 @@ it.each([3, 30])('on a terminal each of %i files that failed has one line', asyn
   expect(plain(stderr).match(/failed {4}many\/\d+\.txt: The file is not/g)).toHaveLength(count);
 });
 
-it('with --json prints one object a line', async () => {
+it('--json prints one object a line', async () => {
   await using it = await setUp();
   const { stdout, stderr } = await it.ingest(['--json', 'in/a.jpg', 'in/notes.txt']);
   const lines = stdout
@@ -180,18 +180,18 @@ it('with --json prints one object a line', async () => {
   expect(stderr).toContain('{"error":{"message":"1 file of 2 could not be ingested."');
 });
 
-it('with --quiet says nothing but results and errors', async () => {
+it('--quiet prints only results and errors', async () => {
   await using it = await setUp();
   expect(await it.ingest(['-q', 'in/a.jpg'], { terminal: 80 })).toMatchObject({ code: 0, stderr: '' });
 });
 
-it('what is not there is said before anything is sent', async () => {
+it('reports missing paths before anything is sent', async () => {
   await using it = await setUp();
   expect(await it.ingest(['in/a.jpg', 'nope.jpg', 'empty'])).toEqual({
     code: 2,
     stdout: '',
     stderr: [
-      'error: Some of what you named cannot be ingested; nothing was sent.',
+      'error: Some of the paths cannot be ingested; nothing was sent.',
       '  nope.jpg: there is no such file or folder',
       '  empty: this folder has no files',
       '',
@@ -201,7 +201,7 @@ it('what is not there is said before anything is sent', async () => {
   expect(it.service.requests).toEqual([]);
 });
 
-it('a token that is not accepted ends it at once, and not file by file', async () => {
+it('a refused token ends the ingest at once, not once for each file', async () => {
   await using it = await setUp();
   const { code, stderr } = await it.ingest(['in'], { env: { MDS_URL: it.service.url, MDS_TOKEN: 'wrong' } });
   expect(code).toBe(4);
@@ -209,7 +209,7 @@ it('a token that is not accepted ends it at once, and not file by file', async (
   expect(it.service.requests).toHaveLength(1);
 });
 
-it('a storage that is full fails the file, with the reason', async () => {
+it('a full storage fails the file, with the reason', async () => {
   await using it = await setUp();
   it.service.on('POST', (request, response) => {
     request.resume();
@@ -219,13 +219,13 @@ it('a storage that is full fails the file, with the reason', async () => {
   expect([code, stdout]).toEqual([1, '\tfailed\t\tin/a.jpg\tNo room is left. (insufficient_storage)\t\n']);
 });
 
-it('--filename names one file, never a path, and never several', async () => {
+it('--filename names one file, never a path, and never several files', async () => {
   await using it = await setUp();
   await it.ingest(['in/a.jpg', '--filename', '../../etc/passwd']);
   expect(names(it.service)).toEqual(['passwd']);
   expect(await it.ingest(['in', '--filename', 'x'])).toMatchObject({
     code: 2,
-    stderr: 'error: --filename names a single file; there are more.\n  Name one file, or - alone.\n',
+    stderr: 'error: --filename names a single file, but there are several.\n  Name one file, or - alone.\n',
   });
 });
 
@@ -237,7 +237,7 @@ it('does not wait for a file to be typed on the terminal', async () => {
   });
 });
 
-it('draws how far it is on a terminal, within its width, and leaves nothing of it behind', async () => {
+it('draws progress within the width of the terminal, and removes it at the end', async () => {
   await using it = await setUp();
   await writeFile(join(it.folder, 'big.mp4'), Buffer.alloc(9_000_000));
   it.service.bytesPerSecond = 8_000_000;
@@ -247,7 +247,7 @@ it('draws how far it is on a terminal, within its width, and leaves nothing of i
   expect(frames.some((frame) => /big\.mp4 +processing/.test(frame))).toBe(true);
   expect(frames.some((frame) => frame.includes('0 of 2 files, '))).toBe(true);
   for (const line of frames.join('\n').split('\n')) expect(line.replace(CURSOR_UP, '').length).toBeLessThan(80);
-  // Every line that was drawn was taken away again: as many up as down, but for the summary.
+  // Every drawn line was erased again, except the summary.
   const up = [...stderr.matchAll(CURSOR_UP)].reduce((sum, [, rows]) => sum + Number(rows), 0);
   expect(stderr.split('\n').length - 1 - up).toBe(1);
   expect(plain(stdout)).toMatch(
@@ -256,7 +256,7 @@ it('draws how far it is on a terminal, within its width, and leaves nothing of i
   expect(frames.at(-1)).toBe('2 files: 2 created\n');
 });
 
-it('--wait shows a bar for each file while it is processed, and one line for each at the end', async () => {
+it('--wait shows a bar for each file in processing, and one line at its end', async () => {
   await using it = await setUp();
   it.service.hasEvents = true;
   await writeFile(join(it.folder, 'clip.mp4'), 'clip');
@@ -268,11 +268,11 @@ it('--wait shows a bar for each file while it is processed, and one line for eac
     it.service.media.find(({ filename }) => filename === name),
   );
   if (!clip || !picture) throw new Error('Both should be there');
-  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.424 } });
+  it.service.sendEvent({ type: 'media.progress', data: { id: clip.id, progress: 0.424 } });
   await new Promise((resolve) => setTimeout(resolve, 400));
   await change(it.service, picture.id, 'ready');
   await new Promise((resolve) => setTimeout(resolve, 200));
-  it.service.tell({ type: 'media.progress', data: { id: clip.id, progress: 0.87 } });
+  it.service.sendEvent({ type: 'media.progress', data: { id: clip.id, progress: 0.87 } });
   await new Promise((resolve) => setTimeout(resolve, 300));
   await change(it.service, clip.id, 'ready');
   const { code, stdout, stderr } = await running;
@@ -287,12 +287,12 @@ it('--wait shows a bar for each file while it is processed, and one line for eac
     expect.stringMatching(/^created {3}med_\w+ +4 B {2}ready {3}clip\.mp4$/),
     '',
   ]);
-  // Asked for when something happened, and not again and again: twice at the start, then at each of two changes.
+  // Requested only after events: twice at the start, then after each of two changes.
   const asked = it.service.requests.filter((line) => line === `GET /control/v1/media/${clip.id}`).length;
   expect(asked).toBeLessThanOrEqual(4);
 });
 
-it('--wait without a terminal prints a line for each file and nothing of the way there', async () => {
+it('--wait prints no progress without a terminal, only a line for each file', async () => {
   await using it = await setUp();
   it.service.hasEvents = true;
   const running = it.ingest(['--wait', 'in/a.jpg']);
@@ -307,48 +307,45 @@ it('--wait without a terminal prints a line for each file and nothing of the way
   });
 });
 
-it('--wait says on a terminal where to read on when processing failed', async () => {
+it('--wait names the command that explains failed processing, on a terminal', async () => {
   await using it = await setUp();
   await writeFile(join(it.folder, 'broken.jpg'), 'x');
   const { code, stderr } = await it.ingest(['--wait', 'broken.jpg'], { terminal: 80 });
   expect(code).toBe(1);
-  expect(plain(stderr)).toContain(`What was tried: mds media explain ${it.service.media[0]?.id}\n`);
+  expect(plain(stderr)).toContain(`Why processing failed: mds media explain ${it.service.media[0]?.id}\n`);
 });
 
-it.each([undefined, 80])(
-  '--wait that is interrupted says of what was accepted that it is processed still, and how to go on (terminal: %s)',
-  async (terminal) => {
-    await using it = await setUp();
-    it.service.hasEvents = true;
-    const ctrlC = new AbortController();
-    const args = ['--wait', '--parallel', '2', 'in/a.jpg', 'in/sub/b.jpg', 'in/notes.txt'];
-    const running = it.ingest(args, { interrupt: ctrlC.signal, ...(terminal && { terminal }) });
-    await expect.poll(() => it.service.media.length).toBe(2);
-    await expect.poll(() => it.service.listeners.size).toBe(1);
-    const [a, b] = ['a.jpg', 'b.jpg'].map((name) => it.service.media.find(({ filename }) => filename === name));
-    if (!a || !b) throw new Error('Both should be there');
-    await change(it.service, a.id, 'processing', 0.5);
-    ctrlC.abort();
-    const { code, stdout, stderr } = await running;
-    expect(code).toBe(130);
-    const lines = plain(stdout).split('\n').slice(0, -1).toSorted();
-    if (terminal === undefined) {
-      expect(lines).toEqual(
-        [`${a.id}\tcreated\tprocessing\tin/a.jpg\t\t`, `${b.id}\tcreated\tqueued\tin/sub/b.jpg\t\t`].toSorted(),
-      );
-    } else {
-      expect(lines).toHaveLength(2);
-      expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${a.id} +1 B  processing  in/a.jpg`));
-      expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${b.id} +2 B  queued  in/sub/b.jpg`));
-    }
-    const said = plain(stderr).split('\x1b[J').at(-1);
-    expect(said).toContain('3 files: 2 accepted, still processing; 1 not done\n');
-    for (const { id } of [a, b]) expect(said).toContain(`  How far it is: mds media get ${id}\n`);
-    expect(said).toMatch(/\nerror: Interrupted\.\n$/);
-  },
-);
+it.each([undefined, 80])('an interrupted --wait reports media still in processing (terminal: %s)', async (terminal) => {
+  await using it = await setUp();
+  it.service.hasEvents = true;
+  const ctrlC = new AbortController();
+  const args = ['--wait', '--parallel', '2', 'in/a.jpg', 'in/sub/b.jpg', 'in/notes.txt'];
+  const running = it.ingest(args, { interrupt: ctrlC.signal, ...(terminal && { terminal }) });
+  await expect.poll(() => it.service.media.length).toBe(2);
+  await expect.poll(() => it.service.listeners.size).toBe(1);
+  const [a, b] = ['a.jpg', 'b.jpg'].map((name) => it.service.media.find(({ filename }) => filename === name));
+  if (!a || !b) throw new Error('Both should be there');
+  await change(it.service, a.id, 'processing', 0.5);
+  ctrlC.abort();
+  const { code, stdout, stderr } = await running;
+  expect(code).toBe(130);
+  const lines = plain(stdout).split('\n').slice(0, -1).toSorted();
+  if (terminal === undefined) {
+    expect(lines).toEqual(
+      [`${a.id}\tcreated\tprocessing\tin/a.jpg\t\t`, `${b.id}\tcreated\tqueued\tin/sub/b.jpg\t\t`].toSorted(),
+    );
+  } else {
+    expect(lines).toHaveLength(2);
+    expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${a.id} +1 B  processing  in/a.jpg`));
+    expect(lines.join('\n')).toMatch(new RegExp(`accepted  ${b.id} +2 B  queued  in/sub/b.jpg`));
+  }
+  const lastFrame = plain(stderr).split('\x1b[J').at(-1);
+  expect(lastFrame).toContain('3 files: 2 accepted, still processing; 1 not done\n');
+  for (const { id } of [a, b]) expect(lastFrame).toContain(`  Progress: mds media get ${id}\n`);
+  expect(lastFrame).toMatch(/\nerror: Interrupted\.\n$/);
+});
 
-it('without --wait what was accepted is done, and an interruption says nothing else of it', async () => {
+it('without --wait an accepted file counts as done when the ingest is interrupted', async () => {
   await using it = await setUp();
   it.service.bytesPerSecond = 1_000;
   const ctrlC = new AbortController();

@@ -4,7 +4,7 @@ import { mdsAt, plain } from './run-cli.ts';
 import { mediaObject, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
-// How long ago something was stays the same, however slow the machine is.
+// Ages must not change, however slow the machine is.
 beforeEach(() => vi.useFakeTimers({ toFake: ['Date'], now: NOW }));
 afterEach(() => vi.useRealTimers());
 const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
@@ -33,7 +33,7 @@ async function setUp(data: Job[] = [running, waiting, again], next: string | nul
   };
 }
 
-it('shows on a terminal who works on what since when, how far it is, what waits, and why it was given up before', async () => {
+it('shows workers, progress, waiting jobs and earlier failures on a terminal', async () => {
   await using it = await setUp();
   const { code, stdout } = await it.mds(['jobs'], 160);
   expect(code).toBe(0);
@@ -46,7 +46,7 @@ it('shows on a terminal who works on what since when, how far it is, what waits,
   ]);
 });
 
-it('finds room on a narrow terminal, with media object, state and progress at any rate', async () => {
+it('fits a narrow terminal, and keeps media object, state and progress', async () => {
   await using it = await setUp();
   const lines = plain((await it.mds(['jobs'], 60)).stdout)
     .trimEnd()
@@ -55,7 +55,7 @@ it('finds room on a narrow terminal, with media object, state and progress at an
   expect(lines[1]).toMatch(/^med_\w+ {2}running .*36%/);
 });
 
-it('elsewhere is a line for each job, with instants and numbers as they are', async () => {
+it('prints a line for each job in a pipe, with plain timestamps and numbers', async () => {
   await using it = await setUp();
   const { stdout } = await it.mds(['jobs', 'list', '--state', 'queued', '--limit', '7']);
   expect(it.service.requests.at(-1)).toMatch(/jobs\?(?=.*limit=7)(?=.*state=queued)/);
@@ -65,15 +65,15 @@ it('elsewhere is a line for each job, with instants and numbers as they are', as
   expect(lines[1]).toBe([waiting.media_id, 'queued', '100', '0', '', '', waiting.due_at, '', '', 'job-8'].join('\t'));
 });
 
-it("--json is the API's own document", async () => {
+it("--json prints the API's own document", async () => {
   await using it = await setUp([running], 'more');
   const { stdout } = await it.mds(['jobs', '--limit', '1', '--json']);
   expect(JSON.parse(stdout)).toEqual({ object: 'list', data: [running], next_cursor: 'more' });
 });
 
-it('says which of them are shown where there are more, and that there are none', async () => {
+it('reports that there are more jobs, or none', async () => {
   await using it = await setUp([running], 'more');
-  expect(plain((await it.mds(['jobs', '--limit', '1'], 100)).stderr)).toContain('The oldest 1; there are more');
+  expect(plain((await it.mds(['jobs', '--limit', '1'], 100)).stderr)).toContain('The oldest 1; for more: --limit');
   await using idle = await setUp([]);
   const { code, stdout, stderr } = await idle.mds(['jobs'], 100);
   expect([code, stdout]).toEqual([0, '']);
@@ -81,7 +81,7 @@ it('says which of them are shown where there are more, and that there are none',
   expect((await idle.mds(['jobs', '--state', 'running'], 100)).stderr).toContain('No jobs are running.');
 });
 
-it('a state that there is not is wrong usage', async () => {
+it('an unknown state is wrong usage', async () => {
   await using it = await setUp();
   expect(await it.mds(['jobs', '--state', 'failed'])).toMatchObject({ code: 2, stdout: '' });
 });

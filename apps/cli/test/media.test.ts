@@ -26,7 +26,7 @@ async function setUp(count = 3) {
 
 const id = mediaObject(1).id;
 
-it('list goes through as many pages as its limit takes, and no further', async () => {
+it('list reads as many pages as its limit needs, and no more', async () => {
   await using it = await setUp(250);
   const { stdout } = await it.media(['list', '--limit', '130']);
   expect(stdout.trim().split('\n')).toHaveLength(130);
@@ -36,7 +36,7 @@ it('list goes through as many pages as its limit takes, and no further', async (
   expect([json.object, json.data.length, json.next_cursor]).toEqual(['list', 250, null]);
 });
 
-it("list --json is the API's own envelope, and its cursor goes on where the list ended", async () => {
+it("list --json prints the API's envelope, and its cursor continues after the list", async () => {
   await using it = await setUp(5);
   const first = JSON.parse((await it.media(['list', '--limit', '2', '--json'])).stdout) as {
     next_cursor: string;
@@ -61,7 +61,7 @@ it("list --json is the API's own envelope, and its cursor goes on where the list
   ]);
 });
 
-it.each([80, 120, 40])('list fits a terminal of %i columns, ids whole', async (terminal) => {
+it.each([80, 120, 40])('list fits a terminal of %i columns and never shortens ids', async (terminal) => {
   await using it = await setUp(3);
   Object.assign(it.service.media[1] ?? {}, {
     content_type: 'application/vnd.apple.mpegurl',
@@ -77,9 +77,9 @@ it.each([80, 120, 40])('list fits a terminal of %i columns, ids whole', async (t
   }
 });
 
-it('list says on a terminal that there is more, or nothing; a pipe is told neither', async () => {
+it('list reports on a terminal that there are more media, or none; not in a pipe', async () => {
   await using it = await setUp(3);
-  expect((await it.media(['list', '--limit', '2'], { terminal: 80 })).stderr).toContain('there are more');
+  expect((await it.media(['list', '--limit', '2'], { terminal: 80 })).stderr).toContain('for more: --limit');
   expect((await it.media(['list', '--limit', '2'])).stderr).toBe('');
   it.service.media.length = 0;
   expect(await it.media(['list'], { terminal: 80 })).toEqual({
@@ -90,7 +90,7 @@ it('list says on a terminal that there is more, or nothing; a pipe is told neith
   expect(await it.media(['list'])).toEqual({ code: 0, stdout: '', stderr: '' });
 });
 
-it('nothing from outside reaches the terminal that could move its cursor, set its title or reorder its text', async () => {
+it('escapes outside characters that move the cursor, set a title or reorder text', async () => {
   await using it = await setUp(1);
   const evil = '\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj.exe\r\n\x1b[31mred';
   Object.assign(it.service.media[0] ?? {}, {
@@ -114,12 +114,12 @@ it('nothing from outside reaches the terminal that could move its cursor, set it
     expect(stdout + stderr).toContain('owned');
     expect(plain(stdout + stderr).replace(/[\n\t]/g, '')).not.toMatch(/[\p{Cc}\u202e]/u);
   }
-  // Not even a colour of theirs.
+  // Not even colours from outside.
   expect(outputs[0]?.stdout).not.toContain('\x1b[31mred');
   expect(JSON.parse(outputs[3]?.stdout ?? '')).toMatchObject({ filename: evil });
 });
 
-it('get shows what is known, and every rendition', async () => {
+it('get shows all properties and every rendition', async () => {
   await using it = await setUp(1);
   const text = plain((await it.media(['get', id], { terminal: 100 })).stdout);
   expect(text).toMatch(/^file +photo-1\.jpg$/m);
@@ -131,7 +131,7 @@ it('get shows what is known, and every rendition', async () => {
   expect(JSON.parse((await it.media(['get', id, '--json'])).stdout)).toEqual(it.service.media[0]);
 });
 
-it('get shows addresses whole or not at all, and reasons where something is missing', async () => {
+it('get never shortens URLs, and shows the reasons for missing renditions', async () => {
   await using it = await setUp(1);
   const [found] = it.service.media;
   const [thumb, large] = found?.renditions ?? [];
@@ -150,11 +150,11 @@ it('get shows addresses whole or not at all, and reasons where something is miss
   for (const terminal of [100, 60]) {
     const text = await get(terminal);
     expect(text).toMatch(/STATE .* REASON\n.* failed .* The program was/);
-    expect(text).toContain(`Reasons in full: mds media explain ${id}\n`);
+    expect(text).toContain(`Full reasons: mds media explain ${id}\n`);
   }
 });
 
-it('url prints the address of what is there, or lists all that is', async () => {
+it('url prints the URL of an existing rendition, or of all of them', async () => {
   await using it = await setUp(1);
   const base = `${it.service.url}/media/${id}`;
   expect((await it.media(['url', id, 'large', '--ext', 'webp'])).stdout).toBe(`${base}/large.webp\n`);
@@ -168,7 +168,7 @@ it.each([
   [['nope'], 'nope'],
   [['large', '--ext', 'avif'], 'large.avif'],
   [['hls'], 'hls'],
-])('url %j prints no address that leads nowhere, and says what there is', async (args, asked) => {
+])('url %j prints no dead URL, and lists the existing renditions', async (args, asked) => {
   await using it = await setUp(1);
   const [, large] = it.service.media[0]?.renditions ?? [];
   if (large) it.service.media[0]?.renditions.push({ ...large, name: 'hls', extension: 'm3u8', state: 'failed' });
@@ -179,7 +179,7 @@ it.each([
   });
 });
 
-it('url of an earlier revision, or of what is ready while the rest is made, is printed where something is delivered there', async () => {
+it('url prints earlier revisions, and ready renditions of media being processed', async () => {
   await using it = await setUp(1);
   const base = `${it.service.url}/media/${id}`;
   const url = (revision: string) => it.media(['url', id, 'large', '--ext', 'webp', '--revision', revision]);
@@ -195,13 +195,13 @@ it('url of an earlier revision, or of what is ready while the rest is made, is p
   expect(await it.media(['url', id, 'poster', '--ext', 'webp'])).toMatchObject({ code: 3, stdout: '' });
 });
 
-it('url of what is no picture is that of its only format, whatever its preset is called', async () => {
+it('url of a rendition that is not an image names its only format', async () => {
   await using it = await setUp(0);
   it.service.media.push(video({ renditions: [rendition('film', 'mp4', 'video/mp4')] }));
   expect((await it.media(['url', id, 'film'])).stdout).toBe(`${it.service.url}/media/${id}/film.mp4\n`);
 });
 
-it('download writes a rendition to a file, whole, and over no file that is there', async () => {
+it('download writes a complete file, and never overwrites an existing one', async () => {
   await using it = await setUp(1);
   expect(await it.media(['download', id])).toMatchObject({ code: 0, stdout: `${id}-large.webp\n` });
   expect(await it.media(['download', id, 'thumb', '-o', 't.webp'])).toMatchObject({ code: 0, stdout: 't.webp\n' });
@@ -216,7 +216,7 @@ it('download writes a rendition to a file, whole, and over no file that is there
   expect((await readdir(it.folder)).toSorted()).toEqual([`${id}-large.webp`, 't.webp']);
 });
 
-it('download says where it cannot write, without the name of its temporary file', async () => {
+it('download reports where it cannot write, without its temporary file name', async () => {
   await using it = await setUp(1);
   const { code, stderr } = await it.media(['download', id, 'thumb', '-o', 'nowhere/t.webp']);
   expect(code).toBe(1);
@@ -224,7 +224,7 @@ it('download says where it cannot write, without the name of its temporary file'
   expect(stderr).not.toMatch(/partial|ENOENT/);
 });
 
-it('download leaves nothing behind where it breaks', async () => {
+it('download leaves nothing behind if it breaks', async () => {
   await using it = await setUp(1);
   it.service.on(`GET /media/${id}/thumb`, (request, response) => {
     response.writeHead(200, { 'content-length': '3200' });
@@ -236,14 +236,14 @@ it('download leaves nothing behind where it breaks', async () => {
   expect(await readdir(it.folder)).toEqual([]);
 });
 
-it('download writes to standard output, but not bytes to a terminal', async () => {
+it('download writes to standard output, but no binary data to a terminal', async () => {
   await using it = await setUp(1);
   const { stdout } = await it.media(['download', id, 'thumb', '-o', '-']);
   expect(stdout).toBe('\x07'.repeat(3200));
   expect(await it.media(['download', id, 'thumb', '-o', '-'], { terminal: 80 })).toMatchObject({ code: 2, stdout: '' });
 });
 
-it('download says what there is, where what was asked for is not', async () => {
+it('download lists the existing renditions if the named one is missing', async () => {
   await using it = await setUp(1);
   const { code, stderr } = await it.media(['download', id, 'thumb', '--ext', 'avif']);
   expect(code).toBe(3);
@@ -256,7 +256,7 @@ it.each([
   ['n\n', 1, 3],
   ['\n', 1, 3],
   ['', 1, 3],
-])('delete asks on a terminal; %j is code %i', async (stdin, code, left) => {
+])('delete asks on a terminal; the answer %j ends with code %i', async (stdin, code, left) => {
   await using it = await setUp(3);
   const ran = await it.media(['delete', id], { terminal: 80, stdin });
   expect(ran.code).toBe(code);
@@ -266,7 +266,7 @@ it.each([
   expect(it.service.media).toHaveLength(left);
 });
 
-it('delete --yes asks nobody, goes through them all, and ends with what went wrong first', async () => {
+it('delete --yes asks nothing, tries all, and ends with the code of the first failure', async () => {
   await using it = await setUp(3);
   const { code, stdout, stderr } = await it.media(['delete', '--yes', id, 'med_nope', mediaObject(2).id]);
   expect(stdout).toBe(`${id}\tdeleted\n${mediaObject(2).id}\tdeleted\n`);
@@ -275,7 +275,7 @@ it('delete --yes asks nobody, goes through them all, and ends with what went wro
   expect(code).toBe(3);
 });
 
-it('retry sends a failed media object back, and says why it does not another', async () => {
+it('retry queues a failed media object again, and reports why it refuses another', async () => {
   await using it = await setUp(2);
   Object.assign(it.service.media[0] ?? {}, { status: 'failed' });
   expect(await it.media(['retry', id])).toMatchObject({ code: 0, stdout: `${id}\tqueued\n` });
@@ -292,7 +292,7 @@ it('Ctrl-C at the question deletes nothing', async () => {
   expect(it.service.media).toHaveLength(1);
 });
 
-it('retry --wait shows how far they are, and tells how each ended in the order they were named', async () => {
+it('retry --wait shows progress, and prints results in the order of the arguments', async () => {
   await using it = await setUp(3);
   it.service.hasEvents = true;
   for (const found of it.service.media.slice(0, 2)) Object.assign(found, { status: 'failed' });
@@ -316,7 +316,7 @@ it('retry --wait shows how far they are, and tells how each ended in the order t
     `failed  ${mediaObject(3).id}: ${mediaObject(3).id} is ready. (state_conflict, request req-1)`,
   );
   expect(plain(stderr)).toContain('error: 2 of 3 failed.');
-  // Every line of progress that was drawn was taken away again: what stays are two failures and the error.
+  // Every drawn line of progress was erased again. Two failures and the error stay.
   const up = [...stderr.matchAll(CURSOR_UP)].reduce((sum, [, rows]) => sum + Number(rows), 0);
   expect(stderr.split('\n').length - 1 - up).toBe(3);
   for (const frame of plain(stderr).split('\x1b[J').slice(1))
@@ -324,7 +324,7 @@ it('retry --wait shows how far they are, and tells how each ended in the order t
   expect(code).toBe(1);
 });
 
-it('retry --wait of a ready media object waits for its renditions that are made again', async () => {
+it('retry --wait of a ready media object waits for its renditions', async () => {
   await using it = await setUp(1);
   it.service.hasEvents = true;
   const [found] = it.service.media;
@@ -341,7 +341,7 @@ it('retry --wait of a ready media object waits for its renditions that are made 
   expect(await running).toEqual({ code: 0, stdout: `${id}\tready\n`, stderr: '' });
 });
 
-it('retry --wait of a ready media object says which of its renditions failed again, and ends with 1', async () => {
+it('retry --wait reports the renditions that failed again, and ends with 1', async () => {
   await using it = await setUp(2);
   it.service.hasEvents = true;
   const [found, other] = it.service.media;
@@ -376,7 +376,7 @@ it('retry --wait of a ready media object says which of its renditions failed aga
   });
 });
 
-it('list and get mark what is ready without all of its renditions', async () => {
+it('list and get mark ready media that lack renditions', async () => {
   await using it = await setUp(2);
   const [, large] = it.service.media[0]?.renditions ?? [];
   if (!large) throw new Error('There should be a rendition');
@@ -392,7 +392,7 @@ it('list and get mark what is ready without all of its renditions', async () => 
   expect(plain((await it.media(['get', id], { terminal: 100 })).stdout)).toMatch(/^status +ready, 1 failed$/m);
 });
 
-/** A rendition of a video that is ready. */
+/** A ready rendition of a video. */
 function rendition(name: string, extension: string, content_type: string, rest: Partial<MediaRendition> = {}) {
   return {
     ...{ name, extension, content_type, revision: '0a1b2c3d', state: 'ready' as const, reason: null },
@@ -402,7 +402,7 @@ function rendition(name: string, extension: string, content_type: string, rest: 
   };
 }
 
-/** A video of 12.3 seconds with all that is made of one. */
+/** A video of 12.3 seconds with all of its renditions. */
 function video(change: Partial<MediaDetail> = {}): MediaDetail {
   const hls = { url: `/media/${id}/hls/master.m3u8`, immutable_url: `/media/${id}/hls.0a1b2c3d/master.m3u8` };
   return mediaObject(1, {
@@ -416,7 +416,7 @@ function video(change: Partial<MediaDetail> = {}): MediaDetail {
   });
 }
 
-it('list and get show how long a video plays, how far its processing is, and of how many files its stream consists', async () => {
+it('list and get show playing time, progress, and the number of files of a stream', async () => {
   await using it = await setUp(0);
   it.service.hasEvents = true;
   it.service.media.push(video({ status: 'processing', progress: 0.429 }), mediaObject(2));
@@ -437,7 +437,7 @@ it('list and get show how long a video plays, how far its processing is, and of 
   expect(facts).toContain(`rendition\thls.m3u8\tready\t12300000\t1280x720\t/media/${id}/hls/master.m3u8\t34`);
 });
 
-it('shows no pixels of what is no picture, be it said as nothing or as zero', async () => {
+it('shows no pixels for files without a picture, whether given as null or zero', async () => {
   await using it = await setUp(0);
   const storyboard = rendition('storyboard', 'vtt', 'text/vtt', { width: 0, height: 0, files: 1 });
   const waveform = rendition('waveform', 'json', 'application/json', { width: null, height: null, files: 1 });
@@ -451,7 +451,7 @@ it('shows no pixels of what is no picture, be it said as nothing or as zero', as
   expect(text + facts.join('')).not.toContain('0x0');
 });
 
-it('shows media of a service that does not say how far it is', async () => {
+it('shows media of an older service that reports no progress', async () => {
   await using it = await setUp(1);
   it.service.on(`GET /control/v1/media/${id}`, (_, response) => {
     const { progress: _p, renditions, ...older } = mediaObject(1, { status: 'processing' });
@@ -460,7 +460,7 @@ it('shows media of a service that does not say how far it is', async () => {
   expect(plain((await it.media(['get', id], { terminal: 100 })).stdout)).toMatch(/^status +processing$/m);
 });
 
-it('url of a stream is that of the playlist that a player opens', async () => {
+it('url of a stream is the URL of its playlist', async () => {
   await using it = await setUp(0);
   it.service.media.push(video());
   const base = `${it.service.url}/media/${id}`;
@@ -471,17 +471,17 @@ it('url of a stream is that of the playlist that a player opens', async () => {
   expect((await it.media(['url', id, 'mp4'])).stdout).toBe(`${base}/mp4.mp4\n`);
 });
 
-it('download of a stream says how to play it or to write it to a file, with its address', async () => {
+it('download of a stream prints how to play it or to write it to one file', async () => {
   await using it = await setUp(0);
   it.service.media.push(video());
   const { code, stdout, stderr } = await it.media(['download', id, 'hls']);
   const url = `${it.service.url}/media/${id}/hls/master.m3u8`;
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.split('\n')).toEqual([
-    'error: hls is a stream of many files, made to be played and not to be downloaded.',
-    `  Give its address to a player: ${url}`,
-    `  Or have ffmpeg write it to one file: ffmpeg -i ${url} -c copy ${id}.mp4`,
-    `  What can be downloaded: mds media download ${id} mp4`,
+    'error: hls is a stream of many files: it can be played, but not downloaded as one file.',
+    `  Open its URL in a player: ${url}`,
+    `  Or write it to one file with ffmpeg: ffmpeg -i ${url} -c copy ${id}.mp4`,
+    `  Download a single file: mds media download ${id} mp4`,
     '',
   ]);
   expect((await it.media(['download', id])).stdout).toBe(`${id}-mp4.mp4\n`);

@@ -10,7 +10,7 @@ const DATABASE = 'postgres://mds:s3cret@db/mds';
 const STORAGE = 's3://bucket/mds';
 const SETTINGS = { MDS_DATABASE_URL: 'postgres://mds:PASSWORD@db/mds', MDS_STORAGE_URL: STORAGE };
 
-/** What is the same of every move that these tests see, until it is over. */
+/** The fields that stay the same during the moves of these tests. */
 const BEGUN = {
   ...{ object: 'migration', state: 'running', phase: 'objects', writes_refused: false, settings: null },
   ...{ started_at: '2026-01-01T00:00:00Z', ended_at: null, frozen_at: null },
@@ -18,7 +18,7 @@ const BEGUN = {
   destination: { database: 'db/mds', storage: STORAGE },
 } satisfies Partial<Migration>;
 
-/** A service that is at `steps`, one at each look, and stays at the last. */
+/** A service whose move advances by one of `steps` at each request, and stays at the last. */
 async function setUp(steps: Partial<Migration>[]) {
   const service = await startService();
   const begun: MigrationRequest[] = [];
@@ -55,7 +55,7 @@ async function setUp(steps: Partial<Migration>[]) {
   };
 }
 
-it('begins the move, follows it to its end, and prints the settings of the destination alone', async () => {
+it('starts a move, follows it, and prints only the settings of the destination', async () => {
   const done = { state: 'done', phase: 'done', settings: SETTINGS, open_uploads: 2 } as const;
   await using it = await setUp([{}, { phase: 'changes' }, done]);
   const { code, stdout, stderr } = await it.mds(['--storage', STORAGE, '--s3-endpoint', 'http://s3.internal:9000'], {
@@ -71,13 +71,13 @@ it('begins the move, follows it to its end, and prints the settings of the desti
   expect(stdout + stderr).not.toContain('s3cret');
 });
 
-it('goes on following a move that is under way, and says of one that is over what --status says', async () => {
+it('follows a running move, and repeats the result of a finished one', async () => {
   const running = [{}, {}, {}, {}, { state: 'done', phase: 'done', settings: SETTINGS } as const];
   await using it = await setUp(running);
   const args = ['--database', DATABASE, '--storage', STORAGE];
   const [first, second] = await Promise.all([it.mds(args), it.mds(args)]);
   expect([first.code, second.code]).toEqual([0, 0]);
-  expect(first.stderr + second.stderr).toContain('It is under way already.');
+  expect(first.stderr + second.stderr).toContain('The move is already running.');
   const third = await it.mds(args);
   expect(third).toEqual(await it.mds(['--status']));
   expect([third.code, third.stdout]).toEqual([0, expect.stringContaining(`MDS_STORAGE_URL=${STORAGE}`)]);
@@ -90,7 +90,7 @@ it('goes on following a move that is under way, and says of one that is over wha
   }
 });
 
-it('names the options and the command of this program where the service speaks of its API', async () => {
+it('translates the fields of an API error into options and commands', async () => {
   await using service = await startService();
   service.on('GET /control/v1/migrations', (_, res) => sendProblem(res, 404, 'not_found', 'No migration was begun.'));
   service.on('POST /control/v1/migrations', (_, res) =>
@@ -103,11 +103,11 @@ it('names the options and the command of this program where the service speaks o
     expect([code, stderr]).toEqual([3, expect.stringContaining('mds migrate-to --database URL --storage URL\n')]);
   }
   const { code, stderr } = await mds('--database', DATABASE, '--storage', 's3://b2/p');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('\n  storage_url is given by --storage.\n')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('\n  --storage sets storage_url.\n')]);
   expect(stderr).not.toContain('--database');
 });
 
-it('ends with 1 where the move failed, and says what is wrong with which object', async () => {
+it('ends with 1 if the move failed, and names the objects with their errors', async () => {
   const errors = [{ key: 'originals/ab/abc', message: 'Its bytes are not those that were recorded.' }];
   await using it = await setUp([{ state: 'failed', errors, error_count: 1 }]);
   const { code, stderr } = await it.mds(['--database', DATABASE, '--storage', STORAGE]);
@@ -115,7 +115,7 @@ it('ends with 1 where the move failed, and says what is wrong with which object'
   expect(stderr).toContain('originals/ab/abc: Its bytes are not those that were recorded.');
 });
 
-it('shows how far it is as the JSON of the API, cancels it, and asks where to', async () => {
+it("--status --json prints the API's document; cancels; asks for a destination", async () => {
   await using it = await setUp([{ phase: 'rows', writes_refused: true }]);
   expect(JSON.parse((await it.mds(['--status', '--json'])).stdout)).toMatchObject({
     phase: 'rows',
@@ -124,12 +124,12 @@ it('shows how far it is as the JSON of the API, cancels it, and asks where to', 
   expect(await it.mds(['--cancel'])).toEqual({
     code: 0,
     stdout: '',
-    stderr: 'Canceled. The service takes writes again.\n',
+    stderr: 'Canceled. The service accepts writes again.\n',
   });
   expect((await it.mds(['--storage', STORAGE])).code).toBe(2);
 });
 
-it('shows on a terminal what it is at, how much of it is done, and when that will be all', async () => {
+it('shows phase, progress and remaining time on a terminal', async () => {
   let nowMs = 0;
   const display = createMoveDisplay(() => nowMs);
   const at = (verified: number, more: Partial<Migration> = {}): Migration => ({
@@ -148,21 +148,21 @@ it('shows on a terminal what it is at, how much of it is done, and when that wil
     rows: { copied: 70, total: 100, tables: [] },
     ...more,
   });
-  display.look(at(0));
+  display.update(at(0));
   nowMs = 2_000;
-  display.look(at(100));
-  // By its objects it would be over in 18 s, by its bytes in 98.
+  display.update(at(100));
+  // By objects 18 s would be left, by bytes 98 s.
   const shown = display.lines(100, COLOURS).map(plain);
-  expect(shown[0]).toBe('Copying objects; writes go on');
+  expect(shown[0]).toBe('Copying objects; writes are accepted');
   expect(shown[1]).toMatch(/^━+─+ {2}10% {2}100 of 1000 objects {2}100 kB of 5\.0 MB {2}50\/s {2}about 1m left$/);
   for (const width of [20, 40, 60]) {
     for (const line of display.lines(width, COLOURS)) expect(line.length).toBeLessThanOrEqual(width);
   }
-  display.look(at(1000, { phase: 'changes' }));
+  display.update(at(1000, { phase: 'changes' }));
   expect(display.lines(100, COLOURS).map(plain)[0]).toBe('Copying the latest changes; writes are refused');
 });
 
-it('says on Ctrl-C that the move goes on, what is there, and how to follow or end it', async () => {
+it('on Ctrl-C, reports that the move continues and how to follow or end it', async () => {
   await using it = await setUp([{}]);
   const interrupt = new AbortController();
   const running = it.mds(['--database', DATABASE, '--storage', STORAGE], {}, interrupt.signal);
@@ -171,6 +171,6 @@ it('says on Ctrl-C that the move goes on, what is there, and how to follow or en
   interrupt.abort();
   const { code, stderr } = await running;
   expect(code).toBe(130);
-  expect(stderr).toContain('The service goes on moving. 30 objects (1.0 kB) were at the destination');
+  expect(stderr).toContain('The service continues the move. 30 objects (1.0 kB) were already verified at the destination');
   expect(stderr).toContain('mds migrate-to --cancel');
 });

@@ -16,13 +16,13 @@ const states = (stdout: string) =>
   );
 
 describe('mds migrate, in a data folder', () => {
-  it('says what is pending and writes nothing, takes the steps, and then has nothing to do', async () => {
+  it('--check writes nothing; then the steps are applied, and nothing is left to do', async () => {
     await using folder = await temporaryFolder();
     const dataDir = join(folder.path, 'data');
     const env = { MDS_DATA_DIR: dataDir };
     const check = await run(env, '--check');
     expect([check.code, states(check.stdout)]).toEqual([1, new Set(['pending'])]);
-    expect(check.stderr).toMatch(/mds\.sqlite lacks \d+ steps\. `mds migrate` takes them/);
+    expect(check.stderr).toMatch(/mds\.sqlite lacks \d+ steps\. Run `mds migrate`\./);
     await expect(stat(dataDir)).rejects.toMatchObject({ code: 'ENOENT' });
 
     const taken = await run(env);
@@ -32,7 +32,7 @@ describe('mds migrate, in a data folder', () => {
     expect(again.stderr).toMatch(/mds\.sqlite is up to date/);
   });
 
-  it('leaves alone a folder that a service lives on, and a file that is no database', async () => {
+  it('refuses a folder that a service uses, and a file that is not a database', async () => {
     await using folder = await temporaryFolder();
     const env = { MDS_DATA_DIR: folder.path };
     const service = await spawnService({ dataDir: folder.path, env: { MDS_ROLES: 'api,edge' } });
@@ -48,7 +48,7 @@ describe('mds migrate, in a data folder', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('is damaged or not a database. Nothing was changed')]);
   });
 
-  it('says of a point of presence that it has no database', async () => {
+  it('reports that a point of presence has no database', async () => {
     const { code, stderr } = await run({
       MDS_ROLES: 'edge',
       MDS_ORIGIN_URL: 'http://127.0.0.1:1',
@@ -59,7 +59,7 @@ describe('mds migrate, in a data folder', () => {
 });
 
 describeOverPostgres('mds migrate, in PostgreSQL', (fixture) => {
-  it('takes the steps once, however many do so at the same time; BullMQ gets its tables, too', async () => {
+  it('applies each step once, even if several run at once; BullMQ gets its tables', async () => {
     const env = { MDS_DATABASE_URL: fixture.url, MDS_QUEUE: 'bullmq' };
     expect((await run(env, '--check')).code).toBe(1);
     expect(await fixture.rows('SELECT 1 FROM pg_tables WHERE schemaname IN ($1, $2)', ['public', 'bullmq'])).toEqual(
@@ -76,7 +76,7 @@ describeOverPostgres('mds migrate, in PostgreSQL', (fixture) => {
     expect((await run(env, '--check')).code).toBe(0);
   });
 
-  it('refuses a database that is not to be had, and does not repeat its password', async () => {
+  it('reports an unreachable database without its password', async () => {
     const url = new URL(fixture.url);
     url.pathname = '/nowhere';
     const { code, stdout, stderr } = await run({ MDS_DATABASE_URL: url.href });

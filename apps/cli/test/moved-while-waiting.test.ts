@@ -6,11 +6,11 @@ import { mediaObject, type ScriptedService, sendJson, sendProblem, startService,
 
 const LOOK = 'GET /control/v1/migrations/current';
 
-// Looks alone are by this clock: all else takes the time that it takes.
+// Only the timer of the checks is faked; everything else runs in real time.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A service at which nothing is processed any more, as its worker has stopped, and a file that it takes in. */
+/** A service whose worker has stopped, and a file that it accepts. */
 async function setUp() {
   const service = await startService();
   service.pollsUntilReady = Number.POSITIVE_INFINITY;
@@ -23,7 +23,7 @@ async function setUp() {
       const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: join(folder.path, 'state') };
       return mdsHere(args, { cwd: folder.path, env, ...(interrupt && { interrupt }) });
     },
-    /** Has it look once, and waits for the answer. */
+    /** Runs one check, and waits for its answer. */
     async look() {
       const before = looks();
       await vi.advanceTimersByTimeAsync(15_000);
@@ -37,7 +37,7 @@ async function setUp() {
   };
 }
 
-/** What it answers to one look after the other; the last one again and again. */
+/** The answers to the checks, one after the other; the last one repeats. */
 function answerLooks(service: ScriptedService, states: ('none' | 'forbidden' | 'running' | 'done')[]) {
   service.on(LOOK, (_request, response) => {
     const state = states.length > 1 ? states.shift() : states[0];
@@ -53,7 +53,7 @@ const isWaiting = (service: ScriptedService) =>
 it.each([
   ['ingest --wait', ['ingest', '--wait', 'a.jpg']],
   ['media retry --wait', ['media', 'retry', '--wait', mediaObject(1).id]],
-])('%s ends once the deployment was moved, and does not wait for what is processed elsewhere', async (_, args) => {
+])('%s ends once the deployment was moved, instead of waiting for ever', async (_, args) => {
   await using it = await setUp();
   it.service.media.push(mediaObject(1, { status: 'failed' }));
   answerLooks(it.service, ['none', 'running', 'done']);
@@ -72,7 +72,7 @@ it.each([
   expect(stderr).toContain('  Give the address of the new service with --url or MDS_URL.\n');
 });
 
-it('whoever may not look goes on waiting, and is not refused over and over', async () => {
+it('keeps waiting without repeated checks if the token may not see moves', async () => {
   await using it = await setUp();
   answerLooks(it.service, ['forbidden']);
   const interrupt = new AbortController();

@@ -6,7 +6,7 @@ import { png } from '../../server/test/support/pictures.ts';
 import { type ServiceProcess, spawnService } from '../../server/test/support/service-process.ts';
 import { mdsHere, temporaryFolder } from './run-cli.ts';
 
-/** A whole service with a point of presence, as an operator starts them, and the command beside them. */
+/** A complete service with a point of presence, as an operator starts them, and the command. */
 async function setUp() {
   const folder = await temporaryFolder();
   const started: ServiceProcess[] = [];
@@ -43,7 +43,7 @@ async function setUp() {
   };
 }
 
-it('an operator sees, describes, maintains and removes regions of a real service, and purges every cache of it', async () => {
+it('manages the regions of a real service, and purges all of its caches', async () => {
   await using it = await setUp();
   await expect
     .poll(async () => (await it.fields('regions', '--all')).map(([code, , , , status]) => [code, status]), {
@@ -107,7 +107,7 @@ it('an operator sees, describes, maintains and removes regions of a real service
   expect([complete, receipts.find(({ region }) => region === 'fra1')?.state]).toEqual([false, 'purged']);
   expect(receipts.find(({ region }) => region === 'ams1')?.state).not.toBe('purged');
 
-  // Gone for good: once it is silent it can be forgotten, and nothing waits for it any more.
+  // Gone for good: once it is silent it can be forgotten, and no purge waits for it any more.
   const [, node = ''] = purged.stdout.match(/^ams1\t(\S+)/m) ?? [];
   expect(await it.mds('regions', 'forget', node)).toMatchObject({
     code: 1,

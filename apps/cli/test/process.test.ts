@@ -5,10 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { mds, start, temporaryFolder } from './run-cli.ts';
 import { mediaObject, startService, TOKEN } from './scripted-service.ts';
 
-// Each of these starts a process; they wait on one another less than they would one by one. Beside each other, those that poll need
-// the `expect` of their own test.
+// Each test starts a process, so they run concurrently to save time. Concurrent tests that poll need their own `expect`.
 describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
-  it('prints its help without loading the client, zod or ts-rest, so that it is there at once', async () => {
+  it('prints its help without loading the client, zod or ts-rest, to start fast', async () => {
     const coverage = await mkdtemp(join(tmpdir(), 'mds-coverage-'));
     const { code, stdout, stderr } = await mds(['--help'], { env: { NODE_V8_COVERAGE: coverage } });
     expect([code, stderr]).toEqual([0, '']);
@@ -22,7 +21,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(loaded).not.toMatch(/node_modules\/(zod|@ts-rest)\/|packages\/(client|contract)\/(src|dist)/);
   });
 
-  it('talks to the service that MDS_URL names, with the token of MDS_TOKEN', async () => {
+  it('uses the service of MDS_URL and the token of MDS_TOKEN', async () => {
     await using service = await startService();
     service.media.push(mediaObject(1));
     const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
@@ -46,7 +45,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
   it.for([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('on %s ends with %i, having said what was done', async ([signal, exitCode], { expect }) => {
+  ] as const)('on %s ends with %i after reporting what was done', async ([signal, exitCode], { expect }) => {
     await using service = await startService();
     await using folder = await temporaryFolder();
     await writeFile(join(folder.path, 'a.jpg'), 'a');
@@ -65,7 +64,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(service.media.map(({ filename }) => filename)).toEqual(['a.jpg']);
   });
 
-  it('ends quietly when nobody reads on, as with head', async ({ expect }) => {
+  it('ends without an error if the reader closes the pipe, as head does', async ({ expect }) => {
     await using service = await startService();
     for (let n = 0; n < 2_000; n++) service.media.push(mediaObject(n));
     const running = start(['--url', service.url, 'media', 'list', '--all']);
@@ -76,7 +75,7 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(service.requests.length).toBeLessThan(20);
   });
 
-  it('says how to start a service that is not there', async () => {
+  it('explains how to start a service that is not running', async () => {
     const service = await startService();
     await service[Symbol.asyncDispose]();
     const { code, stdout, stderr } = await mds(['status', '--url', service.url]);
@@ -86,12 +85,12 @@ describe.concurrent('the program as a process', { timeout: 60_000 }, () => {
     expect(stderr).toContain('--url or MDS_URL');
   });
 
-  it('colours what FORCE_COLOR says and NO_COLOR does not forbid', async () => {
+  it('prints colours for FORCE_COLOR, unless NO_COLOR is set', async () => {
     await using service = await startService();
     const args = ['--url', service.url, 'media', 'get', 'med_x'];
     const env = { MDS_TOKEN: TOKEN, FORCE_COLOR: '1' };
     expect((await mds(args, { env })).stderr).toContain('\x1b[31merror:\x1b[39m');
-    // Node 22 itself puts a line before it that says which of the two it would have heeded.
+    // Node 22 itself prints which of the two variables it ignores.
     expect((await mds(args, { env: { ...env, NO_COLOR: '1' } })).stderr).toMatch(
       /^error: There is no (such )?media object/m,
     );

@@ -18,7 +18,7 @@ async function setUp() {
   };
 }
 
-it('alone it lists what is public, with no token, as list does', async () => {
+it('without a command it lists public regions without a token, as list does', async () => {
   await using it = await setUp();
   const listed = await it.mds(['list']);
   expect(listed.stdout).toBe(
@@ -30,7 +30,7 @@ it('alone it lists what is public, with no token, as list does', async () => {
   expect(new Set(it.service.requests)).toEqual(new Set(['GET /api/v1/regions']));
 });
 
-it('what is no command of it is said, and not taken for a list', async () => {
+it('reports an unknown command instead of listing regions', async () => {
   await using it = await setUp();
   for (const args of [['delete', 'fra1'], ['fra1']]) {
     const { code, stderr } = await it.mds(args);
@@ -41,7 +41,7 @@ it('what is no command of it is said, and not taken for a list', async () => {
   expect(it.service.requests).toEqual([]);
 });
 
-it('--all lists every region with a line for each node, for programs each line whole', async () => {
+it('--all lists every region with a line for each node, complete lines in a pipe', async () => {
   await using it = await setUp();
   const { stdout } = await it.mds(['list', '--all']);
   const lines = stdout.split('\n').slice(0, -1);
@@ -56,45 +56,42 @@ it('--all lists every region with a line for each node, for programs each line w
   expect(json.data).toEqual(it.regions);
 });
 
-it.each([80, 120])(
-  '--all fits a terminal of %i columns, and says of each node when it was heard of',
-  async (terminal) => {
-    // How long ago something was stays the same, however slow the machine is.
-    vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-01-31T08:15:00Z') });
-    await using it = await setUp();
-    it.regions[0]?.nodes.push(node('a-node-with-a-name-that-an-operator-gave-it-in-a-hurry:0123456789abcdef', 7200));
-    Object.assign(it.regions[2] ?? {}, { maintenance: true });
-    const { stdout } = await it.mds(['list', '--all'], { terminal });
-    const lines = plain(stdout).trimEnd().split('\n');
-    for (const line of lines) expect(line.length).toBeLessThanOrEqual(terminal);
-    expect(lines[0]).toMatch(/^CODE +NAME .*STATUS +NODE +HEARD +SEEN$/);
-    expect(lines[1]).toMatch(/^fra1 +Frankfurt .*operational +origin:4f1c9a02 +alive +2s$/);
-    expect(lines[2]).toMatch(/^ +….*cdef +silent +2h$/);
-    expect(lines[4]).toMatch(/^ +edge-2:b +silent +1h$/);
-    expect(lines[5]).toMatch(/^sin1 +Singapore .*not served \(maintenance\) +-/);
-  },
-);
+it.each([80, 120])('--all fits a terminal of %i columns, and shows when each node was last seen', async (terminal) => {
+  // Ages must not change, however slow the machine is.
+  vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-01-31T08:15:00Z') });
+  await using it = await setUp();
+  it.regions[0]?.nodes.push(node('a-node-with-a-name-that-an-operator-gave-it-in-a-hurry:0123456789abcdef', 7200));
+  Object.assign(it.regions[2] ?? {}, { maintenance: true });
+  const { stdout } = await it.mds(['list', '--all'], { terminal });
+  const lines = plain(stdout).trimEnd().split('\n');
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(terminal);
+  expect(lines[0]).toMatch(/^CODE +NAME .*STATUS +NODE +HEARD +SEEN$/);
+  expect(lines[1]).toMatch(/^fra1 +Frankfurt .*operational +origin:4f1c9a02 +alive +2s$/);
+  expect(lines[2]).toMatch(/^ +….*cdef +silent +2h$/);
+  expect(lines[4]).toMatch(/^ +edge-2:b +silent +1h$/);
+  expect(lines[5]).toMatch(/^sin1 +Singapore .*not served \(maintenance\) +-/);
+});
 
-it('add takes a city of the catalogue by its code, any other with all that is to be known of it', async () => {
+it('add needs only the code for a catalogue city, and all properties for others', async () => {
   await using it = await setUp();
   expect(await it.mds(['add', 'tyo1'])).toEqual({ code: 0, stdout: 'tyo1\tadded\t\n', stderr: '' });
   expect(await it.mds(['add', 'tyo1'])).toMatchObject({ code: 0, stdout: 'tyo1\tknown already\t\n' });
   expect(await it.mds(['add', 'ulm1', '--country', 'DE'])).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'error: ulm1 cannot be added so.\n  --name is needed\n  --zone is needed\n',
+    stderr: 'error: ulm1 cannot be added with these options.\n  --name is needed\n  --zone is needed\n',
   });
   const ulm = ['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE'];
   const { stdout, stderr } = await it.mds(ulm, { terminal: 80 });
   expect(plain(stdout)).toBe('ulm1  added  Ulm, europe-central, DE\n');
-  expect(plain(stderr)).toBe('It is listed publicly once a node serves it; till then: mds regions list --all\n');
+  expect(plain(stderr)).toBe('It is listed publicly once a node serves it. Until then: mds regions list --all\n');
   expect((await it.mds([...ulm, '-q'], { terminal: 80 })).stderr).toBe('');
   expect(JSON.parse((await it.mds([...ulm, '--json'])).stdout)).toEqual(it.regions.at(-1));
   expect((await it.mds(ulm)).stdout).toBe('ulm1\tknown already\t\n');
   expect((await it.mds(['add', 'ulm1', '--name', 'Ulm an der Donau'])).stdout).toBe('ulm1\tchanged\t\n');
 });
 
-it('add --catalogue takes back what was written of a city, and nothing of one that is in no catalogue', async () => {
+it('add --catalogue restores a catalogue entry, and refuses a city without one', async () => {
   await using it = await setUp();
   await it.mds(['add', 'tyo1', '--name', 'Edo']);
   expect((await it.mds(['add', 'tyo1', '--catalogue'])).stdout).toBe('tyo1\tchanged\t\n');
@@ -103,19 +100,19 @@ it('add --catalogue takes back what was written of a city, and nothing of one th
   await it.mds(['add', 'ulm1', '--name', 'Ulm', '--zone', 'europe-central', '--country', 'DE']);
   expect(await it.mds(['add', 'ulm1', '--catalogue'])).toEqual({
     ...{ code: 2, stdout: '' },
-    stderr: 'error: The built-in catalogue has no ulm1.\n  It has to be described: --name, --zone and --country.\n',
+    stderr: 'error: The built-in catalogue has no ulm1.\n  Describe it with --name, --zone and --country.\n',
   });
   expect((await it.mds(['add', 'tyo1', '--catalogue', '--name', 'Edo'])).code).toBe(2);
 });
 
-it('forget lets go of a node that is silent, keeps one that lives, and says what is not known', async () => {
+it('forget removes a silent node, keeps a living one, and reports an unknown one', async () => {
   await using it = await setUp();
   expect(await it.mds(['forget', 'edge-2:b'])).toEqual({ code: 0, stdout: 'edge-2:b\tforgotten\n', stderr: '' });
   expect(it.regions[1]?.nodes.map(({ id }) => id)).toEqual(['edge-1:a']);
   expect(await it.mds(['forget', 'edge-2:b'])).toEqual({
     ...{ code: 3, stdout: '' },
     stderr:
-      'error: There is no node edge-2:b. (node_not_found, request req-1)\n  Nodes that are known: mds regions list --all\n',
+      'error: There is no node edge-2:b. (node_not_found, request req-1)\n  Known nodes: mds regions list --all\n',
   });
   expect(await it.mds(['forget', 'edge-1:a'])).toMatchObject({
     code: 1,
@@ -127,7 +124,7 @@ it('forget lets go of a node that is silent, keeps one that lives, and says what
   expect((await it.mds(['forget', ''])).code).toBe(2);
 });
 
-it('a region that is not known is told with the commands that help, and not only with those of the API', async () => {
+it('an unknown region is reported with the commands that help', async () => {
   await using it = await setUp();
   for (const args of [
     ['maintain', 'nope1'],
@@ -137,12 +134,12 @@ it('a region that is not known is told with the commands that help, and not only
     expect([code, stderr]).toEqual([
       3,
       'error: There is no region nope1. (region_not_found, request req-1)\n' +
-        '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+        '  Known regions: mds regions list --all. Add a region with mds regions add.\n',
     ]);
   }
 });
 
-it('maintain shows at once, --off ends it, and a mistyped code adds no region', async () => {
+it('maintain takes effect at once, --off ends it, and a mistyped code adds no region', async () => {
   await using it = await setUp();
   expect(await it.mds(['maintain', 'ams1'])).toMatchObject({ stdout: 'ams1\tmaintenance on\tunder_maintenance\n' });
   expect(it.regions[1]?.maintenance).toBe(true);
@@ -152,7 +149,7 @@ it('maintain shows at once, --off ends it, and a mistyped code adds no region', 
   expect(it.regions.map(({ code }) => code)).toEqual(['fra1', 'ams1', 'sin1']);
 });
 
-it('remove asks, and takes anything but yes for no', async () => {
+it('remove asks, and treats anything but yes as no', async () => {
   await using it = await setUp();
   const refused = await it.mds(['remove', 'sin1'], { terminal: 80, stdin: 'n\n' });
   expect(refused.code).toBe(1);
@@ -167,7 +164,7 @@ it('remove asks, and takes anything but yes for no', async () => {
   expect(it.regions.map(({ code }) => code)).toEqual(['fra1', 'ams1']);
 });
 
-it('remove needs --yes without a terminal; what a node serves stays, what is not known is not found', async () => {
+it('remove needs --yes without a terminal, and refuses served and unknown regions', async () => {
   await using it = await setUp();
   expect((await it.mds(['remove', 'sin1'])).code).toBe(2);
   expect(it.service.requests).toEqual([]);
@@ -184,7 +181,7 @@ it('remove needs --yes without a terminal; what a node serves stays, what is not
   });
 });
 
-it('nothing that a node calls itself reaches the terminal as more than text', async () => {
+it('escapes control characters in the names of nodes', async () => {
   await using it = await setUp();
   it.regions[0]?.nodes.push(node('evil\x1b]0;owned\x07\x1b[2J', 1));
   for (const options of [{ terminal: 200 }, {}]) {

@@ -83,7 +83,7 @@ it.each([
   [['assets', 'list'], '/api/v1/assets', 'ast_01k0\tHIT\t1234\t2026-01-31T08:15:00Z\t/media/x/thumb.webp\n'],
   [['formats'], '/api/v1/formats', 'mp4\tvideo\tmp4\tmp4 m4v\th264 hevc aac\n'],
   [['renditions', 'list'], '/api/v1/renditions', 'mp4\tmp4\tvideo\t1280x720\t-\t2800000\t0a1b2c3d\tvideo/mp4\n'],
-] as const)('%j is a table for people, lines for programs, and the JSON of the service', async (args, path, lines) => {
+] as const)('%j is a table for people, lines for programs, and JSON on request', async (args, path, lines) => {
   await using service = await setUp();
   const env = { MDS_URL: service.url };
   expect(await mdsHere(args, { env })).toEqual({ code: 0, stdout: lines, stderr: '' });
@@ -93,16 +93,19 @@ it.each([
   for (const line of table.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
 
-it.each(['media', 'assets', 'regions', 'renditions'])('%s alone lists, with the options of its list', async (group) => {
-  await using service = await setUp();
-  const env = { MDS_URL: service.url };
-  const listed = await mdsHere([group, 'list'], { env });
-  expect(listed.code).toBe(0);
-  expect(await mdsHere([group], { env })).toEqual(listed);
-  expect((await mdsHere([group, '--json'], { env })).stdout).toContain('"object": "list"');
-});
+it.each(['media', 'assets', 'regions', 'renditions'])(
+  '%s without a command lists, with the options of list',
+  async (group) => {
+    await using service = await setUp();
+    const env = { MDS_URL: service.url };
+    const listed = await mdsHere([group, 'list'], { env });
+    expect(listed.code).toBe(0);
+    expect(await mdsHere([group], { env })).toEqual(listed);
+    expect((await mdsHere([group, '--json'], { env })).stdout).toContain('"object": "list"');
+  },
+);
 
-it('assets list says what its columns are, and how one region is told from another', async () => {
+it('assets list explains its columns and the option for one region', async () => {
   await using service = await setUp();
   const asset = RESOURCES['/api/v1/assets'].data[0];
   service.on('GET /api/v1/assets', (_, response) =>
@@ -112,12 +115,12 @@ it('assets list says what its columns are, and how one region is told from anoth
     mdsHere(['assets', 'list', ...args], { env: { MDS_URL: service.url }, terminal: 100 });
   const both = await list();
   expect(plain(both.stdout)).toMatch(/^ID +CACHE +SIZE +FIRST SEEN +PATH$/m);
-  expect(plain(both.stderr)).toBe('A path is listed once for each region. Those of one region: --region CODE\n');
+  expect(plain(both.stderr)).toBe('A path is listed once for each region. Use --region CODE for one region.\n');
   for (const args of [['--region', 'fra1'], ['-q']]) expect((await list(...args)).stderr).toBe('');
-  expect((await list('--help')).stdout).toMatch(/FIRST SEEN: since when/);
+  expect((await list('--help')).stdout).toMatch(/FIRST SEEN: the first\s+request/);
 });
 
-it('assets list of a region that there is not ends with 3, as everything that is not found, and says what helps', async () => {
+it('assets list of an unknown region ends with 3, with advice', async () => {
   await using service = await setUp();
   service.on('GET /api/v1/assets', (_, response) =>
     sendProblem(response, 400, 'unknown_region', 'There is no region with this code.'),
@@ -126,17 +129,17 @@ it('assets list of a region that there is not ends with 3, as everything that is
     ...{ code: 3, stdout: '' },
     stderr:
       'error: There is no region with this code. (unknown_region, request req-1)\n' +
-      '  Regions that are known: mds regions list --all. Another one is added with mds regions add.\n',
+      '  Known regions: mds regions list --all. Add a region with mds regions add.\n',
   });
 });
 
-it('assets list passes its options on', async () => {
+it('assets list passes its options to the service', async () => {
   await using service = await setUp();
   await mdsHere(['assets', 'list', '--region', 'fra1', '--limit', '7'], { env: { MDS_URL: service.url } });
   expect(service.requests).toEqual(['GET /api/v1/assets?limit=7&region=fra1']);
 });
 
-it('api prints what the service answered, as it came', async () => {
+it('api prints the answer of the service unchanged', async () => {
   await using service = await setUp();
   const env = { MDS_URL: service.url };
   expect((await mdsHere(['api', '/api/v1/regions'], { env })).stdout).toBe(
@@ -148,7 +151,7 @@ it('api prints what the service answered, as it came', async () => {
   expect(await mdsHere(['api', '/nowhere'], { env })).toMatchObject({ code: 3, stdout: '' });
 });
 
-it('api sends the token to the control API, and nowhere else', async () => {
+it('api sends the token to the control API only', async () => {
   await using service = await setUp();
   const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
   await mdsHere(['api', '/api/v1/regions'], { env });

@@ -8,7 +8,7 @@ import { Interruption, type OutputStream } from '../src/io.ts';
 import { run } from '../src/program.ts';
 import { TOKEN } from './scripted-service.ts';
 
-/** What a run of the program left. */
+/** The result of a run of the program. */
 export interface Ran {
   code: number | null;
   stdout: string;
@@ -22,17 +22,17 @@ export interface RunOptions {
   stdin?: string | Buffer;
 }
 
-/** A run of the program that is under way, in a process of its own. */
+/** The program while it runs in its own process. */
 export interface Running {
   done: Promise<Ran>;
   stdout(): string;
   stderr(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Closes the end of the pipe that standard output is read from. */
+  /** Closes the reading end of standard output. */
   closeStdout(): void;
 }
 
-/** Starts the real program in a process of its own. */
+/** Starts the real program in its own process. */
 export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin }: RunOptions = {}): Running {
   const child = spawn(process.execPath, [...nodeArguments('mds'), ...args], {
     cwd,
@@ -59,22 +59,22 @@ export function start(args: readonly string[], { env = {}, cwd = tmpdir(), stdin
   };
 }
 
-/** Runs the real program in a process of its own, to its end. */
+/** Runs the real program in its own process, to its end. */
 export function mds(args: readonly string[], options?: RunOptions): Promise<Ran> {
   return start(args, { stdin: '', ...options }).done;
 }
 
-/** How to run the program without a process of its own. */
+/** How to run the program in this process. */
 export interface InProcessOptions extends RunOptions {
-  /** Standard input stays open, and nothing comes. */
+  /** Keeps standard input open without data. */
   silentInput?: boolean;
-  /** Whether standard output, error and input are terminals, and how wide; not one unless said. */
+  /** Width of the terminal that standard input, output and error are; undefined: pipes. */
   terminal?: number;
-  /** Interrupts, when it is aborted. */
+  /** Interrupts the program when it is aborted. */
   interrupt?: AbortSignal;
 }
 
-/** Runs the program in this process, its streams caught: for what does not depend on being a process. */
+/** Runs the program in this process and captures its output, for tests that do not need a process. */
 export async function mdsHere(args: readonly string[], options: InProcessOptions = {}): Promise<Ran> {
   const { env = {}, cwd = tmpdir(), stdin = '', silentInput, terminal, interrupt } = options;
   const input = new PassThrough();
@@ -107,7 +107,7 @@ export function mdsAt({ url }: { url: string }, args: readonly string[], termina
   return mdsHere(args, { env, ...(terminal && { terminal }) });
 }
 
-/** A folder that is gone when it is disposed of. */
+/** A folder that is removed when it is disposed of. */
 export async function temporaryFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'mds-cli-'));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
@@ -116,7 +116,7 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { path: strin
 /** A colour, or the end of one: ESC [ … m (ECMA-48, 8.3.117). */
 const COLOUR = new RegExp(`${String.fromCharCode(0x1b)}\\[[0-9;]*m`, 'g');
 
-/** A text without its colours. Other sequences stay, as tests tell frames of a terminal by them; `stripVTControlCharacters` takes all. */
+/** Removes colours from a text. Keeps other sequences, which separate the frames of a terminal; `stripVTControlCharacters` removes all. */
 export function plain(text: string): string {
   return text.replace(COLOUR, '');
 }

@@ -4,21 +4,21 @@ import { type ScriptedService, sendJson, sendProblem, TOKEN } from './scripted-s
 
 /** Regions and caches of a scripted service, as the contract has them. */
 export interface ScriptedRegions {
-  /** Every region that is known. */
+  /** All known regions. */
   regions: RegionDetail[];
-  /** What was purged. */
+  /** The purges so far. */
   purges: Purge[];
-  /** What purges are answered with. */
+  /** The answer to purges. */
   result: PurgeResult;
 }
 
-/** A node that was heard of so many seconds ago. */
+/** A node that was last seen `secondsAgo` seconds ago. */
 export function node(id: string, secondsAgo: number): RegionDetail['nodes'][number] {
   const at = new Date(Date.now() - secondsAgo * 1000).toISOString().replace(/\.\d+Z$/, 'Z');
   return { id, alive: secondsAgo < 15, last_seen_at: at };
 }
 
-/** Two regions that are served, one of them by a node that is silent, too, and one that is not. */
+/** Two served regions, one of them with a silent node too, and one region that is not served. */
 function someRegions(): RegionDetail[] {
   return [
     {
@@ -40,7 +40,7 @@ const CATALOGUE: Record<string, Pick<RegionDetail, 'name' | 'zone' | 'country'>>
   tyo1: { name: 'Tokyo', zone: 'asia-northeast', country: 'JP' },
 };
 
-/** Has a scripted service answer for regions and caches. */
+/** Makes a scripted service answer for regions and caches. */
 export function scriptRegions(service: ScriptedService): ScriptedRegions {
   const script: ScriptedRegions = {
     regions: someRegions(),

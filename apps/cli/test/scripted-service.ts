@@ -13,27 +13,27 @@ export interface ScriptedService extends AsyncDisposable {
   url: string;
   /** Newest first, as the service lists them. */
   media: MediaDetail[];
-  /** Every request, `METHOD /path?query`, in the order they came. */
+  /** Every request, `METHOD /path?query`, in the order of arrival. */
   requests: string[];
   /** Headers of the latest request. */
   headers(): IncomingMessage['headers'];
-  /** Answers instead of the script, for requests whose `METHOD /path` begins so. */
+  /** Answers instead of the script, for requests whose `METHOD /path` starts with the key. */
   on(prefix: string, handler: Handler): void;
-  /** Polls that a new media object takes to become ready. */
+  /** The number of polls until a new media object is ready. */
   pollsUntilReady: number;
-  /** What is answered for `explain`, by the media object's id. */
+  /** The answers to `explain`, by id of the media object. */
   explanations: Map<string, MediaExplanation>;
-  /** Whether it has events; an older service has none. */
+  /** Whether the service has events; older ones have none. */
   hasEvents: boolean;
-  /** Those who listen to its events now. */
+  /** The open event streams. */
   listeners: Set<ServerResponse>;
-  /** Tells an event to all of them. */
-  tell(event: Event): void;
-  /** Bytes a second that an upload is read at; 0 for as fast as it comes. */
+  /** Sends an event to all open streams. */
+  sendEvent(event: Event): void;
+  /** Bytes per second at which uploads are read; 0 for no limit. */
   bytesPerSecond: number;
 }
 
-/** A media object that is ready; `n` makes its id. */
+/** A ready media object; `n` determines its id. */
 export function mediaObject(n: number, change: Partial<MediaDetail> = {}): MediaDetail {
   const id = `med_01k0c4s6q8y2v4w6x8z0a2${String(n).padStart(4, '0')}`;
   const rendition = (name: string, edge: number) => ({
@@ -73,7 +73,7 @@ export function mediaObject(n: number, change: Partial<MediaDetail> = {}): Media
   };
 }
 
-/** Moves a media object on, and tells those who listen. */
+/** Changes the status of a media object, and sends the event. */
 export async function change(
   service: ScriptedService,
   id: string,
@@ -86,8 +86,8 @@ export async function change(
     status === 'failed' ? { code: 'corrupt_media', message: 'The file is damaged.', retryable: false } : null;
   Object.assign(found, { status, progress, error });
   const at = { id: String(Date.now()), created_at: '2026-01-31T08:15:00Z' };
-  service.tell({ ...at, type: `media.${status}`, data: { id, status, error } });
-  // Over the wire and back.
+  service.sendEvent({ ...at, type: `media.${status}`, data: { id, status, error } });
+  // Serialised and parsed, as over the network.
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
@@ -179,7 +179,7 @@ export async function startService(): Promise<ScriptedService> {
   };
 
   const advance = (found: MediaDetail) => {
-    // With events a media object moves on when the test says so, and not when it is asked for.
+    // With events, the test changes the status, not the polls.
     if (service.hasEvents) return;
     if (found.status !== 'queued' && found.status !== 'processing') return;
     const count = (polls.get(found.id) ?? 0) + 1;
@@ -245,7 +245,7 @@ export async function startService(): Promise<ScriptedService> {
     explanations: new Map(),
     hasEvents: false,
     listeners: new Set(),
-    tell(event) {
+    sendEvent(event) {
       const id = 'id' in event ? `id: ${event.id}\n` : '';
       for (const it of service.listeners) it.write(`${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
     },

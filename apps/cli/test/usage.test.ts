@@ -26,7 +26,7 @@ it.each([
   [['status', '--url', 'ftp://x'], 'is from --url or MDS_URL'],
   [['media', 'url', '../../etc/passwd', 'thumb'], 'is not a delivery path'],
   [['media', 'delete', 'med_1', '--token', 't'], 'give --yes to delete'],
-])('%j is a wrong use, ends with 2 and says what is right', async (args, message) => {
+])('%j is wrong usage, ends with 2 and shows the correct form', async (args, message) => {
   const { code, stdout, stderr } = await mdsHere(args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^(error|Usage): /m);
@@ -38,7 +38,7 @@ it.each([
   [['media', 'list', '--limit', '0'], 'from 1 up'],
   [['cache'], 'A command is missing.'],
   [['regions', 'list', '--region', 'x'], /^unknown option '--region'$/],
-])('%j with --json is told as JSON', async (args, message) => {
+])('%j with --json is reported as JSON', async (args, message) => {
   const { code, stdout, stderr } = await mdsHere([...args, '--json']);
   expect([code, stdout]).toEqual([2, '']);
   const { error } = JSON.parse(stderr) as { error: { message: string; exit_code: number; problem: unknown } };
@@ -67,7 +67,7 @@ it.each([[[]], [['--help']], [['help']]])('%j prints the help', async (args) => 
   }
 });
 
-it('the help of a command names the options of all commands too', async () => {
+it('the help of a command also lists the global options', async () => {
   const { stdout } = await mdsHere(['media', 'list', '--help']);
   expect(stdout).toMatch(/--cursor[\s\S]*Global Options:[\s\S]*--url/);
   expect(stdout).toContain('tab-separated');
@@ -77,15 +77,15 @@ it('prints its version', async () => {
   expect(await mdsHere(['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
 });
 
-it('without a token says where it looked for one', async () => {
+it('lists the searched places if there is no token', async () => {
   await using folder = await temporaryFolder();
   const { code, stderr } = await mdsHere(['media', 'get', 'med_1'], { cwd: folder.path });
   expect(code).toBe(4);
-  expect(stderr).toContain(`Looked at --token, MDS_TOKEN and ${folder.path}/data/control-token (no such file).`);
+  expect(stderr).toContain(`None was found in --token, MDS_TOKEN or ${folder.path}/data/control-token (no such file).`);
   expect(stderr).toContain('MDS_DATA_DIR');
 });
 
-it('finds the token that the service left in its data folder, here or where MDS_DATA_DIR says', async () => {
+it('finds the token in the data folder, in ./data or in MDS_DATA_DIR', async () => {
   await using service = await startService();
   await using folder = await temporaryFolder();
   service.media.push(mediaObject(1));
@@ -98,7 +98,7 @@ it('finds the token that the service left in its data folder, here or where MDS_
   }
 });
 
-it('says which token was not accepted, and never what it was', async () => {
+it('names the source of a refused token, but never the token', async () => {
   await using service = await startService();
   const env = { MDS_URL: service.url, MDS_TOKEN: 'hunter2' };
   const { code, stderr } = await mdsHere(['media', 'get', 'med_1'], { env });
@@ -107,13 +107,13 @@ it('says which token was not accepted, and never what it was', async () => {
   expect(stderr).not.toContain('hunter2');
 });
 
-it('sends no token for what is public', async () => {
+it('sends no token for public resources', async () => {
   await using service = await startService();
   await mdsHere(['media', 'list'], { env: { MDS_URL: service.url, MDS_TOKEN: TOKEN } });
   expect(service.headers().authorization).toBeUndefined();
 });
 
-it('ends with 3 for what is not there, and gives the number of the request', async () => {
+it('ends with 3 for a missing resource, and prints the request id', async () => {
   await using service = await startService();
   const { code, stderr } = await mdsHere(['media', 'get', 'med_nope'], {
     env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },
@@ -122,7 +122,7 @@ it('ends with 3 for what is not there, and gives the number of the request', asy
   expect(stderr).toBe('error: There is no media object med_nope. (media_not_found, request req-1)\n');
 });
 
-it('ends with 4 for a scope that is too small, with 1 for everything else', async () => {
+it('ends with 4 for an insufficient scope, with 1 for other errors', async () => {
   await using service = await startService();
   const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN };
   service.on('POST', (_, response) => sendProblem(response, 403, 'forbidden', 'The scope operate is needed.'));
@@ -136,7 +136,7 @@ it('ends with 4 for a scope that is too small, with 1 for everything else', asyn
   expect((await mdsHere(['status'], { env })).code).toBe(1);
 });
 
-it('with --json errors are JSON too, with the problem document of the service', async () => {
+it("with --json errors are JSON too, with the service's problem document", async () => {
   await using service = await startService();
   const { code, stdout, stderr } = await mdsHere(['media', 'get', 'med_nope', '--json'], {
     env: { MDS_URL: service.url, MDS_TOKEN: TOKEN },

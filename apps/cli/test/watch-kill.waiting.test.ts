@@ -11,10 +11,10 @@ import { type Running, start, temporaryFolder } from './run-cli.ts';
 const SOON = { timeout: 120_000, interval: 100 };
 const FILES = 60;
 const KILLS = 5;
-/** What it makes of the files is not asked here. */
+/** The renditions do not matter here. */
 const SERVICE = { MDS_ROLES: 'api' };
 
-/** A service of its own with a folder that a scanner fills while a watch of it is killed again and again. */
+/** A service with a folder that a scanner fills, while its watch is killed again and again. */
 async function watchThroughKills(args: (at: (name: string) => string) => string[]) {
   await using folder = await temporaryFolder();
   const at = (name: string) => join(folder.path, name);
@@ -38,7 +38,7 @@ async function watchThroughKills(args: (at: (name: string) => string) => string[
         hashes.set(name, createHash('sha256').update(bytes).digest('hex'));
         await writeFile(at(`in/${name}`), bytes);
       }
-      // In the middle: after the first few came through, and a moment besides.
+      // In the middle: a moment after the first files were accepted.
       await expect.poll(() => watch.stdout().split('\n').length, SOON).toBeGreaterThan(1 + random() * 6);
       await new Promise((resolve) => setTimeout(resolve, random() * 40));
       watch.kill('SIGKILL');
@@ -73,7 +73,7 @@ async function watchThroughKills(args: (at: (name: string) => string) => string[
 
 const shasOf = (media: MediaDetail[]) => media.map(({ sha256 }) => sha256).toSorted();
 
-it('kill -9 of mds watch in the middle, again and again: every file is exactly one media object', {
+it('after repeated kill -9 of mds watch, every file is exactly one media object', {
   timeout: 300_000,
 }, async () => {
   const { code, stderr, hashes, media, left } = await watchThroughKills(() => []);
@@ -82,7 +82,7 @@ it('kill -9 of mds watch in the middle, again and again: every file is exactly o
   expect(left).toHaveLength(FILES);
 });
 
-it('kill -9 of mds watch that moves: every file is one media object and in one place, none is lost, none is left', {
+it('after kill -9 with --done move, each file is one media object and in one place', {
   timeout: 300_000,
 }, async () => {
   const { hashes, media, left, movedHashes } = await watchThroughKills((at) => [
@@ -96,13 +96,13 @@ it('kill -9 of mds watch that moves: every file is one media object and in one p
   expect([...new Set(movedHashes)].toSorted()).toEqual(hashes);
 });
 
-it('kill -9 of mds watch that deletes: what is deleted is a media object', { timeout: 300_000 }, async () => {
+it('after kill -9 with --done delete, every deleted file is a media object', { timeout: 300_000 }, async () => {
   const { hashes, media, left } = await watchThroughKills(() => ['--done', 'delete']);
   expect(shasOf(media)).toEqual(hashes);
   expect(left).toEqual([]);
 });
 
-it('a service that is killed and started again is waited for', { timeout: 300_000 }, async () => {
+it('waits while the service is killed and restarted', { timeout: 300_000 }, async () => {
   await using folder = await temporaryFolder();
   const at = (name: string) => join(folder.path, name);
   await mkdir(at('in'));
@@ -123,7 +123,7 @@ it('a service that is killed and started again is waited for', { timeout: 300_00
       const { code, stderr } = await watch.done;
       expect(code).toBe(0);
       expect(stderr.match(/Waiting for it\./g)).toHaveLength(1);
-      expect(stderr).toContain('The service is there again');
+      expect(stderr).toContain('The service accepts files again');
     } finally {
       await second.end('SIGKILL');
     }

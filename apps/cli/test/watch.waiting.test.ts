@@ -5,9 +5,9 @@ import { expect, it } from 'vitest';
 import { mdsHere, plain, type Ran, temporaryFolder } from './run-cli.ts';
 import { mediaObject, type ScriptedService, sendJson, sendProblem, startService, TOKEN } from './scripted-service.ts';
 
-/** So long a test waits for what will happen on any machine. */
+/** The limit for events that will happen on any machine. */
 const SOON = { timeout: 40_000 };
-/** Long enough that a program which only waits for time would be late. */
+/** So long that a program which waits for this time would be noticed. */
 const NEVER_SETTLES = ['--settle', '3600'];
 
 /** A service, and an empty folder `in` to watch. */
@@ -20,9 +20,9 @@ async function setUp() {
   const env = { MDS_URL: service.url, MDS_TOKEN: TOKEN, XDG_STATE_HOME: at('state') };
   return {
     ...{ service, at },
-    /** Runs to its end. */
+    /** Runs the watch to its end. */
     run: (args: string[]) => mdsHere(['watch', 'in', '--settle', '0.2', ...args], { cwd: folder.path, env }),
-    /** Begins to watch, and goes on until it is stopped, at the latest with the test. */
+    /** Starts a watch, which runs until it is stopped, at the latest at the end of the test. */
     watch(args: string[] = []): { stop(): Promise<Ran>; running: Promise<Ran> } {
       const ctrlC = new AbortController();
       const running = mdsHere(['watch', 'in', '--settle', '0.3', ...args], {
@@ -48,7 +48,7 @@ async function setUp() {
 
 const names = (service: ScriptedService) => service.media.map(({ filename }) => filename).toSorted();
 
-it('--once ingests what is there, in folders too, remembers it, and does it once', async () => {
+it('--once ingests files in all subfolders, and records them for the next run', async () => {
   await using it = await setUp();
   await mkdir(it.at('in/2026/new\nline'), { recursive: true });
   await mkdir(it.at('in/.hidden'));
@@ -63,11 +63,11 @@ it('--once ingests what is there, in folders too, remembers it, and does it once
   expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
 });
 
-it('a file that grows is sent when it stands still, whole, and once', async () => {
+it('sends a growing file once, complete, when it stops changing', async () => {
   await using it = await setUp();
   it.watch();
   await writeFile(it.at('in/scan.jpg'), 'begin');
-  // Faster than it could settle, for longer than that takes.
+  // Changes faster than the file can settle, for longer than settling takes.
   for (let n = 0; n < 20; n++) {
     await new Promise((resolve) => setTimeout(resolve, 50));
     appendFileSync(it.at('in/scan.jpg'), '.');
@@ -78,13 +78,13 @@ it('a file that grows is sent when it stands still, whole, and once', async () =
   expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
 });
 
-it('what is renamed into place from a temporary name is sent at once, and not under that name', async () => {
+it('sends a file under its new name as soon as it loses its temporary name', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/download.jpg.crdownload'), 'd');
   await writeFile(it.at('in/~office.jpg'), 'o');
   it.watch(NEVER_SETTLES);
   let copies = 0;
-  // Until one is seen under the name that a copier gives it first: then it is known again.
+  // The watch recognises a file by its inode if it saw it under a temporary name.
   await expect
     .poll(
       async () => {
@@ -103,10 +103,10 @@ it('what is renamed into place from a temporary name is sent at once, and not un
   expect(names(it.service).filter((name) => /crdownload|~|XYZ/.test(String(name)))).toEqual([]);
 });
 
-it('a folder that is made while it watches is watched, with what was put into it at once', async () => {
+it('watches a new folder, and ingests the files that were already put into it', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/first.jpg'), '1');
-  // Well before it looks at everything again.
+  // Much sooner than the next full scan.
   const soon = { timeout: 20_000 };
   it.watch();
   await expect.poll(() => names(it.service), SOON).toEqual(['first.jpg']);
@@ -118,7 +118,7 @@ it('a folder that is made while it watches is watched, with what was put into it
   await expect.poll(() => names(it.service), soon).toEqual(['first.jpg', 'inside.jpg', 'later.jpg']);
 });
 
-it('another file of the same name is another file', async () => {
+it('sends a replaced file as another file', async () => {
   await using it = await setUp();
   it.watch();
   await writeFile(it.at('in/scan.jpg'), 'one');
@@ -129,7 +129,7 @@ it('another file of the same name is another file', async () => {
   expect(it.service.media.map(({ bytes }) => bytes)).toEqual([3, 3]);
 });
 
-it('follows links to files, goes round in no circle, and neither moves nor deletes a link', async () => {
+it('follows links to files, not in circles, and never moves or deletes a link', async () => {
   await using it = await setUp();
   await writeFile(it.at('original.jpg'), 'original');
   await symlink('../original.jpg', it.at('in/linked.jpg'));
@@ -141,7 +141,7 @@ it('follows links to files, goes round in no circle, and neither moves nor delet
   expect(await it.run(['--once', '--done', 'delete'])).toMatchObject({ code: 0, stderr: '0 files\n' });
 });
 
-it('a file that is refused is told once, kept, remembered with the reason, and sent again when it changes', async () => {
+it('reports a refused file once, keeps it, and sends it again when it changes', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/notes.txt'), 'text');
   const refused = await it.run(['--once']);
@@ -160,7 +160,7 @@ it('a file that is refused is told once, kept, remembered with the reason, and s
   expect(await it.run(['--once'])).toMatchObject({ code: 1, stderr: expect.stringContaining('1 file: 1 failed') });
 });
 
-it('--done move keeps folders and overwrites nothing; --done delete removes what the service has', async () => {
+it('--done move keeps subfolders, overwrites nothing; --done delete deletes', async () => {
   await using it = await setUp();
   await mkdir(it.at('in/sub'));
   await writeFile(it.at('in/sub/a.jpg'), 'one');
@@ -173,7 +173,7 @@ it('--done move keeps folders and overwrites nothing; --done delete removes what
   expect(await readFile(it.at('in/done/sub/a.jpg'), 'utf8')).toBe('one');
   expect(await readFile(it.at('in/done/sub/a-2.jpg'), 'utf8')).toBe('two');
   expect(it.service.media).toHaveLength(2);
-  // A duplicate is acknowledged, too. What was refused stays.
+  // Duplicates count as ingested too. Refused files stay.
   await writeFile(it.at('in/sub/b.jpg'), 'two');
   await rm(it.at('in/done'), { recursive: true });
   expect((await it.run(['--once', '--done', 'delete'])).stdout).toContain('\texisting\t');
@@ -181,7 +181,7 @@ it('--done move keeps folders and overwrites nothing; --done delete removes what
   expect(await readdir(it.at('in'))).toContain('notes.txt');
 });
 
-it('--done delete never deletes another file that was put in the place of the one that was sent', async () => {
+it('--done delete never deletes a file that replaced the sent one', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/scan.jpg'), 'one');
   let left: string | null = null;
@@ -195,14 +195,14 @@ it('--done delete never deletes another file that was put in the place of the on
   });
   const posts = () => it.service.requests.filter((line) => line.startsWith('POST')).length;
   const watch = it.watch(['--done', 'delete']);
-  // It is sent itself, and is there until then; and then it is deleted.
+  // The new file stays until it is sent itself; then it is deleted.
   await expect.poll(posts, SOON).toBe(2);
   await expect.poll(() => left, SOON).toBe('another');
   await expect.poll(() => readdir(it.at('in')), SOON).toEqual([]);
   await watch.stop();
 });
 
-it('what was taken aside by a watch that died then gets its name again, beside what has that name now', async () => {
+it('restores the name of a file that a killed watch had hidden', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/.scan.jpg.0a1b2c3d.mds-aside'), 'one');
   await writeFile(it.at('in/scan.jpg'), 'two');
@@ -212,7 +212,7 @@ it('what was taken aside by a watch that died then gets its name again, beside w
   expect(names(it.service)).toEqual(['scan-2.jpg', 'scan.jpg']);
 });
 
-it('deletes nothing on the word of its journal alone: what the service has no more is sent again', async () => {
+it('sends a file again, instead of deleting it, if the service no longer has it', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/a.jpg'), 'a');
   await writeFile(it.at('in/b.jpg'), 'b');
@@ -226,23 +226,25 @@ it('deletes nothing on the word of its journal alone: what the service has no mo
   expect(await readdir(it.at('in'))).toEqual([]);
 });
 
-it('a service that has nothing of what is remembered gets everything again', async () => {
+it('sends all files again if the service has none of the recorded media', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/a.jpg'), 'a');
   await it.run(['--once']);
   it.service.media.length = 0;
   const again = await it.run(['--once']);
-  expect(again.stderr).toContain('The service has nothing of what was ingested before; everything is sent again.');
+  expect(again.stderr).toContain(
+    'The service has none of the files that were ingested before; all files are sent again.',
+  );
   expect(names(it.service)).toEqual(['a.jpg']);
 });
 
-/** How many files the journal says were accepted. */
+/** The number of files that the journal records as accepted. */
 async function acceptedBy({ at }: Awaited<ReturnType<typeof setUp>>): Promise<number> {
   const file = (await readdir(at('state/mds'))).find((name) => name.endsWith('.jsonl'));
   return (await readFile(at(`state/mds/${file}`), 'utf8')).match(/"accepted"/g)?.length ?? 0;
 }
 
-it('waits for a service that is away, says so once, and goes on when it is back', async () => {
+it('waits while the service is away, reports it once, and continues', async () => {
   await using it = await setUp();
   let away = true;
   let refusals = 0;
@@ -262,12 +264,12 @@ it('waits for a service that is away, says so once, and goes on when it is back'
   await watch.stop();
   const { code, stderr } = await watch.running;
   expect(code).toBe(0);
-  expect(stderr.match(/The service cannot take files now: No room is left\. Waiting for it\./g)).toHaveLength(1);
-  expect(stderr.match(/The service is there again, after/g)).toHaveLength(1);
+  expect(stderr.match(/The service cannot accept files: No room is left\. Waiting for it\./g)).toHaveLength(1);
+  expect(stderr.match(/The service accepts files again, after/g)).toHaveLength(1);
   expect(stderr).toContain('4 files: 4 created\n');
 });
 
-it('a token that is not accepted any more ends it with 4', async () => {
+it('a token that is refused later ends it with 4', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/a.jpg'), 'a');
   const watch = it.watch();
@@ -282,7 +284,7 @@ it('a token that is not accepted any more ends it with 4', async () => {
   expect(stderr).toContain('error: The service does not accept the token from MDS_TOKEN.');
 });
 
-it('a folder that goes away, as when a share is unmounted, is waited for; what was there before is not sent again', async () => {
+it('waits for a missing folder, as of an unmounted share, and sends nothing twice', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/a.jpg'), 'a');
   const watch = it.watch(['--poll', '0.2']);
@@ -294,11 +296,11 @@ it('a folder that goes away, as when a share is unmounted, is waited for; what w
   await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg', 'b.jpg']);
   const { stderr } = await watch.stop();
   expect(stderr.match(/in: there is no such file or folder\. Waiting for it\./g)).toHaveLength(1);
-  expect(stderr.match(/in is there again\./g)).toHaveLength(1);
+  expect(stderr.match(/in is back\./g)).toHaveLength(1);
   expect(it.service.requests.filter((line) => line.startsWith('POST'))).toHaveLength(2);
 });
 
-it('--poll needs no events of the system', async () => {
+it('--poll works without file events', async () => {
   await using it = await setUp();
   it.watch(['--poll', '0.2']);
   await mkdir(it.at('in/sub'));
@@ -306,9 +308,9 @@ it('--poll needs no events of the system', async () => {
   await expect.poll(() => names(it.service), SOON).toEqual(['a.jpg']);
 });
 
-it('a file that cannot be read is told once, and its neighbours go', async () => {
+it('reports an unreadable file once, and ingests the others', async () => {
   await using it = await setUp();
-  // A name that is no UTF-8, as old archives have: it cannot be opened.
+  // A name that is not UTF-8, as in old archives, cannot be opened.
   await writeFile(Buffer.concat([Buffer.from(it.at('in/h')), Buffer.from([0xe4]), Buffer.from('user.jpg')]), 'x');
   await writeFile(it.at('in/a.jpg'), 'a');
   const watch = it.watch(['--poll', '0.1']);
@@ -319,7 +321,7 @@ it('a file that cannot be read is told once, and its neighbours go', async () =>
   expect(stdout.match(/its name is not valid UTF-8; rename it\. \(file_unreadable\)/g)).toHaveLength(1);
 });
 
-it('Ctrl-C ends it with 0, after what is under way', async () => {
+it('Ctrl-C ends it with 0, after the running transfers', async () => {
   await using it = await setUp();
   it.service.bytesPerSecond = 2_000_000;
   await writeFile(it.at('in/big.jpg'), Buffer.alloc(2_000_000));
@@ -329,7 +331,7 @@ it('Ctrl-C ends it with 0, after what is under way', async () => {
   expect(await watch.running).toMatchObject({ code: 0, stderr: '1 file: 1 created\n' });
 });
 
-it('a second watch of the same folder says who the first is', async () => {
+it('a second watch of the same folder names the first', async () => {
   await using it = await setUp();
   it.watch();
   await expect
@@ -337,10 +339,10 @@ it('a second watch of the same folder says who the first is', async () => {
     .toContainEqual(expect.stringMatching(/lock$/));
   const second = await it.run(['--once']);
   expect(second.code).toBe(1);
-  expect(second.stderr).toContain(`Another mds works with this journal: process ${process.pid} on`);
+  expect(second.stderr).toContain(`Another mds uses this journal: process ${process.pid} on`);
 });
 
-it('with --json prints one object a line; on a terminal shows how it is getting on', async () => {
+it('--json prints one object a line; a terminal shows the progress', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/a.jpg'), 'a');
   const { stdout } = await it.run(['--once', '--json']);
@@ -360,7 +362,7 @@ it.each([
   [['in', '--done', 'move', '--done-dir', 'in'], 'Files cannot be moved to where they are watched'],
   [['in', '--settle', 'long'], 'a number of seconds from 0 to 3600'],
   [['in', '--poll', '0'], 'a number of seconds from 0.1 to 3600'],
-])('%j is a wrong use', async (args, message) => {
+])('%j is wrong usage', async (args, message) => {
   await using it = await setUp();
   await mkdir(it.at('in/sub'));
   const env = { MDS_URL: it.service.url, MDS_TOKEN: TOKEN, HOME: it.at('home') };
@@ -368,7 +370,7 @@ it.each([
   expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
 });
 
-it('without a place to remember things says how to name one', async () => {
+it('explains how to name a journal if it has no default place', async () => {
   await using it = await setUp();
   const { code, stderr } = await mdsHere(['watch', 'in'], {
     cwd: it.at('.'),

@@ -4,7 +4,7 @@ import { mdsAt, plain } from './run-cli.ts';
 import { mediaObject, sendJson, startService } from './scripted-service.ts';
 
 const NOW = Date.now();
-// Half a minute more, so that none becomes the next minute while the test runs.
+// Half a minute more, so that no age reaches the next minute while the test runs.
 const ago = (minutes: number) => new Date(NOW - (minutes + 0.5) * 60_000).toISOString();
 const busy: JobWorker = {
   ...{ object: 'worker', id: 'vm-1:32485:4c51bd3c', host: 'vm-1', pid: 32485, region: 'fra1', concurrency: 4 },
@@ -32,7 +32,7 @@ async function setUp(data: JobWorker[] = [busy, idle, older]) {
   };
 }
 
-it('shows on a terminal who works since when and on what, how far it is, who has room, and who nothing to do', async () => {
+it('shows on a terminal all workers, their jobs with progress, and free capacity', async () => {
   await using it = await setUp();
   const { code, stdout } = await it.mds(['workers'], 160);
   expect(code).toBe(0);
@@ -46,7 +46,7 @@ it('shows on a terminal who works since when and on what, how far it is, who has
   ]);
 });
 
-it('finds room on a terminal of 80 columns, with host, process, media object and progress at any rate', async () => {
+it('fits 80 columns, and keeps host, process, media object and progress', async () => {
   await using it = await setUp([{ ...busy, host: 'renderer-7.media.example.internal' }]);
   const lines = plain((await it.mds(['workers'], 80)).stdout)
     .trimEnd()
@@ -56,7 +56,7 @@ it('finds room on a terminal of 80 columns, with host, process, media object and
   expect(lines[1]).toMatch(/^renderer\S*… {2}32485 .*3 of 4 {2}med_\w+ .*36%$/);
 });
 
-it('elsewhere is a line for each job and for each worker without, whole, with instants and numbers as they are', async () => {
+it('prints complete lines in a pipe: one for each job, or for a worker without jobs', async () => {
   await using it = await setUp();
   const { stdout } = await it.mds(['workers', 'list']);
   const ofBusy = [busy.id, 'vm-1', '32485', 'fra1', '4', busy.since, '3'];
@@ -69,13 +69,13 @@ it('elsewhere is a line for each job and for each worker without, whole, with in
   ]);
 });
 
-it("--json is the API's own document", async () => {
+it("--json prints the API's own document", async () => {
   await using it = await setUp();
   const { stdout } = await it.mds(['workers', '--json']);
   expect(JSON.parse(stdout)).toEqual({ object: 'list', data: [busy, idle, older] });
 });
 
-it('says that there are none, and what to do', async () => {
+it('reports that there are no workers, and how to start one', async () => {
   await using it = await setUp([]);
   const { code, stdout, stderr } = await it.mds(['workers'], 80);
   expect([code, stdout]).toEqual([0, '']);

@@ -14,13 +14,13 @@ export interface PurgeArguments {
 }
 
 /**
- * Has every node drop something from its caches, and prints what each made of it.
- * @throws ReportedError where not every node has dropped it
+ * Has every node drop files from its caches, and prints the receipts of the nodes.
+ * @throws ReportedError if a node has not confirmed the purge
  */
 export async function purgeCache(context: Context, options: PurgeArguments): Promise<void> {
   const { io } = context;
   if (options.media === undefined && options.path === undefined && !options.everything) {
-    throw new CliError('What is to be purged? One of --media, --path and --everything is needed.', {
+    throw new CliError('Nothing to purge was named. One of --media, --path and --everything is needed.', {
       exitCode: EXIT.usage,
       hints: ['mds cache purge --help'],
     });
@@ -44,7 +44,7 @@ export async function purgeCache(context: Context, options: PurgeArguments): Pro
       { title: 'STATE', text: ({ state }) => state, colour: (text) => colourState(context.colours, text) },
     ],
     json: result,
-    empty: 'No node is known that could hold it.',
+    empty: 'No known node can hold it.',
   });
   const { receipts } = result;
   const counts = (['purged', 'pending', 'silent'] as const)
@@ -55,7 +55,7 @@ export async function purgeCache(context: Context, options: PurgeArguments): Pro
   if (receipts.some(({ state }) => state === 'silent')) {
     context.note(
       context.errorColours.dim(
-        'A silent node drops it as soon as it hears from its origin again. One that is gone for good: mds regions forget NODE',
+        'A silent node drops it when it reaches its origin again. If a node is gone for good: mds regions forget NODE',
       ),
     );
   }
@@ -67,12 +67,12 @@ function whatToPurge(client: Client, { media, path }: PurgeArguments): Purge {
   return path === undefined ? { everything: true } : { path: deliveryPath(client.baseUrl, path) };
 }
 
-/** The path of delivery that a path or an address stands for: of the service, of a point of presence, or of a proxy before them. */
+/** The delivery path of a path or URL. The URL may be of the service, of a point of presence, or of a proxy in front of them. */
 function deliveryPath(baseUrl: string, text: string): string {
   const path = text.startsWith(`${baseUrl}/`) ? text.slice(baseUrl.length) : pathOf(text);
   if (path.startsWith('/media/')) return path;
   throw new CliError(
-    `${JSON.stringify(text)} is no path of delivery, which begins with /media/, and no address of one.`,
+    `${JSON.stringify(text)} is neither a delivery path, which begins with /media/, nor a URL of one.`,
     { exitCode: EXIT.usage },
   );
 }

@@ -11,7 +11,7 @@ export interface DoctorArguments {
   repair?: boolean;
 }
 
-/** What is done about something that is not sound, for people. */
+/** The remedy for damaged or missing bytes, for people. */
 const REMEDIES: Record<Exclude<Repair, 'none'>, string> = {
   possible: 'can be made again: mds doctor --repair',
   queued: 'is being made again',
@@ -22,35 +22,35 @@ const REMEDIES: Record<Exclude<Repair, 'none'>, string> = {
 };
 
 /**
- * Has the service verify media one after the other and prints what is not sound; with `--json` one answer a line.
- * @throws ReportedError where something is not sound and not being repaired
+ * Has the service verify media one by one, and prints what is damaged or missing; with `--json` one answer a line.
+ * @throws ReportedError if something is damaged and not being repaired
  */
 export async function examineMedia(context: Context, ids: readonly string[], options: DoctorArguments): Promise<void> {
   const client = await context.operator();
   const { signal } = context.io;
   let examined = 0;
   let bytes = 0;
-  let unsound = 0;
-  let unrepaired = 0;
+  let damaged = 0;
+  let unrepairedCount = 0;
   const live = createLiveBlock(context.progress, () => [
-    `${examined} media examined, ${humanBytes(bytes)} read, ${unsound} not sound`,
+    `${examined} media examined, ${humanBytes(bytes)} read, ${damaged} not sound`,
   ]);
   try {
     for await (const id of ids.length > 0 ? ids : everyId(client.media.list({ limit: 100, signal }))) {
       const result = await client.control.media.verify(id, { repair: options.repair === true, signal });
       examined += 1;
       bytes += result.checked_bytes;
-      if (result.repair !== 'none') unsound += 1;
-      if (result.repair !== 'none' && result.repair !== 'queued') unrepaired += 1;
+      if (result.repair !== 'none') damaged += 1;
+      if (result.repair !== 'none' && result.repair !== 'queued') unrepairedCount += 1;
       live.above(() => report(context, result));
     }
   } finally {
     live.stop();
   }
   context.note(
-    `${examined} media examined, ${humanBytes(bytes)} read: ${unsound === 0 ? 'all sound' : `${unsound} not sound`}.`,
+    `${examined} media examined, ${humanBytes(bytes)} read: ${damaged === 0 ? 'all sound' : `${damaged} not sound`}.`,
   );
-  if (unrepaired > 0) throw new ReportedError(`${unrepaired} of ${examined} media are not sound.`);
+  if (unrepairedCount > 0) throw new ReportedError(`${unrepairedCount} of ${examined} media are not sound.`);
 }
 
 async function* everyId(media: AsyncIterable<{ id: string }>): AsyncGenerator<string> {

@@ -12,7 +12,7 @@ export interface EventsArguments {
   type?: EventType[];
 }
 
-/** Prints a line for every event, until the service has no more to say or it is interrupted. */
+/** Prints a line for every event, until the service ends the stream or the program is interrupted. */
 export async function followEvents(context: Context, { after, type }: EventsArguments): Promise<void> {
   const client = await context.operator();
   const events = client.control.events({
@@ -35,9 +35,9 @@ interface Described {
   number: string;
   at: string;
   subject: string;
-  /** What there is to say besides. */
+  /** Further information. */
   detail: string;
-  /** What the event is coloured as. */
+  /** The state that decides the colour. */
   state: string;
 }
 
@@ -48,7 +48,7 @@ function plainLine(event: Event): string {
 
 function humanLine({ colours }: Context, event: Event): string {
   const { number, at, subject, detail, state } = describe(event);
-  // Of today the time alone; it is UTC, and says so.
+  // Events of today show the time only; its Z marks it as UTC.
   const today = `${new Date().toISOString().slice(0, 10)}T`;
   const time = at.startsWith(today) ? at.slice(today.length) : at;
   const head = `${colours.dim(`${pad(printable(number), 5, 'right')}  ${pad(printable(time), 9)}`)}  `;
@@ -57,7 +57,7 @@ function humanLine({ colours }: Context, event: Event): string {
 }
 
 function describe(event: Event): Described {
-  const kept = 'id' in event ? { number: event.id, at: event.created_at } : { number: '', at: '' };
+  const stored = 'id' in event ? { number: event.id, at: event.created_at } : { number: '', at: '' };
   switch (event.type) {
     case 'media.created':
     case 'media.processing':
@@ -66,29 +66,29 @@ function describe(event: Event): Described {
     case 'media.deleted': {
       const { id, status, error } = event.data;
       const state = event.type === 'media.deleted' ? 'skipped' : status;
-      return { ...kept, subject: id, detail: error ? `${error.message} (${error.code})` : '', state };
+      return { ...stored, subject: id, detail: error ? `${error.message} (${error.code})` : '', state };
     }
     case 'media.progress':
-      return { ...kept, subject: event.data.id, detail: percent(event.data.progress), state: 'processing' };
+      return { ...stored, subject: event.data.id, detail: percent(event.data.progress), state: 'processing' };
     case 'rendition.ready':
-      return { ...kept, subject: event.data.id, detail: `${event.data.name}.${event.data.extension}`, state: '' };
+      return { ...stored, subject: event.data.id, detail: `${event.data.name}.${event.data.extension}`, state: '' };
     case 'rendition.failed': {
       const { id, name, extension, reason } = event.data;
       const file = `${name}.${extension}`;
-      // Most reasons begin with what they are of.
+      // Most reasons begin with the name of the file.
       const detail = reason?.startsWith(file) ? reason : [file, reason].filter(Boolean).join(': ');
-      return { ...kept, subject: id, detail, state: 'failed' };
+      return { ...stored, subject: id, detail, state: 'failed' };
     }
     case 'region.status_changed':
-      return { ...kept, subject: event.data.code, detail: event.data.status, state: event.data.status };
+      return { ...stored, subject: event.data.code, detail: event.data.status, state: event.data.status };
     case 'cache.purged':
-      return { ...kept, subject: event.data.media_id ?? event.data.path ?? 'everything', detail: '', state: '' };
+      return { ...stored, subject: event.data.media_id ?? event.data.path ?? 'everything', detail: '', state: '' };
     default:
       return unknownEvent(event);
   }
 }
 
-/** One that a newer service has and this program does not know. */
+/** An event type of a newer service. */
 function unknownEvent(event: never): Described {
   const { id, created_at: at, data } = event as Partial<Record<string, unknown>>;
   return { number: String(id ?? ''), at: String(at ?? ''), subject: '', detail: JSON.stringify(data ?? {}), state: '' };

@@ -8,26 +8,26 @@ import { shellCommand } from '../output/shell-quote.ts';
 import { type Column, tableLines } from '../output/table.ts';
 import { wrap } from '../output/wrap.ts';
 
-/** How an attempt is told. */
+/** How to show an attempt. */
 export interface AttemptView {
   width: number;
   colours: Colours;
   /** With its steps and programs. */
   full: boolean;
   /**
-   * The command line and the last words of all its programs; otherwise of those that did not end well in an attempt that did
-   * not either. They are long, and to try a frame that cannot be decoded is not worth a page where another was found.
+   * With the command lines and stderr of all programs. Otherwise only failed programs of failed attempts have them: they are long,
+   * and a frame that failed to decode does not matter if another one was used.
    */
   commands: boolean;
 }
 
-const LONGEST_BAR = 32;
-/** A shorter one shows nothing. */
-const LEAST_BAR = 4;
-/** Lines of what a program wrote that are shown unless more was asked for. */
-const LAST_WORDS = 6;
+const MAX_BAR = 32;
+/** A shorter bar shows nothing. */
+const MIN_BAR = 4;
+/** The number of stderr lines to show by default. */
+const STDERR_LINES = 6;
 
-/** One attempt: how it ended, what was decided on the way, how long each step took, and what each program was and said. */
+/** One attempt: its outcome, its notes, the duration of each step, and its programs with their output. */
 export function attemptLines(attempt: ProcessingAttempt, { width, colours, full, commands }: AttemptView): string[] {
   const { outcome, error, notes, timings, runs } = attempt;
   const lines = [
@@ -40,16 +40,16 @@ export function attemptLines(attempt: ProcessingAttempt, { width, colours, full,
   const steps = Object.entries(timings);
   if (steps.length > 0) lines.push('', ...stepLines(steps, width, colours));
   if (runs.length > 0) {
-    const wordsOf = (run: ProgramRun) => {
+    const stderrLinesOf = (run: ProgramRun) => {
       if (commands) return Number.POSITIVE_INFINITY;
-      return outcome !== 'ready' && run.outcome !== 'ok' ? LAST_WORDS : 0;
+      return outcome !== 'ready' && run.outcome !== 'ok' ? STDERR_LINES : 0;
     };
-    lines.push('', ...runLines(runs, wordsOf, width, colours));
+    lines.push('', ...runLines(runs, stderrLinesOf, width, colours));
   }
   return lines;
 }
 
-/** From the second that it began in to the one that it ended in; more is not recorded. */
+/** The duration of an attempt. Its ends are recorded in whole seconds. */
 function elapsed({ started_at: from, ended_at: to }: ProcessingAttempt): string {
   if (to === null) return '';
   const ms = Math.max(0, Date.parse(to) - Date.parse(from));
@@ -57,15 +57,15 @@ function elapsed({ started_at: from, ended_at: to }: ProcessingAttempt): string 
 }
 
 function outcomeOf(colours: Colours, { outcome, error }: Pick<ProcessingAttempt, 'outcome' | 'error'>): string {
-  // What kept it from any media object is said below it, and was not its worker's end.
-  const said = outcome === 'released' && error ? 'given back, not counted' : (OUTCOMES[outcome] ?? outcome);
-  return colourState(colours, outcome === 'running' ? 'processing' : outcome, printable(said));
+  // The error below explains why the attempt could not run. Its worker was not stopped.
+  const words = outcome === 'released' && error ? 'released, not counted' : (OUTCOMES[outcome] ?? outcome);
+  return colourState(colours, outcome === 'running' ? 'processing' : outcome, printable(words));
 }
 
-/** In words where the word of the API alone does not say it. */
+/** Words for outcomes whose name in the API does not explain itself. */
 const OUTCOMES: Readonly<Record<string, string>> = {
-  retried: 'failed, and tried again',
-  released: 'given back: its worker was stopped',
+  retried: 'failed, then retried',
+  released: 'released: its worker was stopped',
   lost: 'lost: its worker died',
 };
 
@@ -75,47 +75,47 @@ function stepLines(steps: [string, number][], width: number, colours: Colours): 
     { title: 'STEP', text: ([name]) => name, shrinkTo: 8 },
     { title: 'TIME', text: ([, ms]) => humanTiming(ms), align: 'right' },
   ];
-  const [head = '', ...body] = tableLines(columns, steps, Math.max(20, width - LONGEST_BAR - 4), colours.bold);
-  const barWidth = Math.min(LONGEST_BAR, width - displayWidth(head) - 4);
-  const barOf = (ms: number) => (barWidth < LEAST_BAR ? '' : `  ${bar(ms / longest, barWidth, colours)}`);
+  const [head = '', ...body] = tableLines(columns, steps, Math.max(20, width - MAX_BAR - 4), colours.bold);
+  const barWidth = Math.min(MAX_BAR, width - displayWidth(head) - 4);
+  const barOf = (ms: number) => (barWidth < MIN_BAR ? '' : `  ${bar(ms / longest, barWidth, colours)}`);
   return [`  ${head}`, ...steps.map(([, ms], index) => `  ${body[index] ?? ''}${barOf(ms)}`)];
 }
 
-/** Programs that are told in one line: one after the other in a step, the same, and all ended well; or a single one. */
+/** Consecutive successful runs of the same program in one step, or a single run. */
 interface RunRow {
   runs: [ProgramRun, ...ProgramRun[]];
-  /** How many lines of what it wrote follow its command; 0: neither. */
-  words: number;
+  /** The number of stderr lines after its command; 0 shows neither. */
+  stderrLines: number;
 }
 
-/** @param wordsOf how many lines of what a program wrote are told after its command; 0: neither */
+/** @param stderrLinesOf how many stderr lines to show after the command of a run; 0 shows neither */
 function runLines(
   runs: readonly ProgramRun[],
-  wordsOf: (run: ProgramRun) => number,
+  stderrLinesOf: (run: ProgramRun) => number,
   width: number,
   colours: Colours,
 ): string[] {
   const rows: RunRow[] = [];
   for (const run of runs) {
-    const words = wordsOf(run);
+    const stderrLines = stderrLinesOf(run);
     const last = rows.at(-1);
-    if (last && words === 0 && last.words === 0 && isAnotherOf(last.runs[0], run)) last.runs.push(run);
-    else rows.push({ runs: [run], words });
+    if (last && stderrLines === 0 && last.stderrLines === 0 && isSameProgram(last.runs[0], run)) last.runs.push(run);
+    else rows.push({ runs: [run], stderrLines });
   }
   const [head = '', ...body] = tableLines(runColumns(colours), rows, Math.max(20, width - 2), colours.bold);
   return [
     `  ${head}`,
-    ...rows.flatMap(({ runs: [run], words }, index) => {
+    ...rows.flatMap(({ runs: [run], stderrLines }, index) => {
       const line = `  ${body[index] ?? ''}`.trimEnd();
-      if (words === 0) return [line];
-      const lastWords = words > run.stderr_tail.length ? run.stderr_tail : run.stderr_tail.slice(-words);
-      // Nothing before the command, and never shortened: it is there to be copied.
-      return [line, shellCommand(run.argv), ...lastWords.map((it) => colours.dim(`  | ${printable(it)}`))];
+      if (stderrLines === 0) return [line];
+      const lastLines = stderrLines > run.stderr_tail.length ? run.stderr_tail : run.stderr_tail.slice(-stderrLines);
+      // Without indentation and never shortened, so that it can be copied.
+      return [line, shellCommand(run.argv), ...lastLines.map((it) => colours.dim(`  | ${printable(it)}`))];
     }),
   ];
 }
 
-function isAnotherOf(first: ProgramRun, run: ProgramRun): boolean {
+function isSameProgram(first: ProgramRun, run: ProgramRun): boolean {
   return first.outcome === 'ok' && run.outcome === 'ok' && first.step === run.step && first.argv[0] === run.argv[0];
 }
 

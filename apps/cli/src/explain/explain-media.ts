@@ -9,8 +9,8 @@ import { planLines } from './plan-lines.ts';
 import { probeFacts } from './probe-facts.ts';
 
 /**
- * Tells why a media object is as it is.
- * @param all every program of every attempt with its whole command line; otherwise those of the latest attempt, and what failed
+ * Explains the state of a media object.
+ * @param all show every program of every attempt with its full command line; otherwise the latest attempt and what failed
  */
 export async function explainMedia(context: Context, id: string, all: boolean): Promise<void> {
   const client = await context.operator();
@@ -41,7 +41,7 @@ function humanLines(context: Context, explanation: MediaExplanation, all: boolea
   return lines;
 }
 
-/** A name and what there is to say under it, from outside and not yet printable. */
+/** A name with its text. Both come from outside and may be unsafe to print. */
 interface Fact {
   name: string;
   text: string;
@@ -50,7 +50,7 @@ interface Fact {
 
 const NAME_WIDTH = 9;
 
-/** A sentence that does not fit goes on under itself. */
+/** Wraps a long text and indents its further lines. */
 function factLines({ name, text, colour = (it) => it }: Fact, width: number, colours: Colours): string[] {
   const shown = printable(name).padEnd(NAME_WIDTH);
   const [first = '', ...more] = wrap(printable(text), Math.max(20, width - shown.length - 2));
@@ -69,8 +69,8 @@ function summary({ colours }: Context, explanation: MediaExplanation): Fact[] {
   if (waitingFor !== null) facts.push({ name: 'waiting', text: waitingFor });
   if (error) {
     const advice = error.retryable
-      ? `it may go well another time: mds media retry ${id}`
-      : 'the same would happen again; the file has to change';
+      ? `another attempt may succeed: mds media retry ${id}`
+      : 'another attempt would fail as well; the file has to change';
     facts.push({ name: 'error', text: `${error.message} (${error.code})`, colour: colours.red });
     facts.push({ name: '', text: advice, colour: colours.dim });
   }

@@ -5,8 +5,8 @@ import { shellCommand } from '../output/shell-quote.ts';
 type Line = readonly (string | number | null)[];
 
 /**
- * The explanation as tab-separated lines for `grep`, `cut` and `awk`: the first field says what the line is about.
- * @param whole command lines as they were; otherwise long lists in them are shortened
+ * The explanation as tab-separated lines for `grep`, `cut` and `awk`: the first field names the kind of the line.
+ * @param whole print full command lines; otherwise long lists in them are shortened
  */
 export function plainLines(explanation: MediaExplanation, whole: boolean): string[] {
   const { job, error, plan, attempts } = explanation;
@@ -41,7 +41,7 @@ export function plainLines(explanation: MediaExplanation, whole: boolean): strin
   return lines.map((line) => line.map((value) => printable(String(value ?? ''))).join('\t'));
 }
 
-/** An argument that is a long list of names, as the decoders are that a program may open: the first of them, and how many there are. */
+/** Shortens an argument that is a long list of names, such as the allowed decoders, to the first names and their number. */
 function shortened(argument: string): string {
   if (argument.length <= LONGEST_LIST || !LIST.test(argument)) return argument;
   const names = argument.split(',');
@@ -56,7 +56,7 @@ function size({ width, height }: { width: number; height: number }): string {
   return width > 0 && height > 0 ? `${width}x${height}` : '';
 }
 
-/** `probe.tracks.audio.0.codec` and its value, for each that is there. */
+/** One line for each leaf: `probe.tracks.audio.0.codec` and its value. */
 function flattened(path: string, value: unknown): Line[] {
   if (typeof value !== 'object') return [[path, String(value)]];
   if (value === null) return [];

@@ -14,11 +14,11 @@ interface Row {
   why: string;
 }
 
-const LEAST_FOR_REASON = 24;
+const MIN_REASON_WIDTH = 24;
 
 /**
- * The plan as a table: what is made and what is left out, and why, reasons in full. Presets for other kinds of media are
- * named in one sentence at the end.
+ * The plan as a table: what is made or left out, with the full reasons. A last sentence lists the presets for other kinds of
+ * media.
  */
 export function planLines(kind: string, plan: readonly PlannedPreset[], width: number, colours: Colours): string[] {
   const made = plan.filter(({ decision }) => decision !== 'not_applicable');
@@ -34,12 +34,12 @@ export function planLines(kind: string, plan: readonly PlannedPreset[], width: n
   ];
   const [head = '', ...body] = tableLines(columns, rows, width, colours.bold);
   const indent = Math.max(displayWidth(head), ...body.map(displayWidth)) + 2;
-  const beside = width - indent >= LEAST_FOR_REASON;
+  const beside = width - indent >= MIN_REASON_WIDTH;
   const lines = rows.length === 0 ? [] : [beside ? `${pad(head, indent)}${colours.bold('WHY')}` : head];
   rows.forEach(({ why }, index) => {
     const line = body[index] ?? '';
     const room = beside ? indent : 4;
-    const reason = why === '' ? [] : wrap(printable(why), Math.max(LEAST_FOR_REASON, width - room));
+    const reason = why === '' ? [] : wrap(printable(why), Math.max(MIN_REASON_WIDTH, width - room));
     if (beside) lines.push(pad(line, indent) + (reason.shift() ?? ''));
     else lines.push(line);
     lines.push(...reason.map((more) => ' '.repeat(room) + more));
@@ -51,32 +51,32 @@ export function planLines(kind: string, plan: readonly PlannedPreset[], width: n
   return lines.map((line) => line.trimEnd());
 }
 
-/** @param before the preset that is told before this one: what was said of its other format is not said twice */
+/** @param before the preset of the line above; a reason that it shares is not repeated */
 function rowsOf(preset: PlannedPreset, before: PlannedPreset | undefined): Row[] {
   const { decision, reason, rungs } = preset;
-  const isTold = before?.name === preset.name && before.reason === reason && reason.length > LONG_REASON;
+  const isRepeated = before?.name === preset.name && before.reason === reason && reason.length > LONG_REASON;
   const first = {
     name: nameOf(preset),
     decision,
     size: size(preset),
-    why: isTold ? `As for ${nameOf(before)}.` : reason,
+    why: isRepeated ? `Same as ${nameOf(before)}.` : reason,
   };
   const [only, ...others] = rungs;
-  // A ladder of one rung is no ladder.
+  // A single rung gets no line of its own.
   if (only && others.length === 0 && size(only) === first.size) {
-    return [{ ...first, why: [first.why, `${boundOf(only)}.`].filter((part) => part !== '').join(' ') }];
+    return [{ ...first, why: [first.why, `${describeRung(only)}.`].filter((part) => part !== '').join(' ') }];
   }
   return [
     first,
-    ...rungs.map((rung) => ({ name: `  ${rung.name}`, decision: '', size: size(rung), why: boundOf(rung) })),
+    ...rungs.map((rung) => ({ name: `  ${rung.name}`, decision: '', size: size(rung), why: describeRung(rung) })),
   ];
 }
 
-/** A reason of more characters is not worth telling twice. */
+/** Only reasons longer than this are not repeated. */
 const LONG_REASON = 40;
 
-function boundOf({ bitrate, may_copy: mayCopy }: PlannedPreset['rungs'][number]): string {
-  return `At most ${humanBitrate(bitrate)}${mayCopy ? '; copied where its keyframes allow' : ''}`;
+function describeRung({ bitrate, may_copy: mayCopy }: PlannedPreset['rungs'][number]): string {
+  return `At most ${humanBitrate(bitrate)}${mayCopy ? '; copied if its keyframes allow' : ''}`;
 }
 
 function nameOf({ name, extension }: PlannedPreset): string {

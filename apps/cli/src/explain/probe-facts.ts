@@ -2,15 +2,15 @@ import { humanBitrate, humanBytes, playingTime } from '../output/quantities.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What is told in words below; everything else is told as it is. */
-const TOLD = new Set([
+/** Fields that the code below describes. All others are printed as they are. */
+const DESCRIBED_FIELDS = new Set([
   ...['kind', 'format', 'contentType', 'extension', 'bytes', 'width', 'height', 'durationMs', 'duration', 'frames'],
   ...['codecs', 'tracks', 'hasAlpha', 'orientation', 'colorSpace', 'bitDepth', 'icc', 'warnings'],
 ]);
 
 /**
- * What identification found, in lines for people. The document is the service's own and may gain and lose fields: each is
- * looked at before it is believed, and one that is not known here is shown by its name.
+ * The result of identification as lines for people. The service may add or remove fields: each value is checked before it is
+ * used, and an unknown field is shown by its name.
  */
 export function probeFacts(probe: Fields): [string, string][] {
   const found = withCamelCase(probe);
@@ -22,15 +22,15 @@ export function probeFacts(probe: Fields): [string, string][] {
   ];
   if (tracks) {
     facts.push(['video', video(fields(tracks['video']))]);
-    const sounds = list(tracks['audio']);
-    sounds.forEach((sound, index) => {
-      facts.push([sounds.length > 1 ? `audio ${index + 1}` : 'audio', audio(sound)]);
+    const audioTracks = list(tracks['audio']);
+    audioTracks.forEach((track, index) => {
+      facts.push([audioTracks.length > 1 ? `audio ${index + 1}` : 'audio', audio(track)]);
     });
-    if (tracks['coverArt'] === true) facts.push(['cover', 'a picture that the sound carries; not its video']);
+    if (tracks['coverArt'] === true) facts.push(['cover', 'a picture in the audio file, not its video']);
     facts.push(['bit rate', amount(tracks, 'bitrate', humanBitrate)]);
   }
   for (const [name, value] of Object.entries(found)) {
-    if (!TOLD.has(name) && value !== null && value !== undefined) facts.push([name, plain(value)]);
+    if (!DESCRIBED_FIELDS.has(name) && value !== null && value !== undefined) facts.push([name, plain(value)]);
   }
   return facts.filter((fact): fact is [string, string] => fact[1] !== null && fact[1] !== '');
 }
@@ -46,8 +46,8 @@ function picture(found: Fields, moving: boolean): string | null {
     moving ? null : text(found, 'colorSpace'),
     moving ? null : amount(found, 'bitDepth', (bits) => `${bits} bit`),
     !moving && frames > 1 ? `${frames} frames` : null,
-    found['hasAlpha'] === true ? 'transparent in places' : null,
-    (number(found, 'orientation') ?? 1) > 1 ? `turned as EXIF says (${number(found, 'orientation')})` : null,
+    found['hasAlpha'] === true ? 'partly transparent' : null,
+    (number(found, 'orientation') ?? 1) > 1 ? `rotated by EXIF orientation ${number(found, 'orientation')}` : null,
   );
 }
 
@@ -65,14 +65,14 @@ function video(track: Fields | null): string | null {
   return join(
     codecWithProfile(track),
     coded,
-    num !== den && num && den ? `samples ${num}:${den}` : null,
-    rotation === 0 ? null : `turned by ${rotation}°`,
+    num !== den && num && den ? `sample aspect ${num}:${den}` : null,
+    rotation === 0 ? null : `rotated by ${rotation}°`,
     frameRate(track),
     text(track, 'pixelFormat'),
     amount(track, 'bitrate', humanBitrate),
     track['interlaced'] === true ? 'interlaced' : null,
     text(track, 'hdr') && `HDR (${text(track, 'hdr')?.toUpperCase()})`,
-    track['hasAlpha'] === true ? 'transparent in places' : null,
+    track['hasAlpha'] === true ? 'partly transparent' : null,
   );
 }
 
@@ -81,7 +81,7 @@ function frameRate(track: Fields): string | null {
   const [num, den] = [rate && number(rate, 'num'), rate && number(rate, 'den')];
   const perSecond = num && den ? num / den : number(track, 'frameRate');
   if (!perSecond) return null;
-  // 29.97 as people know it, 25 without zeros.
+  // At most two decimals: 29.97, but 25 without zeros.
   return `${Number(perSecond.toFixed(2))} fps${track['variableFrameRate'] === true ? ' on average, variable' : ''}`;
 }
 
@@ -93,13 +93,13 @@ function audio(track: Fields): string | null {
     amount(track, 'sampleRate', (hertz) => `${hertz / 1000} kHz`),
     amount(track, 'bitrate', humanBitrate),
     text(track, 'language'),
-    track['isDefault'] === true ? 'the one that is played' : null,
+    track['isDefault'] === true ? 'played by default' : null,
   );
 }
 
 const CHANNELS: Readonly<Record<number, string>> = { 1: 'mono', 2: 'stereo' };
 
-/** `h264 High 4.1`: levels are counted in tenths for H.264, in thirtieths for HEVC. */
+/** `h264 High 4.1`: H.264 counts levels in tenths, HEVC in thirtieths. */
 function codecWithProfile(track: Fields): string | null {
   const codec = text(track, 'codec');
   const level = number(track, 'level');
@@ -146,7 +146,7 @@ function plain(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
-/** Names with underscores, as the API writes them elsewhere, mean the same. */
+/** Names with underscores, as in the rest of the API, are treated alike. */
 function withCamelCase(probe: Fields): Fields {
   const convert = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(convert);

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { forEachMedia } from '../media/for-each-media.ts';
 
-/** Cancels fetches, one after the other. */
+/** Cancels fetches one by one. */
 export async function cancelFetches(context: Context, ids: readonly string[]): Promise<void> {
   const client = await context.operator();
   await forEachMedia(context, ids, async (id) => {

@@ -12,7 +12,7 @@ export interface FetchListArguments extends PageArguments {
   status?: FetchStatus;
 }
 
-/** Lists what the service fetches or has fetched, newest first. */
+/** Lists fetches, newest first. */
 export async function listFetches(context: Context, options: FetchListArguments): Promise<void> {
   const client = await context.operator();
   const { status } = options;
@@ -22,7 +22,7 @@ export async function listFetches(context: Context, options: FetchListArguments)
     options,
     (page) => client.control.fetches.list({ ...page, status, signal }),
     columnsOf(context),
-    'No fetches. Have a file fetched with mds ingest URL.',
+    'No fetches. Start one with mds ingest URL.',
   );
 }
 

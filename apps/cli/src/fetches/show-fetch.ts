@@ -5,7 +5,7 @@ import { printable } from '../output/printable.ts';
 import { counted, humanAge, humanBytes, percent } from '../output/quantities.ts';
 import { shownUrl } from '../output/shown-url.ts';
 
-/** Shows one fetch, and how far it is. */
+/** Shows one fetch and its progress. */
 export async function showFetch(context: Context, id: string): Promise<void> {
   const client = await context.operator();
   const fetch = await client.control.fetches.get(id, { signal: context.io.signal });

@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { filesOf, type Root } from './find-files.ts';
 
-/** How much there is to do, as far as it is counted. */
+/** The number of files to ingest, as far as they are counted. */
 export interface FileCount {
   readonly files: number;
   readonly bytes: number;
-  /** Whether that is all. */
+  /** Whether all files are counted. */
   readonly complete: boolean;
-  /** Ends the counting, having let it come to its end if that takes no longer than this, in milliseconds. */
+  /** Stops counting. Waits up to `graceMs` milliseconds for the count to finish. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Counts files while they are ingested, with a walk of its own that remembers nothing.
- * @param streams files besides those at the paths
+ * Counts files while they are ingested. It walks the folders separately and stores no names.
+ * @param streams the number of inputs that have no path
  */
 export function countFiles(roots: readonly Root[], streams: number): FileCount {
   const stopped = new AbortController();
@@ -34,7 +34,7 @@ export function countFiles(roots: readonly Root[], streams: number): FileCount {
     }
     count.complete = true;
   };
-  // What cannot be read is told by the walk that ingests.
+  // The ingesting walk reports what cannot be read.
   const counting = run().catch(() => undefined);
   return count;
 }

@@ -2,27 +2,27 @@ import type { ApiError } from '@mds/client';
 import { connectionSentence } from '../connection-words.ts';
 import { SourceError } from './file-content.ts';
 
-/** Why a file was not ingested, sorted by whose fault it is and what helps. */
+/** Why a file was not ingested, grouped by cause and remedy. */
 export type Failure =
-  /** The same for every file until somebody does something: the token. */
+  /** The token was refused. Every other file would meet the same error. */
   | { kind: 'token' }
-  /** The service, or the way to it: not there, busy, full. The file may go later. */
+  /** The service cannot be reached, is busy or is full. The file may be sent later. */
   | { kind: 'service'; error: ApiError | Error; code: string | null; message: string; retryAfterMs: number | null }
-  /** The file; it will be refused again until it changes. */
+  /** The file was refused, and will be until it changes. */
   | { kind: 'refused'; code: string | null; message: string }
   /** The file cannot be read now, or is being written to. */
   | { kind: 'source'; code: SourceError['code']; message: string }
-  /** Something else, perhaps of this file alone. */
+  /** Any other error, perhaps of this file alone. */
   | { kind: 'fault'; code: string | null; message: string };
 
-/** Problem codes of the class that blames the file, though another attempt may well succeed. */
+/** Codes with a status that blames the file, although another attempt may succeed. */
 const TRANSIENT: ReadonlySet<string | null> = new Set([
   'incomplete_body',
   'content_digest_mismatch',
   'request_timeout',
 ]);
 
-/** Codes that may have to do with this file alone, though they do not say so. */
+/** Codes whose cause may be this file alone. */
 const FAULTS: ReadonlySet<string | null> = new Set([
   'internal_error',
   'idempotency_conflict',
@@ -31,14 +31,14 @@ const FAULTS: ReadonlySet<string | null> = new Set([
   'upload_offset_conflict',
 ]);
 
-/** An upload that was refused when its last byte came says why for as long as it is remembered, with 410. */
+/** An upload refused at its last byte answers 410 with the reason, for as long as the service remembers it. */
 function isRefusedUpload({ status, code }: ApiError): boolean {
   return status === 410 && code !== 'upload_gone';
 }
 
 /**
- * Sorts what sending a file threw.
- * @returns null for what this program did not foresee: a fault of its own
+ * Classifies an error of sending a file.
+ * @returns null for an unexpected error: a fault of this program
  */
 export async function failureOf(error: unknown): Promise<Failure | null> {
   const client = await import('@mds/client');
@@ -57,13 +57,13 @@ export async function failureOf(error: unknown): Promise<Failure | null> {
     return { kind: 'service', error, code: null, message: connectionSentence(error.code), retryAfterMs: null };
   }
   if (client.isTimeoutError(error)) {
-    return { kind: 'service', error, code: null, message: 'It does not answer in time.', retryAfterMs: null };
+    return { kind: 'service', error, code: null, message: 'It did not answer in time.', retryAfterMs: null };
   }
   if (client.isApiError(error)) {
     const { code, retryAfterMs } = error;
-    const said = error.problem?.detail ?? `Its address answered ${error.status}, but not as the service does.`;
-    const message = code === 'empty_file' ? 'The file is empty.' : said;
-    // Without a code it was not the service that answered, but something before it.
+    const detail = error.problem?.detail ?? `Something other than the service answered, with status ${error.status}.`;
+    const message = code === 'empty_file' ? 'The file is empty.' : detail;
+    // Without a code the answer came from something in front of the service.
     if (code !== null && (client.isInvalidRequestError(error) || isRefusedUpload(error))) {
       return TRANSIENT.has(code) ? { kind: 'fault', code, message } : { kind: 'refused', code, message };
     }
@@ -74,7 +74,7 @@ export async function failureOf(error: unknown): Promise<Failure | null> {
   return null;
 }
 
-/** The client puts what the content threw into the cause of its own error. */
+/** Finds the error of the content among the causes: the client wraps it. */
 function sourceErrorIn(error: unknown): SourceError | null {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof SourceError) return cause;
   return null;

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import type { FileVersion } from '../journal/journal.ts';
 import { codeOf, reasonOf } from './walk-folder.ts';
 
-/** A file could not be read as it was expected to be; nothing is wrong with the service. */
+/** A file could not be read as expected. The service is not at fault. */
 export class SourceError extends Error {
   override name = 'SourceError';
   readonly code: 'file_changed' | 'file_gone' | 'file_unreadable';
@@ -17,11 +17,11 @@ export class SourceError extends Error {
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * The content of a file, read when it is asked for. The last piece is handed out only when the file is seen to be what it was at the
- * beginning, so that a file that somebody writes to meanwhile never arrives whole: the service keeps nothing of it.
- * @param expected what the file was when it was found
- * @param start the byte to begin with
- * @throws SourceError where the file is gone, cannot be read, or changed
+ * Reads the content of a file on demand. It yields the last piece only after checking that the file is unchanged. A file that
+ * somebody writes to meanwhile therefore never arrives complete, and the service keeps nothing of it.
+ * @param expected the version of the file when it was found
+ * @param start offset of the first byte to read
+ * @throws SourceError if the file is gone, cannot be read, or changed
  */
 export async function* fileContent(path: string, expected: FileVersion, start = 0): AsyncGenerator<Uint8Array> {
   const handle = await open(path, 'r').catch((error: unknown) => {
@@ -39,7 +39,7 @@ export async function* fileContent(path: string, expected: FileVersion, start = 
       held = buffer.subarray(0, bytesRead);
     }
     const last = await handle.stat();
-    // ctime besides: who sets the time back after writing, as a file server does for its clients, cannot set that.
+    // Check ctime too: programs such as file servers reset mtime after a write, but cannot reset ctime.
     if (!isVersion(last, expected) || last.ctimeMs !== first.ctimeMs) throw changed();
     if (held !== null) yield held;
   } catch (error) {
@@ -49,7 +49,7 @@ export async function* fileContent(path: string, expected: FileVersion, start = 
   }
 }
 
-/** Whether a file is of a version. */
+/** Whether a file still has this version. */
 export function isVersion({ size, mtimeMs }: Pick<Stats, 'size' | 'mtimeMs'>, version: FileVersion): boolean {
   return size === version.bytes && mtimeMs === version.mtimeMs;
 }

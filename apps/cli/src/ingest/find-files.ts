@@ -4,53 +4,53 @@ import { CliError, EXIT } from '../exit-codes.ts';
 import type { FileVersion } from '../journal/journal.ts';
 import { shownUrl } from '../output/shown-url.ts';
 import { fileContent } from './file-content.ts';
-import { type Found, look, reasonOf, walkFolder } from './walk-folder.ts';
+import { type Found, inspectPath, reasonOf, walkFolder } from './walk-folder.ts';
 
 /** A file to ingest. */
 export interface IngestFile {
-  /** As its user named it. */
+  /** As the user named it. */
   label: string;
-  /** Where it lies, and which version of it was found there; null for a stream. */
+  /** Its path and the version that was found there; null for a stream. */
   source: { path: string; version: FileVersion } | null;
-  /** The name that the service is told; none for a stream that has none. */
+  /** The file name for the service; undefined for a stream without one. */
   filename: string | undefined;
-  /** Null where the length is not known before the end: a pipe. */
+  /** Null if the length is unknown until the end, as with a pipe. */
   bytes: number | null;
-  /** The content; a file can be opened again and again, a pipe be read once. */
+  /** The content. A file can be opened repeatedly, a pipe can be read once. */
   content: AsyncIterable<Uint8Array> | (() => AsyncIterable<Uint8Array>);
 }
 
-/** A file that the service is to fetch itself. */
+/** A URL that the service fetches itself. */
 export interface RemoteFile {
   label: string;
   url: string;
   filename: string | undefined;
 }
 
-/** A folder, or a file in one, that could not be looked at when its turn came; a URL that nobody fetches from. */
+/** A file or folder that could not be inspected, or a URL that cannot be fetched. */
 export interface UnreadableFile {
   label: string;
   failure: { code: string; message: string };
 }
 
-/** A path that somebody named, and what stands there. */
+/** A path or URL that the user named. */
 export interface Root {
-  /** As its user named it; of a URL without its secrets. */
+  /** As the user named it; a URL without its secrets. */
   label: string;
-  /** Absolute; of a URL, the URL. */
+  /** Absolute; for a URL, the URL itself. */
   path: string;
   kind: 'file' | 'folder' | 'url';
 }
 
-/** The scheme of a URL, `https:`; null where somebody named a path. */
+/** The scheme of a URL, such as `https:`; null for a path. */
 function schemeOf(label: string): string | null {
   return /^([a-z][a-z\d+.-]+:)\/\//i.exec(label)?.[1]?.toLowerCase() ?? null;
 }
 
 /**
- * Looks at the paths that somebody named.
- * @param cwd folder that relative paths are seen from
- * @throws CliError naming every path that is not there or holds nothing; nothing has been sent by then
+ * Inspects the paths that the user named.
+ * @param cwd folder against which relative paths are resolved
+ * @throws CliError with every path that does not exist or holds no files; nothing has been sent by then
  */
 export async function findRoots(labels: readonly string[], cwd: string): Promise<Root[]> {
   const roots = new Map<string, Root>();
@@ -64,7 +64,7 @@ export async function findRoots(labels: readonly string[], cwd: string): Promise
   }
   if (problems.length > 0) {
     throw new CliError(
-      problems.length === 1 ? `${problems[0]}` : 'Some of what you named cannot be ingested; nothing was sent.',
+      problems.length === 1 ? `${problems[0]}` : 'Some of the paths cannot be ingested; nothing was sent.',
       {
         exitCode: EXIT.usage,
         hints: problems.length === 1 ? [] : problems,
@@ -79,7 +79,7 @@ async function kindOf(path: string): Promise<'file' | 'folder' | { problem: stri
     const stats = await stat(path);
     if (stats.isFile()) return 'file';
     if (stats.isDirectory()) return (await holdsFiles(path)) ? 'folder' : { problem: 'this folder has no files' };
-    // Opening a pipe that nobody writes to would block, and no Ctrl-C could end it: `mds ingest - < pipe` does it in the shell.
+    // Opening a pipe without a writer blocks, and Ctrl-C could not end it. With `mds ingest - < pipe` the shell opens it.
     const use = 'this is a named pipe; use: mds ingest - < PIPE';
     return { problem: stats.isFIFO() ? use : 'this is neither a file nor a folder' };
   } catch (error) {
@@ -96,11 +96,11 @@ async function holdsFiles(folder: string): Promise<boolean> {
 }
 
 /**
- * The files that named paths stand for, each found when its turn comes: a file itself, a folder all that is in it, folders in it
- * included. In folders, what is hidden (a leading dot) is left out, and links to folders are not followed.
+ * Finds the files under the named paths, each when its turn comes. A folder stands for all files in it and its subfolders.
+ * Hidden files (with a leading dot) in folders are skipped, and links to folders are not followed.
  */
 export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFile | RemoteFile | UnreadableFile> {
-  // What two paths lead to goes once: a path that is named itself is left to its own turn.
+  // A path that is also named itself is skipped here, so that it is sent once.
   const named = new Set(roots.map(({ path }) => path));
   for (const { label, path, kind } of roots) {
     if (kind === 'url') {
@@ -108,8 +108,8 @@ export async function* filesOf(roots: readonly Root[]): AsyncGenerator<IngestFil
       continue;
     }
     if (kind === 'file') {
-      // A link that somebody names is meant, wherever it leads.
-      const found = await look(path);
+      // A link that the user names is followed wherever it leads.
+      const found = await inspectPath(path);
       yield found.kind === 'file' ? fileAt(label, found) : unreadable(label, found);
       continue;
     }
@@ -126,11 +126,11 @@ const FETCHED: ReadonlySet<string | null> = new Set(['http:', 'https:']);
 function remoteFile(label: string, url: string): RemoteFile | UnreadableFile {
   const scheme = schemeOf(url);
   if (FETCHED.has(scheme)) return { label, url, filename: undefined };
-  const message = `Nothing is fetched from ${scheme} URLs; http: and https: are. A file of this machine is named by its path.`;
+  const message = `The service fetches http: and https: URLs, but not ${scheme} URLs. Name a local file by its path.`;
   return { label, failure: { code: 'source_not_allowed', message } };
 }
 
-/** A file that was found, ready to be sent. */
+/** Makes a found file ready to be sent. */
 export function fileAt(label: string, { path, stats }: Found & { kind: 'file' }): IngestFile {
   const version = { bytes: stats.size, mtimeMs: stats.mtimeMs };
   return {
@@ -138,12 +138,12 @@ export function fileAt(label: string, { path, stats }: Found & { kind: 'file' })
     source: { path, version },
     filename: basename(path),
     bytes: stats.size,
-    // A generator: the file is opened when the first piece of it is asked for, which may never be.
+    // A generator opens the file when its first piece is read, which may never happen.
     content: () => fileContent(path, version),
   };
 }
 
 function unreadable(label: string, found: Found): UnreadableFile {
-  const why = found.kind === 'unreadable' ? reasonOf(found.error, found.path) : 'it is no file any more';
+  const why = found.kind === 'unreadable' ? reasonOf(found.error, found.path) : 'it is no longer a file';
   return { label, failure: { code: 'file_unreadable', message: `It cannot be read: ${why}.` } };
 }

@@ -2,58 +2,59 @@ import { enterState, type Transfer } from '../output/progress.ts';
 import { humanBytes } from '../output/quantities.ts';
 import type { SendEvents } from './send-file.ts';
 
-/** What is left of a file that was not done when it was stopped. */
-export interface Following extends SendEvents {
-  /** What the service has of it, or goes on with, as a sentence without its subject; null where there is nothing. */
-  left(): string | null;
+/** Updates a transfer, and describes what the service already has if the file is interrupted. */
+export interface TransferFollower extends SendEvents {
+  /** What the service has or continues to fetch, as a sentence without its subject; null if it has nothing. */
+  partialState(): string | null;
 }
 
-const SENT_BEFORE = 'sent before, storing';
+const SENT_BEFORE = 'already sent, storing';
 
 /**
- * Takes what is told of a file on its way down in its transfer, for those who show that.
- * @param onGoesOn called once where an earlier run of the program had sent some of it; what is then to be said of the file
+ * Records the progress of a file in its transfer, for the live display.
+ * @param onResumed called once with a message if an earlier run had already sent a part of the file
  */
-export function followTransfer(transfer: Transfer, onGoesOn: (words: string) => void): Following {
+export function followTransfer(transfer: Transfer, onResumed: (message: string) => void): TransferFollower {
   let resumable = false;
   let fetchId: string | null = null;
-  let asking = false;
+  let isAsking = false;
   return {
-    onKept() {
+    onResumable() {
       resumable = true;
     },
-    onGoingOn(wasSent) {
+    onResume(wasSent) {
       resumable = true;
-      asking = true;
-      // The service answers when it has stored what is there: until then there is nothing else to show.
-      enterState(transfer, wasSent ? SENT_BEFORE : 'asking how far it is');
+      isAsking = true;
+      // The service answers only after it has stored the bytes, so there is no other progress to show.
+      enterState(transfer, wasSent ? SENT_BEFORE : 'asking for the offset');
       if (!wasSent) return;
       transfer.sentBytes = transfer.resumedBytes = transfer.totalBytes ?? 0;
-      onGoesOn('is sent already, and is being stored.');
+      onResumed('was already sent and is being stored.');
     },
     onFetch(id) {
       fetchId = id;
     },
     onProgress({ sentBytes, totalBytes }) {
-      if (asking) {
-        asking = false;
+      if (isAsking) {
+        isAsking = false;
         transfer.resumedBytes = sentBytes;
         transfer.sinceMs = Date.now();
-        if (sentBytes > 0 && transfer.state !== SENT_BEFORE) onGoesOn(`goes on at ${humanBytes(sentBytes)}.`);
+        if (sentBytes > 0 && transfer.state !== SENT_BEFORE) onResumed(`resumes at ${humanBytes(sentBytes)}.`);
       }
       transfer.sentBytes = sentBytes;
       transfer.totalBytes = totalBytes;
-      // Everything is out; now it is made safe over there.
+      // All bytes are sent; the service still has to store them safely.
       if (sentBytes !== totalBytes) transfer.state = null;
       else if (transfer.state !== SENT_BEFORE) enterState(transfer, 'storing');
     },
-    left() {
+    partialState() {
       const { sentBytes, totalBytes } = transfer;
-      if (fetchId !== null) return `the service goes on with it: mds fetches get ${fetchId}`;
+      if (fetchId !== null) return `the service continues to fetch it: mds fetches get ${fetchId}`;
       if (!resumable || sentBytes === 0 || totalBytes === null) return null;
-      if (sentBytes === totalBytes) return `all ${humanBytes(totalBytes)} are sent; the same command waits for it.`;
-      // What was on the line when it ended may not have come.
-      return `about ${humanBytes(sentBytes)} of ${humanBytes(totalBytes)} are kept; the same command goes on there.`;
+      if (sentBytes === totalBytes)
+        return `all ${humanBytes(totalBytes)} are sent; run the same command to wait for it.`;
+      // Bytes on the line at the end may not have arrived.
+      return `about ${humanBytes(sentBytes)} of ${humanBytes(totalBytes)} are kept; run the same command to resume there.`;
     },
   };
 }

@@ -4,21 +4,21 @@ import { humanBytes } from '../output/quantities.ts';
 import type { FileCount } from './count-files.ts';
 import type { Tally } from './tally.ts';
 
-/** What may be drawn on. */
+/** The area of the terminal for the display. */
 export interface Room {
   width: number;
   height: number;
   colours: Colours;
 }
 
-/** How far an ingest is, as a terminal shows it. */
+/** The progress of an ingest on a terminal. */
 export interface IngestDisplay {
   start(transfer: Transfer): void;
   end(transfer: Transfer): void;
   lines(room: Room): string[];
 }
 
-/** Makes the display: a line for each file under way, and one for all. */
+/** Makes the display: a line for each running transfer, and one for all files. */
 export function createIngestDisplay(tally: Tally, count: FileCount): IngestDisplay {
   const active = new Set<Transfer>();
   let endedBytes = 0;
@@ -36,7 +36,7 @@ export function createIngestDisplay(tally: Tally, count: FileCount): IngestDispl
       const lines = shown.map((transfer) => transferLine(transfer, width, now, colours));
       if (count.files > 1 && height > 1) {
         const sent = [...active].reduce((sum, { sentBytes }) => sum + sentBytes, endedBytes);
-        // Still being counted: there will be more.
+        // More files may be found.
         const more = count.complete ? '' : '+';
         const files = `${tally.files} of ${count.files}${more} files`;
         lines.push(colours.dim(`${files}, ${humanBytes(sent)} of ${humanBytes(count.bytes)}${more}`));

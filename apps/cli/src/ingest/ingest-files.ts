@@ -8,45 +8,45 @@ import type { IngestFile, RemoteFile, UnreadableFile } from './find-files.ts';
 import { followTransfer } from './follow-transfer.ts';
 import type { SendFile } from './send-file.ts';
 
-/** What became of one file. */
+/** The outcome of one file. */
 export interface IngestOutcome {
   file: string;
-  /** `remembered`: the journal has it from an earlier run, and nothing was asked. */
+  /** `remembered`: the journal records it from an earlier run, so no request was sent. */
   outcome: 'created' | 'existing' | 'remembered' | 'failed';
   media_id: string | null;
-  /** The media object as it was last seen, on its way still where waiting for it was cut short; null where it was not seen. */
+  /** The media object as last received; still being processed if the wait was interrupted; null if none was received. */
   media: MediaDetail | null;
   error: { code: string | null; message: string } | null;
-  /** Which renditions a media object that is ready has not, for they failed: `hls.m3u8`. */
+  /** The failed renditions of a ready media object: `hls.m3u8`. */
   failed_renditions: string[];
 }
 
-/** How to go about it. */
+/** How to ingest files. */
 export interface IngestPlan {
   client: Client;
   send: SendFile;
-  /** How many at once. */
+  /** How many files are sent at once. */
   parallel: number;
   duplicate: NonNullable<IngestOptions['duplicate']>;
-  /** Whether a file is done when its media object is ready, and not when it is stored. */
+  /** Whether a file is done only when its media object is ready, not when it is stored. */
   wait: boolean;
-  /** What earlier runs did; null where nothing is remembered. */
+  /** The record of earlier runs; null if there is none. */
   journal: Journal | null;
   signal: AbortSignal;
-  /** Called when a file is under way; the transfer changes as it gets on. */
+  /** Called when a file starts; its transfer changes as it progresses. */
   onStart(transfer: Transfer): void;
   onEnd(transfer: Transfer, outcome: IngestOutcome | null): void;
-  /** Called with words on a file that an earlier run had sent some of. */
-  onGoesOn(words: string): void;
-  /** Called with words on a file that is not done while the service has something of it: how it goes on. */
-  onLeft(words: string): void;
+  /** Called with a message about a file of which an earlier run had sent a part. */
+  onResumed(message: string): void;
+  /** Called with a message about an unfinished file of which the service has a part: how to continue. */
+  onPartial(message: string): void;
 }
 
 /**
- * Ingests files, some at a time, in their order. A file that is refused does not keep the others. What would be the same
- * for all of them does: a token that is not accepted, a service that is not there, an interruption.
- * @param files each is taken when there is a hand free for it
- * @returns what ended it before its end, or null
+ * Ingests files in their order, several at once. A refused file does not stop the others. Errors that every file would meet do:
+ * a refused token, an unreachable service, an interruption.
+ * @param files the next is read when a worker is free
+ * @returns the error that stopped the ingest early, or null
  */
 export async function ingestFiles(
   files: AsyncGenerator<IngestFile | RemoteFile | UnreadableFile>,
@@ -56,7 +56,7 @@ export async function ingestFiles(
   const signal = AbortSignal.any([plan.signal, stop.signal]);
   const worker = async () => {
     while (!signal.aborted) {
-      // Several may ask at once: a generator answers them one after the other.
+      // Several workers may ask at once: a generator queues their calls.
       const { value: file, done } = await files.next();
       if (done || signal.aborted) return;
       const transfer = startTransfer(file.label, 'bytes' in file ? file.bytes : null);
@@ -73,7 +73,7 @@ export async function ingestFiles(
   return signal.aborted ? signal.reason : null;
 }
 
-/** What one file came to, null where it is not known; and what ended the whole by it, or null. */
+/** The outcome of one file, null if unknown, and the error that stops all files, or null. */
 interface FileEnd {
   outcome: IngestOutcome | null;
   stopped: unknown;
@@ -82,34 +82,34 @@ interface FileEnd {
 async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, plan: IngestPlan): Promise<FileEnd> {
   const { client, signal, journal } = plan;
   const source = 'source' in file ? file.source : null;
-  const following = followTransfer(transfer, (words) => plan.onGoesOn(`${file.label} ${words}`));
+  const follower = followTransfer(transfer, (message) => plan.onResumed(`${file.label} ${message}`));
   let accepted: 'created' | 'existing' | null = null;
   let media: MediaDetail | null = null;
   try {
-    const known = rememberedOf(source, journal);
+    const known = findAccepted(source, journal);
     if (known && !plan.wait) {
       transfer.sentBytes = known.bytes;
       return { outcome: rememberedOutcome(file, known), stopped: null };
     }
-    media = known && (await mediaObjectOf(known, plan));
+    media = known && (await findRecordedMedia(known, plan));
     accepted = media && 'existing';
     if (media === null) {
       const ingested = await plan.send(file, {
         duplicate: plan.duplicate,
-        // Where the program died before it could note what it sent: the same key gives the same media object.
+        // The program may have died before it recorded a sent file: the same key returns the same media object.
         idempotencyKey:
           source && plan.duplicate === 'allow' ? journal?.idempotencyKey(source.path, source.version) : undefined,
         signal,
-        ...following,
+        ...follower,
       });
       media = ingested.media;
       accepted = ingested.created ? 'created' : 'existing';
-      if (source) remember(source, media.id, journal);
+      if (source) recordAccepted(source, media.id, journal);
     }
     if (plan.wait) {
       media = await client.control.media.waitUntilReady(media.id, {
         signal,
-        // What is there already may be under repair.
+        // Renditions of an existing media object may be in repair.
         renditions: true,
         onUpdate(update) {
           media = update;
@@ -123,20 +123,20 @@ async function ingestFile(file: IngestFile | RemoteFile, transfer: Transfer, pla
   } catch (error) {
     const failure = signal.aborted ? null : await fileFailure(error);
     if (failure) return { outcome: outcomeOf(file, 'failed', media, failure), stopped: null };
-    // What was accepted is processed whether or not somebody waits for it.
+    // An accepted file is processed whether or not this program waits for it.
     const outcome = accepted && outcomeOf(file, accepted, media);
-    const left = accepted === null ? following.left() : null;
-    if (left !== null) plan.onLeft(`${file.label}: ${left}`);
+    const partial = accepted === null ? follower.partialState() : null;
+    if (partial !== null) plan.onPartial(`${file.label}: ${partial}`);
     return { outcome, stopped: error };
   }
 }
 
-function rememberedOf(source: IngestFile['source'], journal: Journal | null): JournalEntry | null {
+function findAccepted(source: IngestFile['source'], journal: Journal | null): JournalEntry | null {
   const entry = source && journal?.find(source.path, source.version);
   return entry?.state === 'accepted' ? entry : null;
 }
 
-function remember(
+function recordAccepted(
   { path, version }: NonNullable<IngestFile['source']>,
   mediaId: string,
   journal: Journal | null,
@@ -145,8 +145,8 @@ function remember(
   journal?.record({ path, bytes, mtime_ms: mtimeMs, state: 'accepted', media_id: mediaId, code: null, message: null });
 }
 
-/** The media object that the journal names; null where the service has it no more, so that the file is sent again. */
-async function mediaObjectOf(
+/** Fetches the media object of a journal entry; null if the service no longer has it and the file must be sent again. */
+async function findRecordedMedia(
   { media_id: id }: JournalEntry,
   { client, signal }: IngestPlan,
 ): Promise<MediaDetail | null> {
@@ -163,7 +163,7 @@ function rememberedOutcome({ label }: { label: string }, { media_id }: JournalEn
   return { file: label, outcome: 'remembered', media_id, media: null, error: null, failed_renditions: [] };
 }
 
-/** What became of a file that was sent, or could not be. */
+/** Makes the outcome of a file that was sent or failed. */
 export function outcomeOf(
   { label }: { label: string },
   outcome: IngestOutcome['outcome'],
@@ -174,7 +174,7 @@ export function outcomeOf(
   return { file: label, outcome, media_id: media?.id ?? null, media, error, failed_renditions: failed };
 }
 
-/** The reason for one file's failure; null for what would be the same for all. */
+/** The reason why one file failed; null for an error that every file would meet. */
 async function fileFailure(error: unknown): Promise<IngestOutcome['error']> {
   const failure = await failureOf(error);
   if (failure === null || failure.kind === 'token') return null;

@@ -6,15 +6,15 @@ import { type Journal, openJournal } from '../journal/journal.ts';
 import { counted } from '../output/quantities.ts';
 import type { Root } from './find-files.ts';
 
-/** With fewer files than this, named one by one, there is nothing to go on with. */
+/** Fewer files than this, named one by one, need no journal. */
 const MIN_FILES = 16;
-/** So many of the remembered media are asked for. */
+/** Number of recorded media to check at the service. */
 const SAMPLES = 3;
 
 /**
- * Opens the journal of an ingest: the one that is named, else the one of these paths, where they are a folder or many.
- * @returns null where nothing is to be remembered
- * @throws CliError where another program works with it
+ * Opens the journal of an ingest: the named one, or the default one of these paths if they include a folder or are many.
+ * @returns null if the ingest needs no journal
+ * @throws CliError if another program uses the journal
  */
 export async function openIngestJournal(
   context: Context,
@@ -30,8 +30,8 @@ export async function openIngestJournal(
   if (file === null) return null;
   const journal = await openJournal(file, { kind: 'ingest', service: client.baseUrl, root: null }, io.signal);
   if (again) await journal.forgetAll();
-  else if (!(await isKnown(client, journal, io.signal))) {
-    context.note('The service has nothing of what was ingested before; everything is sent again.');
+  else if (!(await matchesService(client, journal, io.signal))) {
+    context.note('The service has none of the files that were ingested before; all files are sent again.');
     await journal.forgetAll();
   }
   if (journal.damagedLines > 0) {
@@ -43,12 +43,12 @@ export async function openIngestJournal(
 }
 
 /**
- * Whether the service still is the one that the journal remembers. Its data may have been put aside, or the token be of another
- * project: then a journal that is believed would keep files out. Media that somebody deleted are no sign of that, unless all are.
+ * Whether the service still has recorded media. Its data may have been replaced, or the token may belong to another project. Then
+ * the journal would wrongly keep files out. Single deleted media do not count, unless all checked ones are gone.
  */
-async function isKnown(client: Client, journal: Journal, signal: AbortSignal): Promise<boolean> {
+async function matchesService(client: Client, journal: Journal, signal: AbortSignal): Promise<boolean> {
   const { isNotFoundError } = await import('@mds/client');
-  const ids = sampleOf(journal);
+  const ids = sampleMediaIds(journal);
   for (const id of ids) {
     try {
       await client.control.media.get(id, { signal });
@@ -60,8 +60,8 @@ async function isKnown(client: Client, journal: Journal, signal: AbortSignal): P
   return ids.length === 0;
 }
 
-/** Ids of a few of the media that a journal remembers: the first, one in the middle, the last. */
-export function sampleOf(journal: Journal): string[] {
+/** Ids of a few recorded media: the first, one in the middle, and the last. */
+export function sampleMediaIds(journal: Journal): string[] {
   const ids = [...journal.entries()].flatMap(({ media_id: id }) => id ?? []);
   const at = Array.from({ length: SAMPLES }, (_, n) => Math.floor(((ids.length - 1) * n) / (SAMPLES - 1)));
   return [...new Set(at)].flatMap((index) => ids[index] ?? []);

@@ -12,8 +12,8 @@ import type { IngestOutcome } from './ingest-files.ts';
 import { type FailureGroup, isStillProcessed, MAX_NAMED, type Tally } from './tally.ts';
 
 /**
- * Prints what became of one file: a line for people, tab-separated values, or one object of JSON.
- * @param waited whether it was to be waited for
+ * Prints the outcome of one file: a line for people, tab-separated values, or a JSON object.
+ * @param waited whether the command waits for the media object
  */
 export function printOutcome(context: Context, result: IngestOutcome, waited: boolean): void {
   const { colours } = context;
@@ -22,7 +22,7 @@ export function printOutcome(context: Context, result: IngestOutcome, waited: bo
   } else if (!context.interactive) {
     context.print(tabSeparated(COLUMNS, [result]).join(''));
   } else if (result.outcome === 'remembered') {
-    // Thousands, perhaps, of which nothing is new: the summary has their number.
+    // There may be thousands, and none is new. The summary counts them.
   } else if (result.media && result.outcome !== 'failed') {
     const { id, status, bytes } = result.media;
     const label = waited && isStillProcessed(result) ? 'accepted' : result.outcome;
@@ -49,13 +49,13 @@ const COLUMNS = [
 
 const INDENT = 10;
 
-/** What is to be known of a file that was taken in: what of it could not be made, and what was wrong with it. */
+/** The lines under an accepted file: its failed renditions and its warnings. */
 function linesBelow({ media, failed_renditions: failed }: IngestOutcome, width: number, colours: Colours): string[] {
-  const told = (text: string, colour: (line: string) => string) =>
+  const indented = (text: string, colour: (line: string) => string) =>
     wrap(printable(text), Math.max(20, width - INDENT)).map((line) => ' '.repeat(INDENT) + colour(line));
   return [
-    ...(failed.length > 0 ? told(failedSentence(failed), colours.red) : []),
-    ...(media?.warnings ?? []).flatMap((warning) => told(`warning: ${warning}`, colours.yellow)),
+    ...(failed.length > 0 ? indented(failedSentence(failed), colours.red) : []),
+    ...(media?.warnings ?? []).flatMap((warning) => indented(`warning: ${warning}`, colours.yellow)),
   ];
 }
 
@@ -70,10 +70,10 @@ function reason(error: IngestOutcome['error']): string {
 }
 
 /**
- * Says how it went on the whole, and what failed by its reasons. Where results do not go to the terminal, some of each are told by
- * name; there every one has its line.
- * @param files how many there were to be done
- * @param complete whether that is all of them, or those that were found so far
+ * Prints a summary and the failures, grouped by reason. If the results do not go to the terminal, the first files of each group
+ * are named; on a terminal each file already has its line.
+ * @param files the number of files to ingest
+ * @param complete whether that counts all files, or those found so far
  */
 export function printSummary(context: Context, tally: Tally, files: number, complete: boolean): void {
   const parts = (['created', 'existing', 'remembered', 'failed'] as const)
@@ -84,25 +84,25 @@ export function printSummary(context: Context, tally: Tally, files: number, comp
   const missing = files - tally.files;
   if (!complete) parts.push(`at least ${Math.max(1, missing)} not done`);
   else if (missing > 0) parts.push(`${missing} not done`);
-  const said = [parts.join(unfinished > 0 ? '; ' : ', '), ...partly(tally)].join('; ');
-  context.note([counted(files, 'file'), said].filter(Boolean).join(': '));
+  const text = [parts.join(unfinished > 0 ? '; ' : ', '), ...partialFailures(tally)].join('; ');
+  context.note([counted(files, 'file'), text].filter(Boolean).join(': '));
   for (const { media } of tally.firstUnfinished)
-    context.note(`  How far it is: mds media get ${printable(media?.id ?? '')}`);
-  if (unfinished > MAX_NAMED) context.note('  How far the others are: mds media list --detail');
+    context.note(`  Progress: mds media get ${printable(media?.id ?? '')}`);
+  if (unfinished > MAX_NAMED) context.note('  Progress of the others: mds media list --detail');
   for (const group of [...tally.failures.values()].toSorted((a, b) => b.files - a.files)) printGroup(context, group);
 }
 
 function printGroup(context: Context, { code, files, first }: FailureGroup): void {
   const colours = context.errorColours;
   if (!context.interactive) for (const failure of first) context.note(failureLine(failure, colours));
-  const untold = files - (context.interactive ? 0 : first.length);
+  const unlisted = files - (context.interactive ? 0 : first.length);
   if (files <= MAX_NAMED) return;
   const label = printable(code ?? 'for other reasons');
-  context.note(`${colours.red('failed')}    ${context.interactive ? files : `${untold} more`}: ${label}`);
+  context.note(`${colours.red('failed')}    ${context.interactive ? files : `${unlisted} more`}: ${label}`);
 }
 
-/** What is to be said of files that were taken in, though not all about them is well. */
-function partly({ incomplete, failedRenditions, warnings }: Tally): string[] {
+/** Counts failed renditions and warnings of accepted files. */
+function partialFailures({ incomplete, failedRenditions, warnings }: Tally): string[] {
   return [
     ...(failedRenditions > 0
       ? [`${counted(failedRenditions, 'rendition')} of ${counted(incomplete, 'file')} failed`]
@@ -111,9 +111,9 @@ function partly({ incomplete, failedRenditions, warnings }: Tally): string[] {
   ];
 }
 
-/** Where to read on, for files that were taken in and failed after that, or of which renditions did. */
-export function printWhereToReadOn(context: Context, { firstFailedMedia, firstIncomplete }: Tally): void {
-  const say = (line: string) => context.note(context.errorColours.dim(line));
-  if (firstFailedMedia) say(`What was tried: mds media explain ${firstFailedMedia.media_id}`);
-  if (firstIncomplete) say(`Why renditions failed: mds media get ${firstIncomplete.media_id}`);
+/** Prints the commands that explain media which failed after they were accepted, or whose renditions failed. */
+export function printNextSteps(context: Context, { firstFailedMedia, firstIncomplete }: Tally): void {
+  const note = (line: string) => context.note(context.errorColours.dim(line));
+  if (firstFailedMedia) note(`Why processing failed: mds media explain ${firstFailedMedia.media_id}`);
+  if (firstIncomplete) note(`Why renditions failed: mds media get ${firstIncomplete.media_id}`);
 }

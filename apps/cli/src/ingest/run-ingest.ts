@@ -3,7 +3,7 @@ import type { Client } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError, StoppedError } from '../exit-codes.ts';
 import type { Journal } from '../journal/journal.ts';
-import { lookOutForMove } from '../moved-deployment.ts';
+import { watchForMove } from '../moved-deployment.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { counted } from '../output/quantities.ts';
 import { countFiles } from './count-files.ts';
@@ -11,7 +11,7 @@ import { filesOf, findRoots, type IngestFile, type RemoteFile, type Root, type U
 import { createIngestDisplay } from './ingest-display.ts';
 import { ingestFiles } from './ingest-files.ts';
 import { openIngestJournal } from './ingest-journal.ts';
-import { printOutcome, printSummary, printWhereToReadOn } from './outcomes.ts';
+import { printNextSteps, printOutcome, printSummary } from './outcomes.ts';
 import { createSendFile } from './send-file.ts';
 import { createTally, type Tally } from './tally.ts';
 
@@ -26,8 +26,8 @@ export interface IngestArguments {
 }
 
 /**
- * Ingests what the paths name; `-` is standard input. Prints every outcome as it comes, and a summary.
- * @throws CliError where some file failed, or waited for, renditions of one; what ended it early otherwise, an Interruption included
+ * Ingests the named paths; `-` is standard input. Prints every outcome at once, and a summary.
+ * @throws CliError if a file failed or, with `wait`, a rendition failed; the error that stopped the ingest early
  */
 export async function runIngest(context: Context, paths: string[], options: IngestArguments): Promise<void> {
   const roots = await rootsOf(context, paths, options.filename);
@@ -36,27 +36,27 @@ export async function runIngest(context: Context, paths: string[], options: Inge
   try {
     const tally = await ingestRoots(context, client, { roots, stdin: paths.includes('-'), journal }, options);
     const { files, failed, incomplete } = tally;
-    const wrong = [
+    const failures = [
       ...(failed > 0 ? [`${counted(failed, 'file')} of ${files} could not be ingested.`] : []),
       ...(incomplete > 0 && options.wait ? [`Renditions of ${counted(incomplete, 'file')} of ${files} failed.`] : []),
     ];
-    if (wrong.length > 0) throw new ReportedError(wrong.join(' '));
+    if (failures.length > 0) throw new ReportedError(failures.join(' '));
   } finally {
     await journal?.close();
   }
 }
 
-/** So long is waited after an interruption to say how many files are not done. */
+/** After an interruption, the count of files gets this long to finish. */
 const COUNT_GRACE_MS = 500;
 
-/** What there is to ingest. */
+/** The input of an ingest. */
 interface Sources {
   roots: readonly Root[];
   stdin: boolean;
   journal: Journal | null;
 }
 
-/** @throws what ended it early */
+/** @throws the error that stopped the ingest early */
 async function ingestRoots(
   context: Context,
   client: Client,
@@ -66,14 +66,14 @@ async function ingestRoots(
   const { io } = context;
   const waited = wait === true;
   const tally = createTally(waited);
-  // Beside the work, so that it need not wait for the last of a hundred thousand files to be found.
+  // Counts in parallel, so that sending does not wait until all files are found.
   const count = countFiles(roots, stdin ? 1 : 0);
   const display = createIngestDisplay(tally, count);
   const block = createLiveBlock(context.progress, (width, height) =>
     display.lines({ width, height, colours: context.errorColours }),
   );
-  const left: string[] = [];
-  const lookout = lookOutForMove(client, io.signal);
+  const partial: string[] = [];
+  const moveWatch = watchForMove(client, io.signal);
   let stopped: unknown;
   try {
     stopped = await ingestFiles(renamed(allFiles(context, roots, stdin), filename), {
@@ -83,7 +83,7 @@ async function ingestRoots(
       duplicate,
       wait: waited,
       journal,
-      signal: lookout.signal,
+      signal: moveWatch.signal,
       onStart: display.start,
       onEnd(transfer, outcome) {
         display.end(transfer);
@@ -91,18 +91,18 @@ async function ingestRoots(
         tally.add(outcome);
         block.above(() => printOutcome(context, outcome, waited));
       },
-      onGoesOn: (words) => block.above(() => context.note(words)),
-      onLeft: (words) => left.push(words),
+      onResumed: (message) => block.above(() => context.note(message)),
+      onPartial: (message) => partial.push(message),
     });
   } finally {
-    lookout.stop();
+    moveWatch.stop();
     block.stop();
     await count.stop(stopped === null ? 0 : COUNT_GRACE_MS);
   }
   const complete = stopped === null || count.complete;
   printSummary(context, tally, stopped === null ? tally.files : Math.max(tally.files, count.files), complete);
-  if (context.interactive) printWhereToReadOn(context, tally);
-  if (stopped !== null) throw left.length > 0 ? new StoppedError(stopped, left) : stopped;
+  if (context.interactive) printNextSteps(context, tally);
+  if (stopped !== null) throw partial.length > 0 ? new StoppedError(stopped, partial) : stopped;
   return tally;
 }
 
@@ -119,7 +119,7 @@ async function rootsOf(context: Context, paths: string[], filename: string | und
   }
   if (filename === undefined) return roots;
   const single = roots.length + streams === 1 && roots.every(({ kind }) => kind !== 'folder');
-  if (!single) throw usage('--filename names a single file; there are more.', 'Name one file, or - alone.');
+  if (!single) throw usage('--filename names a single file, but there are several.', 'Name one file, or - alone.');
   return roots;
 }
 

@@ -12,38 +12,38 @@ import { stateFolder } from '../journal/default-journal.ts';
 import { fileContent } from './file-content.ts';
 import type { IngestFile, RemoteFile } from './find-files.ts';
 
-/** What is told of a file on its way. */
+/** Reports about a file while it is sent. */
 export interface SendEvents {
   onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** What the service has of it from here on, is there for the next run of the program. */
-  onKept?: (() => void) | undefined;
+  /** From now on, another run of the program can resume the upload. */
+  onResumable?: (() => void) | undefined;
   /**
-   * An earlier run has begun to send it; how far that came, the service is asked now.
-   * @param wasSent whether all of it went out then
+   * An earlier run started this upload. The service is now asked how much it has.
+   * @param wasSent whether that run sent every byte
    */
-  onGoingOn?: ((wasSent: boolean) => void) | undefined;
-  /** The service fetches it itself, under this id. */
+  onResume?: ((wasSent: boolean) => void) | undefined;
+  /** The service fetches the file itself, under this id. */
   onFetch?: ((id: string) => void) | undefined;
 }
 
 /** How to send a file. */
 export interface SendOptions extends Pick<IngestOptions, 'duplicate' | 'idempotencyKey' | 'signal'>, SendEvents {}
 
-/** Sends a file to the service, or has it fetch one, and resolves once it is stored safely there. */
+/** Sends a file to the service, or has it fetch a URL. Resolves when the file is stored safely. */
 export type SendFile = (file: IngestFile | RemoteFile, options: SendOptions) => Promise<Ingested>;
 
-/** Files up to this many bytes go in one request: what a break costs then is less than asking how far it was. */
+/** Files up to this size are sent in one request: sending them again costs less than asking for the offset. */
 const ONE_REQUEST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Makes a {@link SendFile}. Large files go resumably: after a break, or in another run of the program, from where the
- * service has them.
+ * Makes a {@link SendFile}. Large files are sent as resumable uploads: after a break, or in another run of the program, they resume
+ * at the service's offset.
  */
 export function createSendFile(client: Client, io: Pick<Io, 'env' | 'cwd'>): SendFile {
   const state = stateFolder(io);
-  // Without a place to remember it, an upload outlives breaks, but not the program.
+  // Without a folder for its state, an upload survives broken connections but not the end of the program.
   const resumeStore = state === null ? undefined : createFileUploadStore(join(state, 'uploads'));
-  return (file, { onProgress, onKept, onGoingOn, onFetch, ...options }) => {
+  return (file, { onProgress, onResumable, onResume, onFetch, ...options }) => {
     if ('url' in file) return fetchUrl(client, file, { ...options, onProgress, onFetch });
     const { filename, source } = file;
     if (source === null || source.version.bytes <= ONE_REQUEST_BYTES) {
@@ -52,18 +52,18 @@ export function createSendFile(client: Client, io: Pick<Io, 'env' | 'cwd'>): Sen
     }
     const { path, version } = source;
     const { bytes, mtimeMs } = version;
-    const memory = resumeStore && createMemory(resumeStore, { onKept, onGoingOn });
+    const sentRecord = resumeStore && createSentRecord(resumeStore, { onResumable, onResume });
     return client.control.media.upload(
       { bytes, open: (start) => fileContent(path, version, start) },
       {
         filename,
-        ...(memory && {
-          resumeStore: memory.store,
+        ...(sentRecord && {
+          resumeStore: sentRecord.store,
           resumeKey: JSON.stringify([path, bytes, mtimeMs, options.duplicate]),
         }),
         ...options,
         onProgress(progress) {
-          if (progress.sentBytes === progress.totalBytes) memory?.markSent();
+          if (progress.sentBytes === progress.totalBytes) sentRecord?.markSent();
           onProgress?.(progress);
         },
       },
@@ -71,28 +71,28 @@ export function createSendFile(client: Client, io: Pick<Io, 'env' | 'cwd'>): Sen
   };
 }
 
-/** A store that says what is kept in it, and besides keeps whether all of an upload went out: the service says so late. */
-function createMemory(kept: UploadStore, { onKept, onGoingOn }: SendEvents) {
+/** A store that reports what is saved in it. It also records whether all bytes were sent, because the service confirms that late. */
+function createSentRecord(uploads: UploadStore, { onResumable, onResume }: SendEvents) {
   let upload: { key: string; url: string } | null = null;
   let marking = Promise.resolve();
   const store: UploadStore = {
     async get(key) {
-      const url = await kept.get(key);
+      const url = await uploads.get(key);
       if (url === null) return null;
       upload = { key, url };
-      onGoingOn?.((await kept.get(sentKey(key))) === url);
+      onResume?.((await uploads.get(sentKey(key))) === url);
       return url;
     },
     async set(key, url) {
-      await kept.set(key, url);
+      await uploads.set(key, url);
       upload = { key, url };
-      onKept?.();
+      onResumable?.();
     },
     async delete(key) {
       upload = null;
       await marking;
-      await kept.delete(sentKey(key));
-      await kept.delete(key);
+      await uploads.delete(sentKey(key));
+      await uploads.delete(key);
     },
   };
   return {
@@ -100,8 +100,8 @@ function createMemory(kept: UploadStore, { onKept, onGoingOn }: SendEvents) {
     markSent() {
       if (upload === null) return;
       const { key, url } = upload;
-      // Without the mark the next run shows less, and does the same.
-      marking = kept.set(sentKey(key), url).catch(() => undefined);
+      // Without this record the next run shows less, but works the same.
+      marking = uploads.set(sentKey(key), url).catch(() => undefined);
     },
   };
 }

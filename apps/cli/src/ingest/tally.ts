@@ -1,25 +1,25 @@
 import type { IngestOutcome } from './ingest-files.ts';
 
-/** Whether a file was accepted and is processed still, while nobody waits for it any more: possible where somebody did. */
+/** Whether an accepted file is still being processed. Possible if the wait for it was interrupted. */
 export function isStillProcessed({ outcome, media }: IngestOutcome): boolean {
   return outcome !== 'failed' && media !== null && media.status !== 'ready';
 }
 
-/** Whether a file's media object is ready while renditions of it failed. */
+/** Whether a media object is ready but has failed renditions. */
 export function isIncomplete({ failed_renditions: failed }: IngestOutcome): boolean {
   return failed.length > 0;
 }
 
 /** Files that failed for one reason. */
 export interface FailureGroup {
-  /** The problem's code; null where there is none. */
+  /** The problem's code; null if there is none. */
   code: string | null;
   files: number;
   /** The first few. */
   first: IngestOutcome[];
 }
 
-/** What became of all files so far: numbers, and a few of each kind by name, however many there are. */
+/** The outcomes so far: counts, and a few examples of each kind. Its size does not grow with the number of files. */
 export interface Tally {
   files: number;
   created: number;
@@ -27,22 +27,22 @@ export interface Tally {
   remembered: number;
   failed: number;
   failures: ReadonlyMap<string | null, FailureGroup>;
-  /** Accepted, and processed still, while they were to be waited for. */
+  /** Accepted and still being processed, although the command waited for them. */
   unfinished: number;
   firstUnfinished: IngestOutcome[];
   incomplete: number;
   failedRenditions: number;
   warnings: number;
-  /** The first that was accepted and then failed, and the first of which renditions did. */
+  /** The first accepted file that failed later, and the first with failed renditions. */
   firstFailedMedia: IngestOutcome | null;
   firstIncomplete: IngestOutcome | null;
   add(outcome: IngestOutcome): void;
 }
 
-/** How many are told by name of what may be many: more of the same would hide the rest. */
+/** At most this many files of a kind are named: a longer list would hide the rest. */
 export const MAX_NAMED = 5;
 
-/** @param waited whether files were to be waited for */
+/** @param waited whether the command waits for media objects */
 export function createTally(waited: boolean): Tally {
   const failures = new Map<string | null, FailureGroup>();
   return {

@@ -2,16 +2,16 @@ import type { Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What stands at a path. */
+/** The file or folder at a path. */
 export type Found =
   | { kind: 'file'; path: string; stats: Stats; link: boolean }
   | { kind: 'folder'; path: string; stats: Stats }
-  /** A pipe, a socket, a device, a link that leads nowhere or to a folder: nothing to ingest. */
+  /** A pipe, a socket, a device, or a link to a folder or to nothing. It cannot be ingested. */
   | { kind: 'other'; path: string; stats: Stats }
   | { kind: 'unreadable'; path: string; error: unknown };
 
-/** Looks at one path. Of a link to a file, the file counts; a link to a folder is not followed: it could lead round in a circle. */
-export async function look(path: string): Promise<Found> {
+/** Inspects one path. A link to a file counts as that file. A link to a folder is not followed, because it could form a circle. */
+export async function inspectPath(path: string): Promise<Found> {
   try {
     const own = await lstat(path);
     if (own.isDirectory()) return { kind: 'folder', path, stats: own };
@@ -27,26 +27,18 @@ export async function look(path: string): Promise<Found> {
   }
 }
 
-/** What of a folder is not to be told like the rest. */
+/** Exceptions of a walk. */
 export interface WalkOptions {
-  /** Paths that are left out, with all that is in them. */
+  /** Returns true for paths to skip, with everything in them. */
   skip?: ((path: string) => boolean) | undefined;
-  /** Called for what is hidden. */
-  onHidden?: ((path: string) => Promise<void>) | undefined;
-}
-
-/** What of a folder is not to be told like the rest. */
-export interface WalkOptions {
-  /** Paths that are left out, with all that is in them. */
-  skip?: ((path: string) => boolean) | undefined;
-  /** Called for what is hidden. */
+  /** Called for hidden files and folders. */
   onHidden?: ((path: string) => Promise<void>) | undefined;
 }
 
 /**
- * Goes through a folder and all folders in it, in the order of their names. Each is read when its turn comes, so that of a tree
- * of any size only the names of the folders on the way down are in memory. What is hidden (a leading dot) is left out.
- * A folder is told before what is in it, one that cannot be read a second time, as unreadable.
+ * Walks a folder and its subfolders in the order of names. Each folder is read when its turn comes, so only the names on the
+ * current path are in memory. Hidden files and folders (with a leading dot) are skipped. A folder comes before its content; an
+ * unreadable folder comes a second time, as unreadable.
  */
 export async function* walkFolder(folder: string, options: WalkOptions = {}): AsyncGenerator<Found> {
   let names: string[];
@@ -63,18 +55,18 @@ export async function* walkFolder(folder: string, options: WalkOptions = {}): As
       continue;
     }
     if (options.skip?.(path)) continue;
-    const found = await look(path);
-    // Gone since the folder was read: there is nothing to say of it.
+    const found = await inspectPath(path);
+    // It was removed since the folder was read.
     if (found.kind === 'unreadable' && codeOf(found.error) === 'ENOENT' && !name.includes('\ufffd')) continue;
     yield found;
     if (found.kind === 'folder') yield* walkFolder(path, options);
   }
 }
 
-/** Why a path cannot be read, for people. */
+/** Why a path cannot be read, as the end of a sentence. */
 export function reasonOf(error: unknown, path = ''): string {
   const code = codeOf(error);
-  // Node puts U+FFFD where bytes are no UTF-8; nothing is found under that name.
+  // Node puts U+FFFD in place of bytes that are not UTF-8, so the real name is unknown.
   if (code === 'ENOENT' && path.includes('\ufffd')) return 'its name is not valid UTF-8; rename it';
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file or folder';
   if (code === 'EACCES' || code === 'EPERM') return 'you may not read it';
@@ -83,7 +75,7 @@ export function reasonOf(error: unknown, path = ''): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The system's code of an error, where it has one. */
+/** The system's code of an error, if it has one. */
 export function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -10,7 +10,7 @@ export interface JobListArguments extends PageArguments {
   state?: JobState;
 }
 
-/** Lists what is worked on and what waits, oldest first. */
+/** Lists running and waiting jobs, oldest first. */
 export async function listJobs(context: Context, options: JobListArguments): Promise<void> {
   const client = await context.operator();
   const { state } = options;
@@ -20,7 +20,7 @@ export async function listJobs(context: Context, options: JobListArguments): Pro
     options,
     (page) => client.control.jobs.list({ ...page, state, signal }),
     columnsOf(context),
-    state === undefined ? 'No jobs: nothing is being processed, and nothing waits.' : `No jobs are ${state}.`,
+    state === undefined ? 'No jobs are running or waiting.' : `No jobs are ${state}.`,
     'oldest',
   );
 }
@@ -59,7 +59,7 @@ function columnsOf({ colours, interactive }: Context): Column<Job>[] {
   };
   const reason: Column<Job> = {
     title: 'LAST REASON',
-    text: ({ last_reason: said }) => said ?? (interactive ? '-' : ''),
+    text: ({ last_reason: reason }) => reason ?? (interactive ? '-' : ''),
     shrinkTo: 16,
     expendable: 4,
   };
@@ -76,10 +76,10 @@ function columnsOf({ colours, interactive }: Context): Column<Job>[] {
   ];
 }
 
-/** How long it runs, or has been waiting for a worker; or in how long it is tried again. */
+/** How long the job has been running or ready to run, or the time until its next attempt. */
 function sinceOf({ started_at: startedAt, due_at: dueAt }: Job, nowMs: number): string {
   if (startedAt !== null) return humanAge(startedAt, nowMs);
   const inMs = Date.parse(dueAt) - nowMs;
-  // Never before it is due, and a part of a second is one here.
+  // Rounds up, so that it never shows a time before the job is due.
   return inMs > 0 ? `in ${humanDuration(inMs + 999)}` : humanAge(dueAt, nowMs);
 }

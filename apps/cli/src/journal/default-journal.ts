@@ -4,8 +4,8 @@ import type { Io } from '../io.ts';
 import type { JournalOwner } from './journal-file.ts';
 
 /**
- * The folder for what outlives the program and may be lost (XDG Base Directory Specification).
- * @returns null where the environment names neither that nor a home
+ * The folder for state that outlives the program but may be lost (XDG Base Directory Specification).
+ * @returns null if the environment names neither this folder nor a home
  */
 export function stateFolder({ env, cwd }: Pick<Io, 'env' | 'cwd'>): string | null {
   const home = env['HOME'] || env['USERPROFILE'];
@@ -14,9 +14,9 @@ export function stateFolder({ env, cwd }: Pick<Io, 'env' | 'cwd'>): string | nul
 }
 
 /**
- * Where a journal lies unless told otherwise: one for each service and set of paths, in the {@link stateFolder}.
+ * The default path of a journal: one for each service and set of paths, in the {@link stateFolder}.
  * @param paths absolute
- * @returns null where there is no such folder
+ * @returns null if there is no such folder
  */
 export function defaultJournal(
   { env, cwd }: Pick<Io, 'env' | 'cwd'>,

@@ -146,7 +146,7 @@ function headerOf(file: string, line: string): JournalHeader {
 }
 
 function notAJournal(file: string): CliError {
-  return new CliError(`${file} is not a journal of mds, and is left as it is.`, {
+  return new CliError(`${file} is not a journal of mds, and was not changed.`, {
     hints: ['Name another file with --journal.'],
   });
 }
@@ -158,8 +158,8 @@ function entryOf(line: string): JournalEntry | null {
   if (typeof path !== 'string' || typeof bytes !== 'number' || typeof mtime_ms !== 'number') return null;
   if (state !== 'accepted' && state !== 'refused' && state !== 'gone') return null;
   const text = (value: unknown) => (typeof value === 'string' ? value : null);
-  const said = { media_id: text(media_id), code: text(code), message: text(message), at: text(at) ?? '' };
-  return { path, bytes, mtime_ms, state, ...said };
+  const texts = { media_id: text(media_id), code: text(code), message: text(message), at: text(at) ?? '' };
+  return { path, bytes, mtime_ms, state, ...texts };
 }
 
 function parsed(line: string): Record<string, unknown> | null {

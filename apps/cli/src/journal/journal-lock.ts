@@ -4,89 +4,89 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CliError } from '../exit-codes.ts';
 
-/** A lock that is held. */
+/** A lock that this process holds. */
 export interface JournalLock {
   release(): Promise<void>;
 }
 
-/** Who holds a lock, as its file says. */
+/** The holder of a lock, as its file records it. */
 interface Holder {
   nonce: string;
   host: string;
   pid: number;
-  /** When the process began, in the system's own count; null where the system does not say. Process ids are used again. */
+  /** When the process started, in the system's ownPath notation; null if unknown. Detects a process id that was reused. */
   began: string | null;
 }
 
-const BEAT_MS = 2_000;
-/** A holder on another machine whose beat stands still for so long is dead. */
+const HEARTBEAT_MS = 2_000;
+/** A holder on another machine is dead if it sends no heartbeat for this long. */
 const SILENCE_MS = 15_000;
 
 /**
- * Takes the lock of a journal: one process at a time writes to it. Of a holder on this machine the system says whether it
- * lives; of one elsewhere (a share, another container) its beat does, by this process's own clock.
- * @throws CliError naming the holder
+ * Locks a journal, so that only one process writes to it. For a holder on this machine, the system knows whether it lives. For one on
+ * another machine or in another container, its heartbeats must continue by this process's clock.
+ * @throws CliError with the holder if the lock is taken
  */
 export async function lockJournal(journal: string, signal: AbortSignal): Promise<JournalLock> {
   const path = `${journal}.lock`;
   const nonce = randomBytes(8).toString('hex');
-  const own = `${path}.${nonce}`;
-  const me: Holder = { nonce, host: hostname(), pid: process.pid, began: await beginOf(process.pid) };
-  await writeFile(own, JSON.stringify(me), { flag: 'wx', mode: 0o600 });
+  const ownPath = `${path}.${nonce}`;
+  const me: Holder = { nonce, host: hostname(), pid: process.pid, began: await startOf(process.pid) };
+  await writeFile(ownPath, JSON.stringify(me), { flag: 'wx', mode: 0o600 });
   try {
     for (;;) {
-      // A hard link is made or not, never over another's: whoever makes it has the lock.
-      if (await succeeds(link(own, path), 'EEXIST')) break;
+      // Creating a hard link is atomic and never overwrites: whoever creates it has the lock.
+      if (await succeedsUnless(link(ownPath, path), 'EEXIST')) break;
       const holder = await readHolder(path);
       if (holder === null) continue;
-      if (await lives(holder, path, signal)) {
-        throw new CliError(`Another mds works with this journal: process ${holder.pid} on ${holder.host}.`, {
+      if (await isAlive(holder, path, signal)) {
+        throw new CliError(`Another mds uses this journal: process ${holder.pid} on ${holder.host}.`, {
           hints: [`The journal is ${journal}.`, 'End that process first, or give this one another journal: --journal'],
         });
       }
-      await takeAway(path, holder, nonce);
+      await removeDeadLock(path, holder, nonce);
     }
   } finally {
-    await unlink(own);
+    await unlink(ownPath);
   }
-  const beat = setInterval(() => void touch(path), BEAT_MS);
-  beat.unref();
+  const heartbeat = setInterval(() => void touch(path), HEARTBEAT_MS);
+  heartbeat.unref();
   return {
     async release() {
-      clearInterval(beat);
-      // Taken for dead after a long suspension, it may be another's by now.
+      clearInterval(heartbeat);
+      // After a long suspension this process counts as dead, and another one may hold the lock now.
       if ((await readHolder(path))?.nonce === nonce) await unlink(path);
     },
   };
 }
 
-/** Removes a dead holder's lock, and no other: what was moved away by mistake, of one who was quicker, goes back. */
-async function takeAway(path: string, dead: Holder, nonce: string): Promise<void> {
-  const aside = `${path}.${nonce}.dead`;
-  if (!(await succeeds(rename(path, aside), 'ENOENT'))) return;
-  if ((await readHolder(aside))?.nonce !== dead.nonce) await succeeds(link(aside, path), 'EEXIST');
-  await unlink(aside);
+/** Removes the lock of a dead holder. If a quicker process has replaced it meanwhile, that lock is put back. */
+async function removeDeadLock(path: string, dead: Holder, nonce: string): Promise<void> {
+  const moved = `${path}.${nonce}.dead`;
+  if (!(await succeedsUnless(rename(path, moved), 'ENOENT'))) return;
+  if ((await readHolder(moved))?.nonce !== dead.nonce) await succeedsUnless(link(moved, path), 'EEXIST');
+  await unlink(moved);
 }
 
-async function lives({ host, pid, began }: Holder, path: string, signal: AbortSignal): Promise<boolean> {
+async function isAlive({ host, pid, began }: Holder, path: string, signal: AbortSignal): Promise<boolean> {
   if (host === hostname()) {
     try {
       process.kill(pid, 0);
     } catch (error) {
-      // EPERM: it is there, and another user's.
+      // EPERM: the process exists and belongs to another user.
       if (codeOf(error) !== 'EPERM') return false;
     }
-    return began === null || (await beginOf(pid)) === began;
+    return began === null || (await startOf(pid)) === began;
   }
-  const first = await beatOf(path);
-  for (let waitedMs = 0; waitedMs < SILENCE_MS; waitedMs += BEAT_MS / 2) {
-    await delay(BEAT_MS / 2, undefined, { signal });
-    if ((await beatOf(path)) !== first) return true;
+  const first = await heartbeatOf(path);
+  for (let waitedMs = 0; waitedMs < SILENCE_MS; waitedMs += HEARTBEAT_MS / 2) {
+    await delay(HEARTBEAT_MS / 2, undefined, { signal });
+    if ((await heartbeatOf(path)) !== first) return true;
   }
   return false;
 }
 
-async function beatOf(path: string): Promise<number | null> {
+async function heartbeatOf(path: string): Promise<number | null> {
   try {
     return (await stat(path)).mtimeMs;
   } catch (error) {
@@ -97,23 +97,23 @@ async function beatOf(path: string): Promise<number | null> {
 
 async function touch(path: string): Promise<void> {
   const now = new Date();
-  // A share that is away for a while: the next beat may reach it.
+  // The share may be away for a while; a later heartbeat may succeed.
   await utimes(path, now, now).catch(() => undefined);
 }
 
-/** When a process began: the machine's start and the 22nd field of its stat (proc(5)). Null but on Linux. */
-async function beginOf(pid: number): Promise<string | null> {
+/** When a process started: the boot id and the 22nd field of its stat file (proc(5)). Null on systems other than Linux. */
+async function startOf(pid: number): Promise<string | null> {
   try {
     const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
     const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // The second field is a name that may hold blanks and brackets.
+    // The second field is a name that may contain spaces and brackets.
     return `${boot}/${text.slice(text.lastIndexOf(')') + 2).split(' ')[19]}`;
   } catch {
     return null;
   }
 }
 
-/** Null where there is none, or none that was written to its end. */
+/** Returns null if there is no lock file. */
 async function readHolder(path: string): Promise<Holder | null> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as Holder;
@@ -126,12 +126,12 @@ async function readHolder(path: string): Promise<Holder | null> {
   }
 }
 
-async function succeeds(done: Promise<unknown>, otherwise: string): Promise<boolean> {
+async function succeedsUnless(done: Promise<unknown>, code: string): Promise<boolean> {
   try {
     await done;
     return true;
   } catch (error) {
-    if (codeOf(error) === otherwise) return false;
+    if (codeOf(error) === code) return false;
     throw error;
   }
 }

@@ -6,33 +6,33 @@ import { jsonText } from '../output/json.ts';
 import { type JournalEntry, type JournalOwner, readJournal, rewriteJournal } from './journal-file.ts';
 import { type JournalLock, lockJournal } from './journal-lock.ts';
 
-/** Identifies a version of a file: it is the same as before if both are equal. */
+/** Identifies a version of a file: if both values are equal, the file is unchanged. */
 export interface FileVersion {
   bytes: number;
-  /** Time of its last change, milliseconds since the epoch with a fraction. */
+  /** Time of the last change, milliseconds since the epoch with a fraction. */
   mtimeMs: number;
 }
 
-/** Remembers files across runs of the program. */
+/** Records files across runs of the program. */
 export interface Journal {
   readonly file: string;
-  /** How many lines could not be read when it was opened; their files are sent again. */
+  /** The number of unreadable lines when it was opened. Their files are sent again. */
   readonly damagedLines: number;
   /** The outcome of this version of a file; null if none is recorded. */
   find(path: string, version: FileVersion): JournalEntry | null;
   entries(): Iterable<JournalEntry>;
   /** Records the outcome of a file. The write is asynchronous; {@link close} waits for it. */
   record(entry: Omit<JournalEntry, 'at'>): void;
-  /** Forgets everything that was recorded so far. */
+  /** Removes all records. */
   forgetAll(): Promise<void>;
-  /** A key for a request that sends this version: the same in every run, until all is forgotten. */
+  /** A key for the request that sends this version: the same in every run, until {@link forgetAll}. */
   idempotencyKey(path: string, version: FileVersion): string;
-  /** Waits until everything is on the disk and releases the lock. @throws if it could not be written */
+  /** Waits until everything is on disk and releases the lock. @throws if it could not be written */
   close(): Promise<void>;
 }
 
 /**
- * Opens a journal, or starts one. Lines that a crash or a disk damaged are dropped: it is safe to send a file again.
+ * Opens or creates a journal. Lines damaged by a crash or a disk are dropped, because it is safe to send a file again.
  * @throws CliError if the file is no journal, belongs to another service or folder, or is in use
  */
 export async function openJournal(file: string, owner: JournalOwner, signal: AbortSignal): Promise<Journal> {
@@ -94,7 +94,7 @@ async function openLocked(file: string, owner: JournalOwner, lock: JournalLock):
 function checkOwner(file: string, header: JournalOwner, owner: JournalOwner): void {
   const { kind, service, root } = header;
   if (kind === owner.kind && service === owner.service && root === owner.root) return;
-  throw new CliError(`${file} is the journal of something else: mds ${kind} ${root ?? ''} to ${service}.`, {
+  throw new CliError(`${file} is the journal of another command: mds ${kind} ${root ?? ''} to ${service}.`, {
     hints: ['Name another file with --journal.'],
   });
 }
@@ -124,7 +124,7 @@ function createLog(handle: FileHandle) {
     if (failure !== null) throw failure;
   };
   return {
-    /** @throws what an earlier line failed with */
+    /** @throws the error of an earlier line */
     write(line: string) {
       if (failure !== null) throw failure;
       waiting += line;

@@ -25,7 +25,7 @@ async function setUp() {
   };
 }
 
-/** What a journal remembers, opened anew. */
+/** The entries of a journal after it is opened again. */
 async function remembered(it: Awaited<ReturnType<typeof setUp>>): Promise<string[]> {
   const journal = await it.open();
   const paths = [...journal.entries()].map(({ path, bytes }) => `${path} ${bytes}`);
@@ -33,7 +33,7 @@ async function remembered(it: Awaited<ReturnType<typeof setUp>>): Promise<string
   return paths;
 }
 
-it('remembers the latest version of each file across runs, whatever its name, and forgets what is gone', async () => {
+it('keeps the latest version of each file across runs, and removes gone ones', async () => {
   await using it = await setUp();
   const journal = await it.open();
   const odd = 'new\nline \u2028 and \u202e marks.jpg';
@@ -48,7 +48,7 @@ it('remembers the latest version of each file across runs, whatever its name, an
   await again.close();
 });
 
-it('cut off at any byte, as by kill -9 or a power cut, keeps every line before, and goes on', async () => {
+it('keeps all complete lines if it was cut off at any byte, and can be written again', async () => {
   await using it = await setUp();
   const journal = await it.open();
   for (let n = 0; n < 2; n++) journal.record(accepted(`häuser-${n}.jpg`, n));
@@ -60,7 +60,7 @@ it('cut off at any byte, as by kill -9 or a power cut, keeps every line before, 
     await truncate(it.file, length);
     const lines = whole.subarray(0, length).toString('latin1').split('\n').length - 2;
     const cut = await it.open();
-    // The last line may be whole but for its end.
+    // The last line may be complete except for its line break.
     expect([lines, lines + 1]).toContain([...cut.entries()].length);
     expect(cut.damagedLines).toBe(0);
     cut.record(accepted('after.jpg', 9));
@@ -69,7 +69,7 @@ it('cut off at any byte, as by kill -9 or a power cut, keeps every line before, 
   }
 });
 
-it('a line that the disk damaged costs that line alone, and is told', async () => {
+it('a damaged line loses only that line, and is counted', async () => {
   await using it = await setUp();
   const journal = await it.open();
   for (const name of ['a', 'b', 'c']) journal.record(accepted(name, 1));
@@ -83,7 +83,7 @@ it('a line that the disk damaged costs that line alone, and is told', async () =
   expect(await remembered(it)).toEqual(['a 1', 'c 1']);
 });
 
-it('is made smaller when most of it is out of date', async () => {
+it('is compacted when most of it is out of date', async () => {
   await using it = await setUp();
   const journal = await it.open();
   for (let n = 0; n < 500; n++) journal.record(accepted('same.jpg', n));
@@ -93,7 +93,7 @@ it('is made smaller when most of it is out of date', async () => {
   expect((await readFile(it.file, 'utf8')).split('\n')).toHaveLength(3);
 });
 
-it('gives one version of a file the same key in every run, and another after all was forgotten', async () => {
+it('gives a file version the same key in every run, and a new one after forgetAll', async () => {
   await using it = await setUp();
   const first = await it.open();
   const key = first.idempotencyKey('a', version(1));
@@ -109,21 +109,21 @@ it('gives one version of a file the same key in every run, and another after all
 });
 
 it.each([
-  ['of another folder', { ...OWNER, root: '/srv/other' }, 'is the journal of something else'],
+  ['of another folder', { ...OWNER, root: '/srv/other' }, 'is the journal of another command'],
   ['of another service', { ...OWNER, service: 'http://other' }, 'mds watch /srv/scans to http://mds.example'],
-])('a journal %s is not touched', async (_, owner, message) => {
+])('a journal %s is not changed', async (_, owner, message) => {
   await using it = await setUp();
   await (await it.open()).close();
   await expect(it.open(owner)).rejects.toThrow(message);
-  // And the lock is let go.
+  // The lock is released too.
   expect(await remembered(it)).toEqual([]);
 });
 
-it('a file that is no journal is not written over', async () => {
+it('a file that is not a journal is not overwritten', async () => {
   await using it = await setUp();
   await (await it.open()).close();
   await writeFile(it.file, 'dear diary\n');
-  await expect(it.open()).rejects.toThrow('is not a journal of mds, and is left as it is');
+  await expect(it.open()).rejects.toThrow('is not a journal of mds, and was not changed');
   expect(await readFile(it.file, 'utf8')).toBe('dear diary\n');
 });
 
@@ -143,18 +143,18 @@ async function holder(file: string) {
   return child;
 }
 
-it('one process at a time works with it; of one that was killed nothing is left in the way', async () => {
+it('only one process uses it at a time; a killed one leaves nothing behind', async () => {
   await using it = await setUp();
   await (await it.open()).close();
   const child = await holder(it.file);
-  await expect(it.open()).rejects.toThrow(`Another mds works with this journal: process ${child.pid} on`);
+  await expect(it.open()).rejects.toThrow(`Another mds uses this journal: process ${child.pid} on`);
   child.kill('SIGKILL');
   await once(child, 'exit');
   await (await it.open()).close();
   expect(await readdir(join(it.file, '..'))).toEqual(['journal.jsonl']);
 });
 
-it('a lock of this process id from before a restart of the machine holds nobody up', async () => {
+it('a lock from before a restart of the machine does not block a reused process id', async () => {
   await using it = await setUp();
   await (await it.open()).close();
   const lock = { nonce: 'x', host: hostname(), pid: process.pid, began: 'another-boot/1' };
@@ -162,16 +162,16 @@ it('a lock of this process id from before a restart of the machine holds nobody 
   await (await it.open()).close();
 });
 
-it('a holder on another machine lives as long as its beat moves', { timeout: 120_000 }, async () => {
+it('a holder on another machine counts as alive while it sends heartbeats', { timeout: 120_000 }, async () => {
   await using it = await setUp();
   await (await it.open()).close();
   const lock = `${it.file}.lock`;
   await writeFile(lock, JSON.stringify({ nonce: 'x', host: 'elsewhere.example', pid: 1, began: null }));
-  let beat = 0;
-  const beats = setInterval(() => void utimes(lock, new Date(), new Date(++beat * 1000)), 500);
+  let seconds = 0;
+  const heartbeats = setInterval(() => void utimes(lock, new Date(), new Date(++seconds * 1000)), 500);
   await expect(it.open()).rejects.toThrow('process 1 on elsewhere.example');
-  clearInterval(beats);
+  clearInterval(heartbeats);
   await delay(600);
-  // Dead: taken over, and not before the beat has stood still for a while.
+  // The holder is dead: its lock is taken over after its heartbeats stopped for a while.
   await (await it.open()).close();
 });

@@ -7,14 +7,14 @@ import { forEachMedia } from './for-each-media.ts';
 
 /**
  * Deletes media, after asking on the terminal.
- * @param sure not to ask
+ * @param sure delete without asking
  */
 export async function deleteMedia(context: Context, ids: readonly string[], sure: boolean): Promise<void> {
   const { io } = context;
   const client = await context.operator();
   if (!sure) {
     requireTerminal(context, 'delete');
-    // Shown before it is gone; and what is not there is said before anything else is gone.
+    // Get all media first: the user sees what will be deleted, and a missing one fails before anything is deleted.
     const media: MediaDetail[] = [];
     for (const id of ids) media.push(await client.control.media.get(id, { signal: io.signal }));
     for (const it of media) {

@@ -19,7 +19,7 @@ export interface DownloadArguments {
   force?: boolean;
 }
 
-/** What is taken where no rendition is named, the best first. */
+/** The preferred renditions if none is named, best first. */
 const BEST: Readonly<Record<string, readonly string[]>> = {
   image: ['large', 'medium', 'small', 'thumb'],
   video: ['mp4', 'preview', 'poster'],
@@ -27,8 +27,8 @@ const BEST: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Downloads a rendition to a file, whole or not at all, or to standard output. The file's name is made of what is known
- * here; a name from outside never decides where something is written.
+ * Downloads a rendition to standard output, or to a file that appears only when it is complete. The default file name uses only
+ * values of this program: a name from outside must never decide where a file is written.
  */
 export async function downloadMedia(
   context: Context,
@@ -49,7 +49,7 @@ export async function downloadMedia(
       await response.body?.cancel();
       throw new CliError('This would write binary data to the terminal.', {
         exitCode: EXIT.usage,
-        hints: ['Write it to a file with -o FILE, or pipe it on.'],
+        hints: ['Write it to a file with -o FILE, or use a pipe.'],
       });
     }
     return writeAll(io.stdout, response, { end: false, signal: io.signal });
@@ -58,8 +58,8 @@ export async function downloadMedia(
   const path = options.output ?? `${id}-${rendition.name}.${rendition.extension}`;
   const target = resolve(io.cwd, path);
   if (!options.force && (await exists(target))) {
-    throw new CliError(`${path} is there already.`, {
-      hints: ['Write over it with --force, or name another with -o FILE.'],
+    throw new CliError(`${path} already exists.`, {
+      hints: ['Overwrite it with --force, or name another file with -o FILE.'],
     });
   }
   const response = await client.download(url, { signal: io.signal });
@@ -82,7 +82,7 @@ export async function downloadMedia(
   } catch (error) {
     await rm(partial, { force: true }).catch(() => undefined);
     if (!(error instanceof Error && 'path' in error && error.path === partial)) throw error;
-    // The name that it has until it is whole is nobody's concern.
+    // The error names the temporary file, which the user does not know.
     throw new CliError(`It cannot be written: ${systemSentence(Object.assign(error, { path }))}`, {
       cause: error,
       hints: ['Name another file with -o FILE.'],
@@ -106,7 +106,7 @@ function choose(manifest: Manifest, name: string | undefined, extension: string 
   throw noSuchRendition(manifest, name, extension);
 }
 
-/** Whether a rendition consists of many files, of which the address names the list alone. */
+/** Whether a rendition is a stream: its URL names a playlist of many files. */
 function isStream({ extension }: ManifestRendition): boolean {
   return extension === 'm3u8';
 }
@@ -114,12 +114,12 @@ function isStream({ extension }: ManifestRendition): boolean {
 function notOneFile(client: Client, { id, renditions }: Manifest, { name }: ManifestRendition): CliError {
   const url = client.url(id, name, { extension: 'm3u8' });
   const file = renditions.find(({ extension }) => extension === 'mp4' || extension === 'm4a');
-  return new CliError(`${name} is a stream of many files, made to be played and not to be downloaded.`, {
+  return new CliError(`${name} is a stream of many files: it can be played, but not downloaded as one file.`, {
     exitCode: EXIT.usage,
     hints: [
-      `Give its address to a player: ${url}`,
-      `Or have ffmpeg write it to one file: ${shellCommand(['ffmpeg', '-i', url, '-c', 'copy', `${id}.mp4`])}`,
-      ...(file ? [`What can be downloaded: mds media download ${id} ${file.name}`] : []),
+      `Open its URL in a player: ${url}`,
+      `Or write it to one file with ffmpeg: ${shellCommand(['ffmpeg', '-i', url, '-c', 'copy', `${id}.mp4`])}`,
+      ...(file ? [`Download a single file: mds media download ${id} ${file.name}`] : []),
     ],
   });
 }

@@ -4,20 +4,20 @@ import { explainError } from '../explain-error.ts';
 import { jsonText } from '../output/json.ts';
 import { printable } from '../output/printable.ts';
 
-/** What doing something with one media object gave: a line for people and scripts, an object for `--json`. */
+/** The result for one media object: a line for people and scripts, an object for `--json`. */
 export interface MediaResult {
   line: string;
   json: unknown;
-  /** What went wrong all the same, which the line tells too; empty or absent where nothing did. */
+  /** A failure that the line already reports; absent or empty if there is none. */
   failure?: string;
 }
 
 /**
- * Does something with each of some media, one after the other, and prints each result; with `--json` one object a line, but a
- * single one as it is. One that fails does not keep the others.
- * @param write what is printed goes through here, where something else has to be taken away before
- * @throws what the only one failed with, a ReportedError where its line says so; of several, a CliError that counts, its exit code
- *   that of the first failure
+ * Applies an action to media one by one and prints each result. With `--json` each is one line, or an indented document if there is
+ * only one. A failure does not stop the others.
+ * @param write wraps each output, so that a live display can make room for it
+ * @throws for a single media object its own error, or a ReportedError if its line reports the failure; for several a CliError with
+ *   the number of failures and the exit code of the first
  */
 export async function forEachMedia(
   context: Context,
@@ -39,10 +39,10 @@ export async function forEachMedia(
     } catch (error) {
       if (ids.length === 1 || context.io.signal.aborted) throw error;
       const { message, hints, exitCode, problem } = await explainError(error, context);
-      const words = `${id}: ${message}`;
+      const text = `${id}: ${message}`;
       const line = context.json
-        ? jsonText({ error: { message: words, hints, exit_code: exitCode, problem } }, 0)
-        : `${context.errorColours.red('failed')}  ${printable(words)}`;
+        ? jsonText({ error: { message: text, hints, exit_code: exitCode, problem } }, 0)
+        : `${context.errorColours.red('failed')}  ${printable(text)}`;
       write(() => context.io.stderr.write(`${line}\n`));
       failures.push(exitCode);
     }

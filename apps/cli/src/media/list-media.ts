@@ -12,12 +12,12 @@ export interface ListArguments extends PageArguments {
   status?: string;
 }
 
-/** Lists media, newest first; as many pages as the limit takes. */
+/** Lists media, newest first, and reads as many pages as the limit needs. */
 export async function listMedia(context: Context, options: ListArguments): Promise<void> {
   const { signal } = context.io;
   if (options.detail || options.status !== undefined) {
     const client = await context.operator();
-    // What the states are, the service knows; a newer one has more.
+    // The service checks the state, because a newer service may know more states.
     const status = options.status as MediaStatus | undefined;
     const fetchPage = (page: PageRequest) => client.control.media.list({ ...page, status, signal });
     return listPages(context, options, fetchPage, detailColumns(context), EMPTY);
@@ -52,13 +52,13 @@ const PROGRESS: Column<MediaDetail> = {
 const FAILED: Column<MediaDetail> = { title: 'FAILED', text: (media) => failedNames(media).join(' ') };
 
 function detailColumns(context: Context): Column<MediaDetail>[] {
-  // Elsewhere than on a terminal what was added later stands last: scripts count fields.
+  // In a pipe, new columns come last: scripts count fields.
   if (!context.interactive) return [...mediaColumns(context), FILENAME, DURATION, PROGRESS, FAILED];
   const colour = (text: string, media: MediaDetail) => colourMediaState(context.colours, media, text);
   return [...mediaColumns<MediaDetail>(context, { text: stateOf, colour }), DURATION, FILENAME];
 }
 
-/** @param status how people see the state */
+/** @param status how the state is shown to people */
 function mediaColumns<T extends Media>(
   { colours }: Context,
   status: Pick<Column<T>, 'text' | 'colour'> = {

@@ -11,8 +11,8 @@ export interface UrlArguments {
 }
 
 /**
- * Prints the address of one rendition, those of all that the manifest names, or a srcset.
- * @throws CliError where what was named is not there, with what is
+ * Prints the URL of one rendition, the URLs of all renditions in the manifest, or a srcset.
+ * @throws CliError if the rendition does not exist, with the ones that do
  */
 export async function printUrls(
   context: Context,
@@ -23,7 +23,7 @@ export async function printUrls(
   const client = await context.client();
   const { ext, srcset } = options;
   if (name !== undefined && !srcset) {
-    const url = await addressOf(client, id, name, options, context.io.signal);
+    const url = await renditionUrl(client, id, name, options, context.io.signal);
     if (context.json) context.printJson({ url });
     else context.print(url);
     return;
@@ -39,7 +39,7 @@ export async function printUrls(
     rows: manifest.renditions.filter(({ extension }) => ext === undefined || extension === ext),
     columns: [
       { title: 'RENDITION', text: ({ name: rendition, extension }) => `${rendition}.${extension}` },
-      // Never shortened: an address with a piece missing is none.
+      // Never shortened: a shortened URL is useless.
       { title: 'ADDRESS', text: ({ url }) => (url.startsWith('/') ? client.baseUrl + url : url) },
     ],
     json: manifest,
@@ -47,37 +47,38 @@ export async function printUrls(
   });
 }
 
-/** The address of a rendition that is there; of its own format, where it is no picture that the service chooses one for. */
-async function addressOf(
+/** The URL of an existing rendition, with its own extension unless the service chooses an image format. */
+async function renditionUrl(
   client: Client,
   id: string,
   name: string,
   { ext, revision }: UrlArguments,
   signal: AbortSignal,
 ): Promise<string> {
-  // What cannot be an address is said before anything is asked.
+  // Throws for invalid arguments before any request is sent.
   const url = client.url(id, name, { extension: ext, revision });
   const manifest = await client.manifest(id, { signal }).catch((error: unknown) => {
-    // Of a video that is still processed some renditions are there already.
+    // Some renditions of a video are ready while it is still being processed.
     if (isNotFoundError(error) && error.code === 'rendition_not_ready') return null;
     throw error;
   });
-  if (manifest === null) return reached(client, url, signal);
+  if (manifest === null) return checkDelivered(client, url, signal);
   const own = extname(new URL(url).pathname).slice(1);
   const extension = ext ?? (own === '' ? undefined : own);
   const found = manifest.renditions.filter(
     (it) => it.name === name && (extension === undefined || it.extension === extension),
   );
   const [first] = found;
-  // An earlier revision is in no manifest, and delivered to whoever holds its address.
-  if (revision !== undefined && !first?.immutable_url.includes(`.${revision}`)) return reached(client, url, signal);
+  // Earlier revisions are in no manifest, but their URLs still work.
+  if (revision !== undefined && !first?.immutable_url.includes(`.${revision}`))
+    return checkDelivered(client, url, signal);
   if (!first) throw noSuchRendition(manifest, name, ext);
   if (extension !== undefined || found.some((it) => it.content_type.startsWith('image/'))) return url;
   return client.url(id, name, { extension: first.extension });
 }
 
-/** @throws NotFoundError where nothing is delivered at the address, with the service's reason */
-async function reached(client: Client, url: string, signal: AbortSignal): Promise<string> {
+/** @throws NotFoundError if nothing is delivered at the URL, with the service's reason */
+async function checkDelivered(client: Client, url: string, signal: AbortSignal): Promise<string> {
   const { body } = await client.download(url, { headers: { range: 'bytes=0-0' }, signal });
   await body?.cancel();
   return url;

@@ -1,7 +1,7 @@
 import type { Manifest } from '@mds/client';
 import { CliError, EXIT } from '../exit-codes.ts';
 
-/** Says that a media object has not what was asked for, and what it has. */
+/** The error for a missing rendition, with the ones that exist. */
 export function noSuchRendition(manifest: Manifest, name: string | undefined, extension: string | undefined): CliError {
   const offered = manifest.renditions.map((it) => `${it.name}.${it.extension}`);
   const asked = [name ?? 'rendition', extension].filter((part) => part !== undefined).join('.');

@@ -1,6 +1,6 @@
 import type { MediaDetail } from '@mds/client';
 import type { Context } from '../context.ts';
-import { lookOutForMove } from '../moved-deployment.ts';
+import { watchForMove } from '../moved-deployment.ts';
 import { createLiveBlock } from '../output/live-block.ts';
 import { printable } from '../output/printable.ts';
 import { enterState, startTransfer, type Transfer, transferLine } from '../output/progress.ts';
@@ -8,9 +8,9 @@ import { forEachMedia, type MediaResult } from './for-each-media.ts';
 import { failedNames, failedSentence } from './media-state.ts';
 
 /**
- * Sends media back into the queue that failed, or of which renditions did.
- * @param wait until they are done: all of them at once, told in the order they were named
- * @throws CliError where something failed again
+ * Queues media again that failed or have failed renditions.
+ * @param wait wait for all of them at once; the results are printed in the order of the arguments
+ * @throws CliError if something failed again
  */
 export async function retryMedia(context: Context, ids: readonly string[], wait: boolean): Promise<void> {
   const client = await context.operator();
@@ -18,7 +18,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
   const retry = (id: string) => client.control.media.retry(id, { signal });
   if (!wait) return forEachMedia(context, ids, async (id) => begun(await retry(id)));
 
-  const lookout = lookOutForMove(client, signal);
+  const moveWatch = watchForMove(client, signal);
   const active = new Set<Transfer>();
   const block = createLiveBlock(context.progress, (width, height) =>
     [...active].slice(0, height).map((it) => transferLine(it, width, Date.now(), context.errorColours)),
@@ -30,7 +30,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
     active.add(transfer);
     try {
       return await client.control.media.waitUntilReady(id, {
-        signal: lookout.signal,
+        signal: moveWatch.signal,
         renditions: true,
         onProgress: ({ status, progress }) => enterState(transfer, status, progress),
       });
@@ -39,7 +39,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
     }
   };
   const outcomes = new Map(ids.map((id) => [id, processed(id)]));
-  // Each is looked at in its turn; until then none that fails may end the program.
+  // Each outcome is handled in its turn below. Until then, a rejection must not end the program.
   for (const outcome of outcomes.values()) outcome.catch(() => undefined);
   try {
     await forEachMedia(
@@ -49,7 +49,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
       (write) => block.above(write),
     );
   } finally {
-    lookout.stop();
+    moveWatch.stop();
     block.stop();
   }
 }
@@ -57,7 +57,7 @@ export async function retryMedia(context: Context, ids: readonly string[], wait:
 function begun(media: MediaDetail): MediaResult {
   const pending = media.renditions.filter(({ state }) => state === 'pending');
   const names = pending.map(({ name, extension }) => `${name}.${extension}`);
-  // Of a media object that failed, all is made again.
+  // For a failed media object, everything is made again.
   const what = media.status === 'ready' && names.length > 0 ? `being made again: ${names.join(', ')}` : '';
   return { line: lineOf(media, what), json: media };
 }

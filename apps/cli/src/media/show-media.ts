@@ -7,7 +7,7 @@ import { humanAge, humanBytes, playingTime } from '../output/quantities.ts';
 import { type Column, tableLines, tabSeparated } from '../output/table.ts';
 import { colourMediaState, stateOf } from './media-state.ts';
 
-/** Shows one media object: what is known about it, then its renditions. */
+/** Shows the properties of a media object, then its renditions. */
 export async function showMedia(context: Context, id: string): Promise<void> {
   const client = await context.operator();
   const media = await client.control.media.get(id, { signal: context.io.signal });
@@ -24,7 +24,7 @@ export async function showMedia(context: Context, id: string): Promise<void> {
   for (const line of renditionLines(context, media)) context.print(line);
 }
 
-/** The renditions as a table: with their addresses where these find room, for an address with a piece missing is none. */
+/** The renditions as a table. It includes URLs only if they fit: a shortened URL is useless. */
 function renditionLines({ colours, width }: Context, { id, renditions }: MediaDetail): string[] {
   const columns = sizeColumns(colours, renditions);
   const table = (last: Column<MediaRendition>[], maxWidth: number) =>
@@ -35,7 +35,7 @@ function renditionLines({ colours, width }: Context, { id, renditions }: MediaDe
   const widest = Math.max(...table([address], Number.POSITIVE_INFINITY).map(displayWidth));
   if (widest <= width) return table([{ ...address, text: ({ reason, url }) => reason ?? url, shrinkTo: 20 }], width);
   const why: Column<MediaRendition> = { title: 'REASON', text: ({ reason }) => reason ?? '', shrinkTo: 20 };
-  const hints = [`Addresses: mds media url ${id}`, ...(isExcused ? [`Reasons in full: mds media explain ${id}`] : [])];
+  const hints = [`Addresses: mds media url ${id}`, ...(isExcused ? [`Full reasons: mds media explain ${id}`] : [])];
   return [
     ...table(isExcused ? [why] : [], width).map((line) => line.trimEnd()),
     '',
@@ -64,8 +64,8 @@ function humanFacts({ colours }: Context, media: MediaDetail): [string, string][
   facts.push(['status', colourMediaState(colours, media, printable(stateOf(media))) + attempts]);
   if (media.error) {
     facts.push(['error', colours.red(printable(`${media.error.message} (${media.error.code})`))]);
-    facts.push(['', colours.dim(printable(`what was tried: mds media explain ${media.id}`))]);
-    if (media.error.retryable) facts.push(['', colours.dim(printable(`try again: mds media retry ${media.id}`))]);
+    facts.push(['', colours.dim(printable(`details: mds media explain ${media.id}`))]);
+    if (media.error.retryable) facts.push(['', colours.dim(printable(`retry: mds media retry ${media.id}`))]);
   }
   for (const warning of media.warnings) facts.push(['warning', colours.yellow(printable(warning))]);
   const pixels = media.width > 0 ? `, ${media.width}x${media.height}` : '';
@@ -89,7 +89,7 @@ function sizeColumns(colours: Colours, renditions: readonly MediaRendition[]): C
   return [...columns, { title: 'FILES', text: ({ files }) => String(files ?? '-'), align: 'right', expendable: 2 }];
 }
 
-/** What was added later stands last: scripts count fields. */
+/** New columns come last: scripts count fields. */
 const PLAIN_COLUMNS: Column<MediaRendition>[] = [
   { title: 'RENDITION', text: ({ name, extension }) => `${name}.${extension}` },
   { title: 'STATE', text: ({ state }) => state },
@@ -99,7 +99,7 @@ const PLAIN_COLUMNS: Column<MediaRendition>[] = [
   { title: 'FILES', text: ({ files }) => plainValue(files) },
 ];
 
-/** Empty for what is no picture: a playlist of sounds, a text. */
+/** Empty for files without pixels: audio playlists, text. */
 function pixels({ width, height }: MediaRendition): string {
   return width && height ? `${width}x${height}` : '';
 }

@@ -15,32 +15,32 @@ export interface MigrateToArguments {
   cancel?: boolean;
 }
 
-/** Between two looks at how far it is. */
-const LOOK_MS = 500;
+/** Time between two requests for the progress. */
+const POLL_MS = 500;
 
 /**
- * Has the service move its data, shows how far it is, and tells what came of it.
- * @throws ReportedError where it is not done
+ * Has the service move its data, shows the progress, and prints the result.
+ * @throws ReportedError if the move failed or was canceled
  */
 export async function migrateTo(context: Context, options: MigrateToArguments): Promise<void> {
   const client = await context.operator();
   const { migrations } = client.control;
   const { signal } = context.io;
-  if (options.status) return tell(context, await migrations.current({ signal }).catch(noneBegun));
+  if (options.status) return printMigration(context, await migrations.current({ signal }).catch(explainNoneStarted));
   if (options.cancel) {
-    const canceled = await migrations.cancel({ signal }).catch(noneBegun);
+    const canceled = await migrations.cancel({ signal }).catch(explainNoneStarted);
     if (context.json) context.printJson(canceled);
-    else context.note('Canceled. The service takes writes again.');
+    else context.note('Canceled. The service accepts writes again.');
     return;
   }
-  tell(context, await follow(context, client, await begin(context, client, options)));
+  printMigration(context, await follow(context, client, await start(context, client, options)));
 }
 
-async function begin(context: Context, client: Client, options: MigrateToArguments): Promise<Migration> {
+async function start(context: Context, client: Client, options: MigrateToArguments): Promise<Migration> {
   const database = options.database ?? context.io.env['MDS_TARGET_DATABASE_URL'];
   const { storage, s3Endpoint } = options;
   if (!database || storage === undefined) {
-    throw new CliError('Where to? --database (or MDS_TARGET_DATABASE_URL) and --storage are both needed.', {
+    throw new CliError('A destination is needed: --database (or MDS_TARGET_DATABASE_URL) and --storage.', {
       exitCode: EXIT.usage,
       hints: ['mds migrate-to --help'],
     });
@@ -53,17 +53,17 @@ async function begin(context: Context, client: Client, options: MigrateToArgumen
     );
   } catch (error) {
     if (!isConflictError(error)) throw withOptions(error);
-    // Begun before: by this command, which was interrupted, or whose answer was lost.
+    // This command may have started the move earlier: it was interrupted, or the answer was lost.
     const current = await client.control.migrations.current({ signal }).catch(() => null);
-    if (current === null || !isTo(current, { database, storage, s3Endpoint })) throw error;
+    if (current === null || !hasDestination(current, { database, storage, s3Endpoint })) throw error;
     if (current.state !== 'running' && current.state !== 'done') throw error;
-    if (current.state === 'running') context.note('It is under way already.');
+    if (current.state === 'running') context.note('The move is already running.');
     return current;
   }
 }
 
-/** Whether a move is to where this one is wanted to, as far as the service shows it. */
-function isTo(
+/** Whether a move has the wanted destination, as far as the service reports it. */
+function hasDestination(
   { destination, settings }: Migration,
   { database, storage, s3Endpoint }: { database: string; storage: string; s3Endpoint: string | undefined },
 ): boolean {
@@ -72,7 +72,7 @@ function isTo(
   return destination.storage === storage && destination.database === shownDatabase(database) && !isElsewhere;
 }
 
-/** Host, port and database of a URL, as the service shows them; null of what is none. */
+/** Host, port and database of a URL, as the service shows them; null if it is not a URL. */
 function shownDatabase(url: string): string | null {
   if (!URL.canParse(url)) return null;
   const { hostname, port, pathname, searchParams } = new URL(url);
@@ -85,71 +85,76 @@ function addressOf(endpoint: string | undefined): string | null {
   return origin + pathname;
 }
 
-/** @throws the error, with the command that begins a move where none was begun */
-function noneBegun(error: unknown): never {
+/** @throws the error; if no move was started, with the command that starts one */
+function explainNoneStarted(error: unknown): never {
   throw isNotFoundError(error)
-    ? new StoppedError(error, ['One is begun by: mds migrate-to --database URL --storage URL'])
+    ? new StoppedError(error, ['Start a move with: mds migrate-to --database URL --storage URL'])
     : error;
 }
 
 const OPTIONS = { database_url: '--database', storage_url: '--storage', s3_endpoint: '--s3-endpoint' } as const;
 
-/** What is wrong with a destination names fields of the request; these are the options that give them. */
+/** Adds hints to a refused destination: the service names the fields of its API, the hints name the options. */
 function withOptions(error: unknown): unknown {
-  const said = isApiError(error) ? JSON.stringify(error.problem) : '';
-  const named = Object.entries(OPTIONS).filter(([field]) => said.includes(field));
-  const hints = named.map(([field, option]) => `${field} is given by ${option}.`);
+  const problem = isApiError(error) ? JSON.stringify(error.problem) : '';
+  const named = Object.entries(OPTIONS).filter(([field]) => problem.includes(field));
+  const hints = named.map(([field, option]) => `${option} sets ${field}.`);
   return hints.length === 0 ? error : new StoppedError(error, hints);
 }
 
-async function follow(context: Context, client: Client, begun: Migration): Promise<Migration> {
-  let latest = begun;
+async function follow(context: Context, client: Client, started: Migration): Promise<Migration> {
+  let latest = started;
   const display = createMoveDisplay();
-  display.look(latest);
+  display.update(latest);
   const block = createLiveBlock(context.progress, (width) => display.lines(width, context.errorColours));
   const { signal } = context.io;
   try {
     while (latest.state === 'running') {
-      await sleep(LOOK_MS, undefined, { signal });
+      await sleep(POLL_MS, undefined, { signal });
       latest = await client.control.migrations.current({ signal });
-      display.look(latest);
+      display.update(latest);
     }
   } catch (error) {
-    throw new StoppedError(signal.aborted ? signal.reason : error, afterStop(signal.aborted, latest));
+    throw new StoppedError(signal.aborted ? signal.reason : error, stopHints(signal.aborted, latest));
   } finally {
     block.stop();
   }
   return latest;
 }
 
-/** What is to be known by who ends the command before the move is over, or loses the service on the way. */
-function afterStop(interrupted: boolean, { objects }: Migration): string[] {
-  const kept = `${counted(objects.verified, 'object')} (${humanBytes(objects.verified_bytes)}) were at the destination when last looked at.`;
+/** Hints for a user who interrupts the command, or whose service stops answering, before the move is over. */
+function stopHints(interrupted: boolean, { objects }: Migration): string[] {
+  const copied = `${counted(objects.verified, 'object')} (${humanBytes(objects.verified_bytes)}) were already verified at the destination.`;
   return interrupted
     ? [
-        `The service goes on moving. ${kept}`,
-        '`mds migrate-to --status` says how far it is, the same command follows it again, and `mds migrate-to --cancel` ends it.',
+        `The service continues the move. ${copied}`,
+        '`mds migrate-to --status` shows its progress, the same command follows it again, and `mds migrate-to --cancel` ends it.',
       ]
-    : [kept, 'If the service has ended, start it and give the same command again: what is there is not copied again.'];
+    : [copied, 'If the service has ended, start it and run the same command again: nothing is copied twice.'];
 }
 
-function tell(context: Context, migration: Migration): void {
+function printMigration(context: Context, migration: Migration): void {
   const { state, objects, rows, settings, errors, error_count: errorCount, open_uploads: openUploads } = migration;
   if (context.json) context.printJson(migration);
   else {
-    const verb = state === 'running' ? PHASES[migration.phase] : state === 'done' ? 'Moved and equal' : `It ${state}`;
+    const verb =
+      state === 'running'
+        ? PHASES[migration.phase]
+        : state === 'done'
+          ? 'Moved and equal'
+          : `The move ${state === 'failed' ? 'failed' : 'was canceled'}`;
     const seen = `${counted(objects.verified, 'object')}, ${counted(rows.copied, 'row')}`;
     context.note(`${verb}: ${seen}.`);
     const { frozen_at: frozenAt, ended_at: endedAt } = migration;
     if (frozenAt !== null && endedAt !== null)
       context.note(
-        `Writes were refused for the last ${humanTiming(Date.parse(endedAt) - Date.parse(frozenAt))} of it.`,
+        `Writes were refused for the last ${humanTiming(Date.parse(endedAt) - Date.parse(frozenAt))} of the move.`,
       );
     for (const { key, message } of errors) context.note(key === null ? message : `${key}: ${message}`);
     if (errorCount > errors.length) context.note(`and ${errorCount - errors.length} more`);
     if (state === 'done') {
-      if (openUploads) context.note(`${counted(openUploads, 'open upload')} did not move; senders begin anew.`);
-      context.note('This service goes on refusing writes. Start it at the destination with:');
+      if (openUploads) context.note(`${counted(openUploads, 'open upload')} did not move; senders must start again.`);
+      context.note('This service keeps refusing writes. Start the service at the destination with:');
       for (const [name, value] of Object.entries(settings ?? {})) context.print(`${name}=${value}`);
     }
   }

@@ -4,29 +4,29 @@ import { displayWidth } from '../output/display-width.ts';
 import { bar } from '../output/progress.ts';
 import { counted, humanBytes, humanDuration, percent } from '../output/quantities.ts';
 
-/** What is said of each phase. */
+/** The text for each phase. */
 export const PHASES: Record<Migration['phase'], string> = {
-  objects: 'Copying objects; writes go on',
-  rows: 'Copying rows; writes go on',
-  verify: 'Comparing both sides; writes go on',
+  objects: 'Copying objects; writes are accepted',
+  rows: 'Copying rows; writes are accepted',
+  verify: 'Comparing both sides; writes are accepted',
   freeze: 'Waiting for the last writes; new ones are refused',
   changes: 'Copying the latest changes; writes are refused',
   done: 'Done',
 };
 
-/** Rates are those of the latest looks: what is there from an earlier try goes by much faster than what follows. */
+/** Rates cover this time only: objects copied by an earlier attempt are passed much faster than new ones. */
 const RATE_OVER_MS = 15_000;
 const MAX_BAR = 24;
 
-/** How far a move is, as lines for a terminal. */
+/** The progress of a move as lines for a terminal. */
 export interface MoveDisplay {
-  /** Takes in how far it is now. */
-  look(migration: Migration): void;
+  /** Records the current progress. */
+  update(migration: Migration): void;
   /** At most `width` columns each. */
   lines(width: number, colours: Colours): string[];
 }
 
-interface Look {
+interface Sample {
   atMs: number;
   objects: number;
   bytes: number;
@@ -36,24 +36,24 @@ interface Look {
 /** Makes a {@link MoveDisplay}. @param now monotonic milliseconds */
 export function createMoveDisplay(now: () => number = () => performance.now()): MoveDisplay {
   let latest: Migration | undefined;
-  let looks: Look[] = [];
+  let samples: Sample[] = [];
 
-  /** A second, over the latest looks; null where that is not known yet. */
+  /** The rate per second over the latest samples; null until there are enough. */
   const rate = (of: 'objects' | 'bytes' | 'rows'): number | null => {
-    const [first, last] = [looks[0], looks.at(-1)];
+    const [first, last] = [samples[0], samples.at(-1)];
     if (first === undefined || last === undefined || last.atMs - first.atMs < 1_000) return null;
     return (Math.max(0, last[of] - first[of]) * 1000) / (last.atMs - first.atMs);
   };
 
   return {
-    look(migration) {
-      // A rate of objects says nothing of rows.
-      if (latest !== undefined && latest.phase !== migration.phase) looks = [];
+    update(migration) {
+      // Rates of objects and rows cannot be mixed.
+      if (latest !== undefined && latest.phase !== migration.phase) samples = [];
       latest = migration;
       const atMs = now();
       const { objects, rows } = migration;
-      looks.push({ atMs, objects: objects.verified, bytes: objects.verified_bytes, rows: rows.copied });
-      looks = looks.filter((look) => atMs - look.atMs <= RATE_OVER_MS);
+      samples.push({ atMs, objects: objects.verified, bytes: objects.verified_bytes, rows: rows.copied });
+      samples = samples.filter((sample) => atMs - sample.atMs <= RATE_OVER_MS);
     },
 
     lines(width, colours) {
@@ -65,14 +65,14 @@ export function createMoveDisplay(now: () => number = () => performance.now()): 
       const perSecond = rate(isRows ? 'rows' : 'objects');
       const parts = [
         ...(share === null ? [] : [percent(share)]),
-        `${copied} of ${total === null ? 'so far unknown' : counted(Math.max(copied, total), isRows ? 'row' : 'object')}`,
+        `${copied} of ${total === null ? 'unknown' : counted(Math.max(copied, total), isRows ? 'row' : 'object')}`,
         ...(isRows ? [] : [`${humanBytes(objects.verified_bytes)} of ${humanBytes(objects.total_bytes ?? 0)}`]),
         ...(perSecond === null || perSecond === 0
           ? []
           : [`${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s`]),
-        ...(left() ?? []),
+        ...(timeLeft() ?? []),
       ];
-      // What is least needed goes first.
+      // Drop the least important parts first.
       while (parts.length > 1 && displayWidth(parts.join('  ')) > width) parts.pop();
       const text = parts.join('  ');
       const room = Math.min(MAX_BAR, width - displayWidth(text) - 2);
@@ -81,8 +81,8 @@ export function createMoveDisplay(now: () => number = () => performance.now()): 
     },
   };
 
-  /** Many small objects are limited by their number, few large ones by their bytes: whichever takes longer. */
-  function left(): string[] | null {
+  /** The remaining time. Many small objects are limited by their number, few large ones by their bytes: the longer estimate counts. */
+  function timeLeft(): string[] | null {
     if (latest === undefined || !['objects', 'rows'].includes(latest.phase)) return null;
     const { phase, objects, rows } = latest;
     const rest = (done: number, total: number | null, perSecond: number | null) =>

@@ -4,24 +4,23 @@ import { counted } from '../output/quantities.ts';
 import type { Column } from '../output/table.ts';
 import { runServer } from './run-server.ts';
 
-/** What the service's program says of a database. */
+/** The report of the service's program about a database. */
 interface SchemaReport {
   database: string;
-  /** Names of steps: those it had before, those it lacks now, those that were taken between. */
+  /** Names of migration steps: applied earlier, still missing, and applied by this run. */
   applied: string[];
   pending: string[];
   migrated: string[];
 }
 
 /**
- * Has the service's own program bring the database up to date, and shows its steps.
- * @throws ReportedError where a check finds that steps are pending
+ * Has the service's program migrate the database, and prints its steps.
+ * @throws ReportedError if steps are pending after a check
  */
 export async function migrate(context: Context, options: { checkOnly: boolean }): Promise<void> {
   const { colours } = context;
   const report = await runServer(context.io, ['migrate', ...(options.checkOnly ? ['--check'] : [])]);
-  if (!isSchemaReport(report))
-    throw new CliError('The service that is installed here is of another version than this command.');
+  if (!isSchemaReport(report)) throw new CliError('The installed service and this command have different versions.');
   const rows = (['applied', 'migrated', 'pending'] as const).flatMap((state) =>
     report[state].map((name) => ({ name, state })),
   );
@@ -36,12 +35,12 @@ export async function migrate(context: Context, options: { checkOnly: boolean })
   context.list({ columns, rows, json: report, empty: 'There are no steps.' });
   const { database, migrated, pending } = report;
   if (pending.length > 0) {
-    const message = `${database} lacks ${counted(pending.length, 'step')}. \`mds migrate\` takes them.`;
+    const message = `${database} lacks ${counted(pending.length, 'step')}. Run \`mds migrate\`.`;
     context.note(message);
     throw new ReportedError(message);
   }
-  const taken = migrated.length > 0 ? `${counted(migrated.length, 'step')} taken: ` : '';
-  context.note(`${taken}${database} is up to date.`);
+  const summary = migrated.length > 0 ? `${counted(migrated.length, 'step')} applied: ` : '';
+  context.note(`${summary}${database} is up to date.`);
 }
 
 function isSchemaReport(value: unknown): value is SchemaReport {

@@ -6,9 +6,9 @@ import { CliError } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 
 /**
- * Runs the service's program, which is installed beside this one, with the same environment, and gives the JSON that it prints. Ctrl-C ends
- * it, too.
- * @throws CliError with its own words where it fails or is not there
+ * Runs the service's program, which is installed beside this one, with the same environment. Ctrl-C ends it too.
+ * @returns the JSON that it prints
+ * @throws CliError with its error message if it fails, or if it is not installed
  */
 export async function runServer(io: Io, args: readonly string[]): Promise<unknown> {
   const { program, execArgv } = findServer();
@@ -36,7 +36,7 @@ export async function runServer(io: Io, args: readonly string[]): Promise<unknow
   }
 }
 
-/** From source where this is run from source. */
+/** Finds the program: its source if this program runs from source. */
 function findServer(): { program: string; execArgv: string[] } {
   const fromSource = import.meta.url.endsWith('.ts');
   const program = fileURLToPath(

@@ -1,12 +1,12 @@
 import picocolors from 'picocolors';
 import type { Io, OutputStream } from '../io.ts';
 
-/** Functions that colour a text, or leave it. */
+/** Functions that colour a text, or return it unchanged. */
 export type Colours = ReturnType<typeof picocolors.createColors>;
 
 /**
- * Whether a stream gets colours: NO_COLOR (no-color.org) says never, FORCE_COLOR always (unless it is 0), else a terminal
- * that knows colours.
+ * Whether a stream gets colours. NO_COLOR (no-color.org) disables them and FORCE_COLOR (unless it is 0) enables them. Otherwise a
+ * terminal gets them unless TERM is dumb.
  */
 export function hasColours(stream: OutputStream, env: Io['env']): boolean {
   if (env['NO_COLOR']) return false;
@@ -21,8 +21,8 @@ export function coloursFor(stream: OutputStream, env: Io['env']): Colours {
 }
 
 /**
- * Colours a state of a media object, a rendition, a region, the service, a cache or a node. One that is not known stays plain.
- * @param text what is shown of it; the state itself unless said
+ * Colours the state of a media object, rendition, region, service, cache or node. Unknown states stay plain.
+ * @param text the text to colour; by default the state itself
  */
 export function colourState(colours: Colours, state: string, text = state): string {
   switch (state) {

@@ -1,4 +1,4 @@
-/** Blocks that East Asian typography sets two columns wide (Unicode's UAX 11, W and F), first and last. */
+/** Blocks of characters that are two columns wide (Unicode UAX 11, W and F): first and last. */
 const WIDE: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],
   [0x2e80, 0x303e],
@@ -31,7 +31,7 @@ function graphemes(text: string): string[] {
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
-/** How many columns of a terminal a text takes. Colours take none. */
+/** The number of terminal columns of a text. Colours take none. */
 export function displayWidth(text: string): number {
   const plain = text.includes('\x1b') ? text.replace(COLOUR, '') : text;
   if (/^[ -~]*$/.test(plain)) return plain.length;
@@ -46,8 +46,8 @@ function graphemeWidth(grapheme: string): number {
 }
 
 /**
- * Shortens a text without colours to a number of columns, an ellipsis standing for what is left out.
- * @param keep which part stays: of a path, the end says more
+ * Shortens a text without colours to a number of columns. An ellipsis marks the omitted part.
+ * @param keep the part to keep; the end of a path is the more useful one
  */
 export function truncate(text: string, columns: number, keep: 'start' | 'end' = 'start'): string {
   if (displayWidth(text) <= columns) return text;
@@ -55,16 +55,16 @@ export function truncate(text: string, columns: number, keep: 'start' | 'end' = 
   const parts = graphemes(text);
   if (keep === 'end') parts.reverse();
   let width = 1;
-  const kept: string[] = [];
+  const shown: string[] = [];
   for (const part of parts) {
     width += graphemeWidth(part);
     if (width > columns) break;
-    kept.push(part);
+    shown.push(part);
   }
-  return keep === 'end' ? `…${kept.reverse().join('')}` : `${kept.join('')}…`;
+  return keep === 'end' ? `…${shown.reverse().join('')}` : `${shown.join('')}…`;
 }
 
-/** Fills a text up with spaces to a number of columns. */
+/** Pads a text with spaces to a number of columns. */
 export function pad(text: string, columns: number, align: 'left' | 'right' = 'left'): string {
   const room = ' '.repeat(Math.max(0, columns - displayWidth(text)));
   return align === 'left' ? text + room : room + text;

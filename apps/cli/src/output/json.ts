@@ -1,6 +1,6 @@
 /**
- * JSON that is safe on a terminal too: what JSON itself lets pass unescaped, C1 controls and marks that reorder a line, is
- * written as `\uXXXX`, which every reader of JSON takes for the same.
+ * JSON that is safe on a terminal. C1 controls and marks that reorder text, which JSON allows unescaped, are written as `\uXXXX`.
+ * Parsers read both forms alike.
  * @param indent spaces; 0 for one line
  */
 export function jsonText(value: unknown, indent = 2): string {

@@ -2,14 +2,14 @@ import type { Page } from '@mds/client';
 import type { Context } from '../context.ts';
 import { type Column, tabSeparated } from './table.ts';
 
-/** How much of a list somebody wants. */
+/** How much of a list to print. */
 export interface PageArguments {
   limit: number;
   all?: boolean;
   cursor?: string;
 }
 
-/** One page, as it is asked for. */
+/** The request for one page. */
 export interface PageRequest {
   limit: number;
   cursor: string | undefined;
@@ -18,9 +18,9 @@ export interface PageRequest {
 const LARGEST_PAGE = 100;
 
 /**
- * Prints a list that comes in pages; as many of them as the limit takes.
- * @param empty what people are told where there is nothing
- * @param first which of them come first
+ * Prints a paged list, and reads as many pages as the limit needs.
+ * @param empty printed on a terminal if the list is empty
+ * @param first the order of the list
  */
 export async function listPages<T>(
   context: Context,
@@ -36,17 +36,17 @@ export async function listPages<T>(
   let page: Page<T>;
   let cursor: string | null | undefined = options.cursor;
   do {
-    // No more than is missing, so that the last page's cursor goes on exactly where this list ends.
+    // Never ask for more than the limit: the cursor of the last page must continue exactly where this list ends.
     page = await fetchPage({ limit: Math.min(missing, LARGEST_PAGE), cursor });
     missing -= page.data.length;
     cursor = page.next_cursor;
-    // Lines go out as pages come in: a list of any length takes no more memory than a page.
+    // Prints each page as it arrives, so that memory does not grow with the list.
     if (streams) for (const line of tabSeparated(columns, page.data)) context.print(line);
     else rows.push(...page.data);
   } while (cursor !== null && missing > 0);
   if (streams) return;
   context.list({ columns, rows, json: { ...page, data: rows }, empty });
   if (context.interactive && cursor !== null) {
-    context.note(context.errorColours.dim(`The ${first} ${rows.length}; there are more: --limit, --all.`));
+    context.note(context.errorColours.dim(`The ${first} ${rows.length}; for more: --limit, --all.`));
   }
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { OutputStream } from '../io.ts';
 import { createLiveBlock } from './live-block.ts';
 
-/** A terminal, and what was written to it so far. */
+/** A fake terminal with the text written to it so far. */
 function terminal(columns: number): { stream: OutputStream; written(): string } {
   let text = '';
   const stream: OutputStream = new PassThrough().setEncoding('utf8').on('data', (piece: string) => {
@@ -13,7 +13,7 @@ function terminal(columns: number): { stream: OutputStream; written(): string } 
   return { stream, written: () => text };
 }
 
-it('makes room for what is to stay, and comes back below it', () => {
+it('makes room for other output, and is drawn again below it', () => {
   const { stream, written } = terminal(80);
   const block = createLiveBlock(stream, () => ['one', 'two']);
   block.above(() => stream.write('first\n'));
@@ -23,7 +23,7 @@ it('makes room for what is to stay, and comes back below it', () => {
   expect(written()).toBe(`first\none\ntwo\n${up}second\none\ntwo\n${up}`);
 });
 
-it('counts the rows that its lines take since the window became narrower', () => {
+it('counts the rows of its lines again after the window became narrower', () => {
   const { stream, written } = terminal(80);
   const block = createLiveBlock(stream, () => ['x'.repeat(70)]);
   block.above(() => undefined);
@@ -32,7 +32,7 @@ it('counts the rows that its lines take since the window became narrower', () =>
   expect(written().endsWith('\x1b[4F\x1b[J')).toBe(true);
 });
 
-it('lets nothing move the cursor but itself', () => {
+it('escapes cursor movements in its lines', () => {
   const { stream, written } = terminal(80);
   const block = createLiveBlock(stream, () => ['a\x1b[9Ab']);
   block.above(() => undefined);
@@ -40,7 +40,7 @@ it('lets nothing move the cursor but itself', () => {
   expect(written()).toBe('a\\x1b[9Ab\n\x1b[1F\x1b[J');
 });
 
-it('draws nothing where there is no terminal', () => {
+it('draws nothing without a terminal', () => {
   const stream = new PassThrough();
   const block = createLiveBlock(stream, () => ['one']);
   block.above(() => stream.write('first\n'));

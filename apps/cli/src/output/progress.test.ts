@@ -14,14 +14,14 @@ function processing(progress: number | null, state = 'processing') {
 }
 
 describe('a line of progress', () => {
-  it('has a bar while the service processes and says how far it is', () => {
+  it('has a bar while the service reports its progress', () => {
     const transfer = processing(0.42);
     expect(transferLine(transfer, 80, transfer.sinceMs + 12_000, colours)).toBe(
       `holiday/clip.mp4           ${'━'.repeat(13)}${'─'.repeat(17)}   42%  processing  12s`,
     );
   });
 
-  it('has none where it does not say, nor after it went on to another state', () => {
+  it('has no bar without progress, or after the next state began', () => {
     const transfer = processing(0.42);
     enterState(transfer, 'queued');
     expect(transferLine(transfer, 80, transfer.sinceMs, colours)).toBe('holiday/clip.mp4           queued');
@@ -34,7 +34,7 @@ describe('a line of progress', () => {
     expect(transferLine(transfer, 80, Date.now(), colours)).toContain('processing  5s');
   });
 
-  it.each([79, 60, 40, 30, 20, 14])('finds room in %i columns, whatever there is to say', (width) => {
+  it.each([79, 60, 40, 30, 20, 14])('fits %i columns, whatever it shows', (width) => {
     for (const transfer of [
       processing(0.999),
       processing(null),
@@ -66,12 +66,12 @@ describe('quantities', () => {
     [4_210_000, '4.2 Mb/s'],
   ])('%i bits a second are %s', (bits, text) => expect(humanBitrate(bits)).toBe(text));
 
-  it('100% is what is done, and nothing else', () => {
+  it('100% is shown for finished work only', () => {
     expect([0, 0.004, 0.9999, 1, 1.2, -1].map(percent)).toEqual(['0%', '0%', '99%', '100%', '100%', '0%']);
   });
 });
 
-it('text is broken between words, and a word that is too long is shortened', () => {
+it('breaks text between words, and shortens words that are too long', () => {
   expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
   expect(wrap('写真写真 a', 5)).toEqual(['写真…', 'a']);
   expect(wrap('', 5)).toEqual(['']);

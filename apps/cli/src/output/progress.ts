@@ -3,28 +3,28 @@ import { displayWidth, pad, truncate } from './display-width.ts';
 import { printable } from './printable.ts';
 import { humanBytes, humanDuration, percent } from './quantities.ts';
 
-/** How far one file is, on its way up or down. */
+/** The progress of one file that is sent or received. */
 export interface Transfer {
   label: string;
   sentBytes: number;
-  /** How much of that was sent by an earlier run of the program. */
+  /** The part of `sentBytes` that an earlier run of the program sent. */
   resumedBytes: number;
-  /** Null where it is not known. */
+  /** Null if unknown. */
   totalBytes: number | null;
-  /** What the service does with it once it is there; null while bytes move. */
+  /** The state of the file at the service; null while bytes are transferred. */
   state: string | null;
-  /** How far the service is with that, from 0 to 1; null where it does not say. */
+  /** The progress within that state, from 0 to 1; null if the service does not report it. */
   progress: number | null;
-  /** When bytes began to move, or when the state began; milliseconds since the epoch. */
+  /** When the transfer or the state began; milliseconds since the epoch. */
   sinceMs: number;
 }
 
-/** Begins a transfer. */
+/** Makes a transfer that has not sent anything. */
 export function startTransfer(label: string, totalBytes: number | null): Transfer {
   return { label, sentBytes: 0, resumedBytes: 0, totalBytes, state: null, progress: null, sinceMs: Date.now() };
 }
 
-/** Moves a transfer on to a state of the service, or on within it. */
+/** Sets the state of a transfer, or the progress within it. */
 export function enterState(transfer: Transfer, state: string, progress: number | null = null): void {
   transfer.progress = progress;
   if (transfer.state === state) return;
@@ -37,8 +37,8 @@ const RATE_WIDTH = 9;
 const MAX_BAR = 32;
 
 /**
- * One line that shows how far a transfer is, at most `width` columns: name, bar, per cent, bytes, bytes a second; then bar,
- * per cent, state and time. What finds no room is left out, the bar last.
+ * One line for the progress of a transfer, at most `width` columns. While bytes move: name, bar, per cent, bytes, rate. Later: name,
+ * bar, per cent, state, time. If room is short, the bar is dropped last.
  */
 export function transferLine(transfer: Transfer, width: number, nowMs: number, colours: Colours): string {
   const labelWidth = Math.max(8, Math.min(40, Math.floor(width * 0.32)));
@@ -85,14 +85,14 @@ function movement(
   const share = totalBytes === 0 ? 1 : Math.min(1, sentBytes / totalBytes);
   const amount = pad(`${humanBytes(sentBytes)}/${humanBytes(totalBytes)}`, AMOUNT_WIDTH, 'right');
   const tail = [pad(percent(share), 4, 'right'), amount, rate];
-  // From the end: speed is the first to go, per cent the last.
+  // Drops parts from the end: the rate first. Per cent always stays.
   while (tail.length > 1 && displayWidth(tail.join('  ')) + 2 + 10 > room) tail.pop();
   const text = tail.join('  ');
   const barWidth = Math.min(MAX_BAR, room - displayWidth(text) - 2);
   return barWidth < 4 ? text : `${bar(share, barWidth, colours)}  ${text}`;
 }
 
-/** A bar of so many columns, full up to a share from 0 to 1. */
+/** A bar of `width` columns, filled to a share from 0 to 1. */
 export function bar(share: number, width: number, colours: Colours): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * width);
   return colours.cyan('━'.repeat(full)) + colours.dim('─'.repeat(width - full));

@@ -4,7 +4,7 @@ const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 export function humanBytes(bytes: number): string {
   let value = bytes;
   let unit = 0;
-  // 999.5 would be rounded to 1000, four digits where three are enough.
+  // 999.5 would be rounded to 1000: four digits instead of three.
   while (value >= 999.5 && unit < UNITS.length - 1) {
     value /= 1000;
     unit++;
@@ -13,7 +13,7 @@ export function humanBytes(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
-/** How long ago an instant was, for people: `now`, `42s`, `5m`, `3h`, `12d`, `2y`. Unchanged where it is not an instant. */
+/** The age of a timestamp for people: `now`, `42s`, `5m`, `3h`, `12d`, `2y`. Returns other texts unchanged. */
 export function humanAge(timestamp: string, nowMs: number): string {
   const at = Date.parse(timestamp);
   if (Number.isNaN(at)) return timestamp;
@@ -31,7 +31,7 @@ export function humanDuration(ms: number): string {
   return days < 365 ? `${days}d` : `${Math.floor(days / 365)}y`;
 }
 
-/** How long something took, for people: `340 ms`, `8.1 s`, `2m 05s`, `1h 02m`. */
+/** A measured duration for people: `340 ms`, `8.1 s`, `2m 05s`, `1h 02m`. */
 export function humanTiming(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
@@ -48,12 +48,12 @@ export function humanBitrate(bitsPerSecond: number): string {
   return kilobits < 999.5 ? `${Math.round(kilobits)} kb/s` : `${(kilobits / 1000).toFixed(1)} Mb/s`;
 }
 
-/** A share from 0 to 1 in per cent. 100% is kept for what is done. */
+/** A share from 0 to 1 in per cent. Rounds down, so that only finished work shows 100%. */
 export function percent(share: number): string {
   return `${Math.floor(Math.min(1, Math.max(0, share)) * 100)}%`;
 }
 
-/** The running time of a media object: `0:07`, `12:34`, `1:02:03`. */
+/** The playing time of a media object: `0:07`, `12:34`, `1:02:03`. */
 export function playingTime(seconds: number): string {
   const whole = Math.round(seconds);
   const two = (value: number) => String(value).padStart(2, '0');

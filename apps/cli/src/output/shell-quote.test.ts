@@ -17,7 +17,7 @@ const PLAIN = [
 const ODD = ['a\\b', '*?[x]{a,b}', '# no comment', 'é写👩‍👩‍👧', '!history', 'a  b', '--opt=va lue', '&& rm -rf', '"'];
 const INVISIBLE = ['line\nbreak\tand tab', '\x1b[2J\x07', 'c\u202egpj.exe', "both ' and \\ and \x019"];
 
-/** The arguments that a shell makes of a command line. */
+/** Has a shell split a command line into arguments. */
 function split(shell: string, commandLine: string): string[] {
   const script = `set -- ${commandLine}; for it; do printf '%s\\0' "$it"; done`;
   const output = execFileSync(shell, ['-c', script], {
@@ -30,11 +30,11 @@ function split(shell: string, commandLine: string): string[] {
 it.each([
   ['sh', [...PLAIN, ...ODD]],
   ['bash', [...PLAIN, ...ODD, ...INVISIBLE]],
-])('a command that is copied into %s has the arguments it had', (shell, argv) => {
+])('a command pasted into %s has its original arguments', (shell, argv) => {
   expect(split(shell, shellCommand(argv))).toEqual(argv);
 });
 
-it('is one line that a terminal shows as it is, and that needs no more quotes than it needs', () => {
+it('is one printable line without unnecessary quotes', () => {
   const line = shellCommand([...PLAIN, ...INVISIBLE]);
   expect(printableLine(line)).toBe(line);
   expect(shellCommand(['ffmpeg', '-i', 'source.mp4', '-b:v', '3000k', '-map', '0:v'])).toBe(

@@ -1,6 +1,6 @@
 /**
- * A problem's message without the list of all formats that are accepted, which would hide the rest where it stands for every file:
- * `mds formats` has it.
+ * Removes the list of all accepted formats from a problem's message: it would be repeated for every file. The message refers to
+ * `mds formats` instead.
  */
 export function shortMessage(message: string): string {
   return message.replace(/\. Accepted are [^\n]*$/, ' (see mds formats).');

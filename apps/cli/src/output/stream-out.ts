@@ -1,16 +1,16 @@
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** Whether a Content-Type is of something that is not for reading. */
+/** Whether a Content-Type is not readable text. */
 export function isBinary(contentType: string | null): boolean {
   return !/^text\/|\bjson\b|\bxml\b|mpegurl/i.test(contentType ?? '');
 }
 
 /**
- * Writes the body of an answer to a stream, as fast as the stream takes it.
- * @param end whether the stream ends with the body; standard output does not
- * @param onBytes called with the length of every piece
- * @throws the signal's reason; what reading or writing fails with
+ * Writes the body of a response to a stream, with backpressure.
+ * @param end whether to end the stream after the body; standard output must stay open
+ * @param onBytes called with the length of every chunk
+ * @throws the signal's reason, or the error of reading or writing
  */
 export async function writeAll(
   target: Writable,

@@ -22,7 +22,7 @@ const rows: Row[] = [
 ];
 
 describe('tables', () => {
-  it('line up by what a terminal shows, not by how many characters there are', () => {
+  it('align columns by their width on the terminal, not by the number of characters', () => {
     expect(tableLines(columns, rows, 80)).toEqual([
       'ID      NAME          NOTE',
       'med_1   写真写真写真  n',
@@ -30,7 +30,7 @@ describe('tables', () => {
     ]);
   });
 
-  it('shorten what may be shortened, then leave out what may be left out, never an id', () => {
+  it('shorten columns first, then drop expendable ones, and never shorten an id', () => {
     expect(tableLines(columns, rows, 20)).toEqual([
       'ID      NAME    NOTE',
       'med_1   写真…   n',
@@ -40,7 +40,7 @@ describe('tables', () => {
     expect(tableLines(columns, rows, 3).map((line) => line.slice(0, 6))).toEqual(['ID    ', 'med_1 ', 'med_22']);
   });
 
-  it('keep a row on its line, whatever is in it', () => {
+  it('keep each row on one line, whatever it holds', () => {
     expect(tabSeparated(columns, [{ id: 'a\tb', name: 'c\nd', note: '\x1b[2J' }])).toEqual(['a\\tb\tc\\nd\t\\x1b[2J']);
   });
 });
@@ -67,7 +67,7 @@ describe('text', () => {
     expect(truncate('abc', 1)).toBe('…');
   });
 
-  it('that could do something to a terminal is shown instead', () => {
+  it('with control characters is printed with escapes', () => {
     expect(printable('\x1b[31m\x07\x7f\x9b\u202e\u2028\ud800é写')).toBe(
       '\\x1b[31m\\x07\\x7f\\x9b\\u202e\\u2028\\ud800é写',
     );
@@ -98,5 +98,5 @@ describe('quantities', () => {
     ['some day', 'some day'],
   ])('%s is %s old', (at, text) => expect(humanAge(at, Date.parse('2026-01-31T08:15:00Z'))).toBe(text));
 
-  it('plays for', () => expect([6.6, 754, 3723].map(playingTime)).toEqual(['0:07', '12:34', '1:02:03']));
+  it('formats playing times', () => expect([6.6, 754, 3723].map(playingTime)).toEqual(['0:07', '12:34', '1:02:03']));
 });

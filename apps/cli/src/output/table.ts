@@ -6,14 +6,14 @@ export interface Column<T> {
   title: string;
   /** For people. */
   text(row: T): string;
-  /** For programs: a number without its unit, an instant as it is. The same as `text` where absent. */
+  /** For programs: a number without its unit, an unformatted timestamp. Defaults to `text`. */
   plain?(row: T): string;
   align?: 'left' | 'right';
-  /** The least columns that it may be shortened to where room is short; never shortened where absent, as ids are. */
+  /** The smallest width that the column may be shortened to. Absent for columns that must stay whole, such as ids. */
   shrinkTo?: number;
-  /** Which part of a shortened text stays; the start unless said. */
+  /** Which part of a shortened text stays; by default the start. */
   keep?: 'start' | 'end';
-  /** Left out where room is short all the same, the greatest first. Never where absent. */
+  /** Columns with a value are dropped if shortening is not enough, the highest value first. */
   expendable?: number;
   colour?(text: string, row: T): string;
 }
@@ -21,8 +21,8 @@ export interface Column<T> {
 const GAP = 2;
 
 /**
- * The lines of a table that fits into a terminal: columns aligned, wide ones shortened, expendable ones left out where there
- * is no other way. Values come out printable, whatever is in them.
+ * The lines of a table that fits a terminal: it aligns columns, shortens wide ones, and drops expendable ones if it must. All values
+ * are made printable.
  * @param maxWidth columns of the terminal
  * @param heading colours the titles
  */
@@ -38,7 +38,7 @@ export function tableLines<T>(
   });
   const shown = fit(all, maxWidth);
   const line = (cells: string[]) => cells.join(' '.repeat(GAP));
-  // The end of a line stays bare: spaces there would only break lines on a terminal that is as narrow.
+  // No spaces after the last column: on a narrow terminal they would wrap.
   const place = (text: string, { column, width }: Sized<T>) =>
     column === shown.at(-1)?.column && column.align !== 'right' ? text : pad(text, width, column.align);
 
@@ -76,7 +76,7 @@ function fit<T>(columns: Sized<T>[], maxWidth: number): Sized<T>[] {
   }
   let excess = total(shown) - maxWidth;
   const widths = new Map(shown.map((sized) => [sized, sized.width]));
-  // The widest gives first, a column at a time, so that no one loses all while another keeps room to spare.
+  // Narrow the widest column first, step by step, so that no column loses everything while another has room.
   while (excess > 0) {
     let widest: Sized<T> | null = null;
     for (const sized of shown) {
@@ -90,7 +90,7 @@ function fit<T>(columns: Sized<T>[], maxWidth: number): Sized<T>[] {
   return shown.map((sized) => ({ ...sized, width: widths.get(sized) ?? sized.width }));
 }
 
-/** One line of tab-separated values for each row, no header, nothing shortened: for `cut`, `awk` and `while read`. */
+/** One line of tab-separated values for each row, without a header, never shortened: for `cut`, `awk` and `while read`. */
 export function tabSeparated<T>(columns: readonly Column<T>[], rows: readonly T[]): string[] {
   return rows.map((row) => columns.map((column) => printable((column.plain ?? column.text)(row))).join('\t'));
 }

@@ -1,10 +1,10 @@
 import { displayWidth, truncate } from './display-width.ts';
 
-// `1280 x 720` is one thing, and read as one.
+// A size such as `1280 x 720` must stay on one line.
 const SIZE = /(?<=\d) x (?=\d)/g;
 const GLUED_SIZE = /(?<=\d)\u00a0x\u00a0(?=\d)/g;
 
-/** Breaks a text without colours between words into lines of at most so many columns; a longer word is shortened. */
+/** Wraps a text without colours at spaces into lines of at most `columns` columns, and shortens longer words. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -4,7 +4,7 @@ import { colourState } from '../output/colours.ts';
 import { humanAge } from '../output/quantities.ts';
 import type { Column } from '../output/table.ts';
 
-/** Lists the points of presence as everybody sees them. */
+/** Lists the public points of presence. */
 export async function listRegions(context: Context): Promise<void> {
   const client = await context.client();
   const list = await client.regions.list({ signal: context.io.signal });
@@ -18,11 +18,11 @@ export async function listRegions(context: Context): Promise<void> {
       { title: 'STATUS', text: ({ status }) => status, colour: (text) => colourState(context.colours, text) },
     ],
     json: list,
-    empty: 'No region has been served yet. Those that are known: mds regions list --all',
+    empty: 'No region has been served yet. Known regions: mds regions list --all',
   });
 }
 
-/** Lists every region that is known with the nodes that serve it, a line for each. */
+/** Lists every known region, with a line for each node that serves it. */
 export async function listAllRegions(context: Context): Promise<void> {
   const client = await context.operator();
   const list = await client.control.regions.list({ signal: context.io.signal });
@@ -34,25 +34,25 @@ export async function listAllRegions(context: Context): Promise<void> {
   });
 }
 
-/** One line: a node of a region, or a region without any. */
+/** One line: a node of a region, or a region without nodes. */
 interface NodeRow {
   region: RegionDetail;
   node: RegionNode | null;
-  /** Whether the line above is of the same region. */
-  goesOn: boolean;
+  /** Whether the line above belongs to the same region. */
+  isContinued: boolean;
 }
 
 function nodeRows(region: RegionDetail): NodeRow[] {
-  if (region.nodes.length === 0) return [{ region, node: null, goesOn: false }];
-  return region.nodes.map((node, index) => ({ region, node, goesOn: index > 0 }));
+  if (region.nodes.length === 0) return [{ region, node: null, isContinued: false }];
+  return region.nodes.map((node, index) => ({ region, node, isContinued: index > 0 }));
 }
 
 function nodeColumns({ colours, interactive }: Context): Column<NodeRow>[] {
   const now = Date.now();
   const ofRegion = (title: string, of: (region: RegionDetail) => string, more: Partial<Column<NodeRow>> = {}) => ({
     title,
-    text: ({ region, goesOn }: NodeRow) => (goesOn ? '' : of(region)),
-    // For programs every line is whole.
+    text: ({ region, isContinued }: NodeRow) => (isContinued ? '' : of(region)),
+    // Programs get complete lines.
     plain: ({ region }: NodeRow) => of(region),
     ...more,
   });
@@ -88,7 +88,7 @@ function nodeColumns({ colours, interactive }: Context): Column<NodeRow>[] {
   return interactive ? [...columns, node, heard, seen] : [...columns, maintenance, node, heard, seen];
 }
 
-/** The state of a region for people: also of one that nobody serves, of which nothing is measured. */
+/** The state of a region for people. A region without nodes has no measured state. */
 function stateOfRegion({ status, maintenance }: RegionDetail): string {
   if (status !== null) return status;
   return maintenance ? 'not served (maintenance)' : 'not served';

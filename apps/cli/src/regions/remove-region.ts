@@ -4,8 +4,8 @@ import { printable } from '../output/printable.ts';
 import { counted } from '../output/quantities.ts';
 
 /**
- * Forgets a region, after asking on the terminal.
- * @param sure not to ask
+ * Removes a region, after asking on the terminal.
+ * @param sure remove without asking
  */
 export async function removeRegion(context: Context, code: string, sure: boolean): Promise<void> {
   const { signal } = context.io;

@@ -11,7 +11,7 @@ export interface AddArguments {
   catalogue?: boolean;
 }
 
-/** Adds a region, or corrects what is known of it. */
+/** Adds a region, or changes its description. */
 export async function addRegion(context: Context, code: string, options: AddArguments): Promise<void> {
   const { name, zone, country, catalogue } = options;
   const change: RegionChange = catalogue ? { name: null, zone: null, country: null } : { name, zone, country };
@@ -28,12 +28,12 @@ export async function addRegion(context: Context, code: string, options: AddArgu
   );
   if (region.status === null && context.interactive) {
     context.note(
-      context.errorColours.dim('It is listed publicly once a node serves it; till then: mds regions list --all'),
+      context.errorColours.dim('It is listed publicly once a node serves it. Until then: mds regions list --all'),
     );
   }
 }
 
-/** Null where there is no such region. */
+/** Returns null if there is no such region. */
 async function knownRegion(asked: Promise<RegionDetail>): Promise<RegionDetail | null> {
   const { isNotFoundError } = await import('@mds/client');
   return asked.catch((error: unknown) => {
@@ -46,16 +46,16 @@ function isSamePlace(a: RegionDetail, b: RegionDetail): boolean {
   return a.name === b.name && a.zone === b.zone && a.country === b.country;
 }
 
-/** What the service says of the body that was made of the options, in terms of these; null for any other error. */
+/** Rewrites the service's errors about the request body in terms of the options; null for any other error. */
 async function wrongOptions(code: string, error: unknown, catalogue: boolean): Promise<CliError | null> {
   const { isInvalidRequestError } = await import('@mds/client');
   if (!isInvalidRequestError(error) || error.issues.length === 0) return null;
   if (!error.issues.every(({ in: place, path }) => place === 'body' && OPTIONS.has(path))) return null;
   if (catalogue) {
-    const hints = ['It has to be described: --name, --zone and --country.'];
+    const hints = ['Describe it with --name, --zone and --country.'];
     return new CliError(`The built-in catalogue has no ${code}.`, { exitCode: EXIT.usage, hints, cause: error });
   }
-  return new CliError(`${code} cannot be added so.`, {
+  return new CliError(`${code} cannot be added with these options.`, {
     exitCode: EXIT.usage,
     hints: error.issues.map(({ path, message }) => `--${path} ${message}`),
     cause: error,
@@ -64,7 +64,7 @@ async function wrongOptions(code: string, error: unknown, catalogue: boolean): P
 
 const OPTIONS: ReadonlySet<string> = new Set(['name', 'zone', 'country'] satisfies (keyof AddArguments)[]);
 
-/** Says that a region is under maintenance, or is not any more. Never adds one: what is not known, is mistyped. */
+/** Starts or ends the maintenance of a region. It must exist: a mistyped code must not add one. */
 export async function maintainRegion(context: Context, code: string, maintenance: boolean): Promise<void> {
   const client = await context.operator();
   const { regions } = client.control;
@@ -74,7 +74,7 @@ export async function maintainRegion(context: Context, code: string, maintenance
   printRegion(context, region, maintenance ? 'maintenance on' : 'maintenance off');
 }
 
-/** A line for people and for scripts, the service's answer with `--json`. */
+/** Prints a line for people or scripts, or with `--json` the service's answer. */
 function printRegion(context: Context, region: RegionDetail, what: string): void {
   const { code, name, zone, country, status } = region;
   const place = context.colours.dim(printable(`${name}, ${zone}, ${country}`));

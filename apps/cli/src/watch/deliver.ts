@@ -7,20 +7,20 @@ import type { SendFile } from '../ingest/send-file.ts';
 import { enterState, type Transfer } from '../output/progress.ts';
 import type { ServiceGate } from './service-gate.ts';
 
-/** What became of a file that was to be sent. */
+/** The result of sending a file. */
 export type Delivery =
   | { kind: 'accepted'; outcome: IngestOutcome }
   | { kind: 'refused'; outcome: IngestOutcome }
-  /** It could not be read, or was being written to: it is looked at again. */
+  /** It could not be read, or was being written to. It is inspected again. */
   | { kind: 'later'; outcome: IngestOutcome; failure: Failure & { kind: 'source' } };
 
-/** An answer that speaks of a fault is asked for so often before the file is taken to be the reason. */
+/** After this many answers that report a fault, the file counts as its cause. */
 const MAX_FAULTS = 4;
 
 /**
- * Sends a file, however long the service is away meanwhile.
- * `stop`: no attempt is begun any more; `cut`: the one under way ends, too.
- * @throws what would be the same for every file: a token that is not accepted, an interruption
+ * Sends a file, and waits while the service is away.
+ * `stop`: start no more attempts; `cut`: end the running attempt too.
+ * @throws errors that every file would meet: a refused token, an interruption
  */
 export async function deliver(
   send: SendFile,
@@ -30,15 +30,15 @@ export async function deliver(
   { stop, cut }: { stop: AbortSignal; cut: AbortSignal },
 ): Promise<Delivery> {
   for (let faults = 0; ; ) {
-    await gate.pass(stop);
+    await gate.waitUntilOpen(stop);
     stop.throwIfAborted();
     try {
       const { media, created } = await send(file, {
         signal: cut,
-        // Who watches sees it in the transfer.
+        // The live display reads the transfer.
         ...followTransfer(transfer, () => undefined),
       });
-      gate.answered();
+      gate.open();
       return { kind: 'accepted', outcome: outcomeOf(file, created ? 'created' : 'existing', media) };
     } catch (error) {
       if (cut.aborted) throw error;
@@ -48,10 +48,10 @@ export async function deliver(
         return { kind: 'later', outcome: outcomeOf(file, 'failed', null, failure), failure };
       if (failure.kind === 'service') {
         enterState(transfer, 'waiting for the service');
-        gate.shut(failure.message, failure.retryAfterMs);
+        gate.close(failure.message, failure.retryAfterMs);
         continue;
       }
-      gate.answered();
+      gate.open();
       if (failure.kind === 'refused' || ++faults >= MAX_FAULTS) {
         return { kind: 'refused', outcome: outcomeOf(file, 'failed', null, failure) };
       }

@@ -16,44 +16,44 @@ import type { Candidate } from './settling.ts';
 /** A file that has settled. */
 export interface SettledFile {
   file: Candidate;
-  /** Its path as seen from the watched folder. */
+  /** Its path relative to the watched folder. */
   shown: string;
-  /** Whether the journal knows that the service has it; then all that is left is to move or delete it. */
+  /** Whether the journal records that the service has it. Then it is only moved or deleted. */
   accepted: boolean;
 }
 
-/** What deliveries work with. */
+/** The parts and settings of {@link Deliveries}. */
 export interface DeliveriesOptions {
   client: Client;
   send: SendFile;
   journal: Journal;
   gate: ServiceGate;
   done: Done;
-  /** How many at once. */
+  /** How many files are sent at once. */
   parallel: number;
-  /** The watched folder, as its user named it. */
+  /** The watched folder, as the user named it. */
   label: string;
-  /** No file is begun after this. */
+  /** No file is started after this. */
   stop: AbortSignal;
-  /** Cuts off what is under way. */
+  /** Cuts off running transfers. */
   cut: AbortSignal;
   onStart(transfer: Transfer): void;
   onEnd(transfer: Transfer): void;
   onOutcome(outcome: IngestOutcome): void;
-  /** The file is done with, or to be looked at anew. */
+  /** The file is done, or must be inspected again. */
   release(path: string): void;
-  /** @returns whether it is news that the file cannot be done with for this reason */
-  putOff(path: string, why: string): Promise<boolean>;
-  /** Something that is the same for every file: a token, a journal that cannot be written. */
+  /** @returns whether this reason is new for the file */
+  defer(path: string, why: string): Promise<boolean>;
+  /** An error that every file would meet: a refused token, a journal that cannot be written. */
   onFatal(error: unknown): void;
 }
 
-/** Files on their way to the service, some at once. */
+/** Sends settled files to the service, several at once. */
 export interface Deliveries {
   add(file: SettledFile): void;
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no file is being processed. */
   idle(): Promise<void>;
-  /** Files that wait for their turn. */
+  /** The number of files in the queue. */
   readonly waiting: number;
 }
 
@@ -63,48 +63,48 @@ export function createDeliveries(options: DeliveriesOptions): Deliveries {
   const queue: SettledFile[] = [];
   const active = new Set<Promise<void>>();
 
-  const begin = () => {
+  const startNext = () => {
     while (active.size < options.parallel && !stop.aborted) {
       const next = queue.shift();
       if (!next) return;
-      const task: Promise<void> = work(next)
+      const task: Promise<void> = processFile(next)
         .catch((error: unknown) => {
           if (!stop.aborted && !cut.aborted) options.onFatal(error);
         })
         .finally(() => {
           active.delete(task);
-          begin();
+          startNext();
         });
       active.add(task);
     }
   };
-  const work = async (settled: SettledFile) => {
+  const processFile = async (settled: SettledFile) => {
     const { file, shown, accepted } = settled;
     const transfer = startTransfer(join(label, shown), file.version.bytes);
     options.onStart(transfer);
     try {
-      if (!accepted || !(await isThere(settled))) {
+      if (!accepted || !(await isStillStored(settled))) {
         const delivery = await deliver(options.send, sendable(file, join(label, shown)), transfer, gate, { stop, cut });
-        if (!(await take(settled, delivery))) return;
+        if (!(await recordDelivery(settled, delivery))) return;
       }
-      await finish(settled);
+      await finishDelivered(settled);
     } finally {
       options.onEnd(transfer);
     }
   };
-  /** Before anything is deleted on the word of the journal, the service is asked. */
-  const isThere = async ({ file, shown }: SettledFile) => {
+  /** Asks the service before a file is deleted because of a journal entry. */
+  const isStillStored = async ({ file, shown }: SettledFile) => {
     const id = journal.find(shown, file.version)?.media_id;
     return id !== null && id !== undefined && (await hasMedia(client, id, gate, stop));
   };
-  /** @returns whether the service has it */
-  const take = async ({ file, shown }: SettledFile, delivery: Delivery): Promise<boolean> => {
+  /** @returns whether the service has the file */
+  const recordDelivery = async ({ file, shown }: SettledFile, delivery: Delivery): Promise<boolean> => {
     const { bytes, mtimeMs } = file.version;
     const { outcome } = delivery;
     if (delivery.kind === 'later') {
       const { code, message } = delivery.failure;
       if (code !== 'file_unreadable') options.release(file.path);
-      else if (await options.putOff(file.path, message)) options.onOutcome(outcome);
+      else if (await options.defer(file.path, message)) options.onOutcome(outcome);
       return false;
     }
     const accepted = delivery.kind === 'accepted';
@@ -121,7 +121,7 @@ export function createDeliveries(options: DeliveriesOptions): Deliveries {
     if (!accepted) options.release(file.path);
     return accepted;
   };
-  const finish = async ({ file, shown }: SettledFile) => {
+  const finishDelivered = async ({ file, shown }: SettledFile) => {
     const { path, version, link } = file;
     try {
       const gone = !link && (await finishFile({ path, relative: shown, version }, done));
@@ -132,18 +132,18 @@ export function createDeliveries(options: DeliveriesOptions): Deliveries {
       }
       options.release(path);
     } catch (error) {
-      const what = done.how === 'move' ? 'moved' : 'deleted';
-      const message = `It is ingested, but cannot be ${what}: ${reasonOf(error, path)}.`;
-      const said = { code: 'file_not_finished', message };
-      if (await options.putOff(path, message))
-        options.onOutcome(outcomeOf({ label: join(label, shown) }, 'failed', null, said));
+      const action = done.how === 'move' ? 'moved' : 'deleted';
+      const message = `It was ingested, but cannot be ${action}: ${reasonOf(error, path)}.`;
+      const failure = { code: 'file_not_finished', message };
+      if (await options.defer(path, message))
+        options.onOutcome(outcomeOf({ label: join(label, shown) }, 'failed', null, failure));
     }
   };
 
   return {
     add(file) {
       queue.push(file);
-      begin();
+      startNext();
     },
     async idle() {
       while (active.size > 0) await Promise.all(active);

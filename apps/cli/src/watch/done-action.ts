@@ -5,49 +5,49 @@ import { isVersion } from '../ingest/file-content.ts';
 import { codeOf } from '../ingest/walk-folder.ts';
 import type { FileVersion } from '../journal/journal.ts';
 
-/** What is done with a file that the service has. */
+/** How to treat a file once the service has it. */
 export type Done = { how: 'keep' } | { how: 'delete' } | { how: 'move'; folder: string };
 
 /** A file that was accepted. */
 export interface DoneFile {
   path: string;
-  /** As seen from the watched folder. */
+  /** Relative to the watched folder. */
   relative: string;
   version: FileVersion;
 }
 
 /**
- * Moves or deletes a file that the service has, and never another: whatever was put in its place meanwhile stays. It is taken aside
- * first, to a hidden name in its folder, for what has a name that others know may be replaced between a look and a deed.
+ * Moves or deletes a file that the service has. A file that replaced it meanwhile stays: the file is first renamed to a hidden
+ * name and checked there, because under its own name another program could replace it between the check and the action.
  * @returns whether it is gone from its place
  */
 export async function finishFile({ path, relative, version }: DoneFile, done: Done): Promise<boolean> {
   if (done.how === 'keep') return false;
-  const aside = asideName(path);
+  const hidden = createHiddenPath(path);
   try {
-    await rename(path, aside);
+    await rename(path, hidden);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false;
     throw error;
   }
   try {
-    if (!isVersion(await stat(aside), version)) {
-      await giveBack(aside);
+    if (!isVersion(await stat(hidden), version)) {
+      await restoreName(hidden);
       return false;
     }
-    if (done.how === 'delete') await unlink(aside);
-    else await moveUnder(aside, join(done.folder, relative));
+    if (done.how === 'delete') await unlink(hidden);
+    else await moveToFreeName(hidden, join(done.folder, relative));
     return true;
   } catch (error) {
-    await giveBack(aside);
+    await restoreName(hidden);
     throw error;
   }
 }
 
-const ASIDE = /^\.(.+)\.[0-9a-f]{8}\.mds-aside$/s;
+const HIDDEN_NAME = /^\.(.+)\.[0-9a-f]{8}\.mds-aside$/s;
 
-function asideName(path: string): string {
-  // A name may take 255 bytes.
+function createHiddenPath(path: string): string {
+  // A name has at most 255 bytes.
   const name = Buffer.from(basename(path))
     .subarray(0, 200)
     .toString('utf8')
@@ -55,41 +55,41 @@ function asideName(path: string): string {
   return join(dirname(path), `.${name}.${randomBytes(4).toString('hex')}.mds-aside`);
 }
 
-/** Whether a file was taken aside by a program that died then: see {@link giveBack}. */
-export function isAside(path: string): boolean {
-  return ASIDE.test(basename(path));
+/** Whether a file still has the hidden name of {@link finishFile}: the program died before it was done. */
+export function isHiddenByMds(path: string): boolean {
+  return HIDDEN_NAME.test(basename(path));
 }
 
-/** Gives a file that was taken aside its name again, or one beside it where that was given to another meanwhile. */
-export async function giveBack(aside: string): Promise<void> {
-  const name = ASIDE.exec(basename(aside))?.[1];
-  if (name !== undefined) await moveUnder(aside, join(dirname(aside), name));
+/** Renames a hidden file back. If another file has its name now, it gets a numbered one. */
+export async function restoreName(hidden: string): Promise<void> {
+  const name = HIDDEN_NAME.exec(basename(hidden))?.[1];
+  if (name !== undefined) await moveToFreeName(hidden, join(dirname(hidden), name));
 }
 
-/** Moves a file to a name that nobody has, counting on from the one that is wanted: nothing is ever overwritten. */
-async function moveUnder(path: string, wanted: string): Promise<void> {
+/** Moves a file to a free name, numbered if the wanted one is taken. Never overwrites a file. */
+async function moveToFreeName(path: string, wanted: string): Promise<void> {
   await mkdir(dirname(wanted), { recursive: true });
   for (let count = 1; ; count++) {
     const target = count === 1 ? wanted : numbered(wanted, count);
     try {
-      // Unlike a rename, a hard link is refused where the name is taken.
+      // Unlike a rename, a hard link fails if the name is taken.
       await link(path, target);
       await unlink(path);
       return;
     } catch (error) {
       if (codeOf(error) === 'EEXIST') continue;
       if (!WITHOUT_LINKS.has(codeOf(error))) throw error;
-      await claimAndMove(path, target);
+      await moveOverReserved(path, target);
       return;
     }
   }
 }
 
-/** Another file system, or one that has no hard links: FAT, many shares. */
+/** Errors of another file system, or of one without hard links (FAT, many shares). */
 const WITHOUT_LINKS: ReadonlySet<unknown> = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-async function claimAndMove(path: string, wanted: string): Promise<void> {
-  const target = await claim(wanted);
+async function moveOverReserved(path: string, wanted: string): Promise<void> {
+  const target = await reserveName(wanted);
   try {
     await rename(path, target);
     return;
@@ -99,10 +99,10 @@ async function claimAndMove(path: string, wanted: string): Promise<void> {
       throw error;
     }
   }
-  await copyOver(path, target);
+  await copyToReserved(path, target);
 }
 
-async function copyOver(path: string, target: string): Promise<void> {
+async function copyToReserved(path: string, target: string): Promise<void> {
   try {
     const { atime, mtime } = await stat(path);
     await copyFile(path, target);
@@ -120,8 +120,8 @@ async function copyOver(path: string, target: string): Promise<void> {
   await unlink(path);
 }
 
-/** Takes a name by an empty file of our own, which a rename may replace. */
-async function claim(wanted: string): Promise<string> {
+/** Reserves a free name with an empty file, which a rename may replace. */
+async function reserveName(wanted: string): Promise<string> {
   for (let count = 1; ; count++) {
     const target = count === 1 ? wanted : numbered(wanted, count);
     try {

@@ -2,31 +2,31 @@ import { type FSWatcher, type Stats, watch } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf } from '../ingest/walk-folder.ts';
 
-/** What the system tells of changes in folders. Hints alone: events are lost, and shares have none. What counts is a look. */
+/** The system's file events. They are only hints: events get lost, and network shares have none. */
 export interface FolderEvents {
   /**
-   * Listens to a folder, from before its names are read. One that was replaced by another is listened to anew.
-   * @returns whether it was not listened to before
+   * Listens to a folder; call it before reading the folder's names. A replaced folder gets a new watcher.
+   * @returns whether the folder was not listened to before
    */
   listen(folder: string, stats: Pick<Stats, 'ino' | 'dev'>): boolean;
-  /** Ends listening to folders that were not {@link listen}ed to since the last call. */
+  /** Stops listening to folders that were not passed to {@link listen} since the last call. */
   sweep(): void;
   stop(): void;
 }
 
-/** What becomes of hints. */
+/** Receivers of file events. */
 export interface FolderEventsOptions {
-  /** False where there are none, or none that can be relied on. */
+  /** False if the system has no reliable file events for the folder. */
   enabled: boolean;
-  /** Something may have changed at a path; `isNew`: the name was not there before, or is no more. */
+  /** Something may have changed at a path. `isNew`: the name appeared or disappeared. */
   onChange(path: string, isNew: boolean): void;
-  /** The system listens to no more folders: looking has to do from now on. */
+  /** The system can watch no more folders. Only scans find changes from now on. */
   onExhausted(): void;
 }
 
 /**
- * Makes {@link FolderEvents}: one watcher a folder. Not `recursive`, which on Linux walks the whole tree at once while everything
- * waits, and takes a watcher a file.
+ * Makes {@link FolderEvents} with one watcher for each folder. On Linux, a `recursive` watcher blocks the event loop while it
+ * walks the whole tree, and needs a watcher for each file.
  */
 export function createFolderEvents({ enabled, onChange, onExhausted }: FolderEventsOptions): FolderEvents {
   const listened = new Map<string, { watcher: FSWatcher; identity: string; seen: boolean }>();
@@ -50,12 +50,12 @@ export function createFolderEvents({ enabled, onChange, onExhausted }: FolderEve
         const watcher = watch(folder, { persistent: false }, (kind, name) => {
           onChange(name === null ? folder : join(folder, name), kind === 'rename');
         });
-        // Removed, or unmounted: the next look says so.
+        // The folder was removed or unmounted: the next scan reports it.
         watcher.on('error', () => forget(folder));
         listened.set(folder, { watcher, identity, seen: true });
       } catch (error) {
         const code = codeOf(error);
-        // ENOSPC: fs.inotify.max_user_watches; EMFILE: max_user_instances, or open files.
+        // ENOSPC: fs.inotify.max_user_watches is reached. EMFILE: max_user_instances, or the limit of open files.
         if (code === 'ENOSPC' || code === 'EMFILE' || code === 'ENOSYS') {
           exhausted = true;
           onExhausted();

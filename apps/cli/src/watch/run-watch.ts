@@ -4,7 +4,7 @@ import type { Client } from '@mds/client';
 import type { Context } from '../context.ts';
 import { CliError, EXIT, ReportedError } from '../exit-codes.ts';
 import { outcomeOf } from '../ingest/ingest-files.ts';
-import { sampleOf } from '../ingest/ingest-journal.ts';
+import { sampleMediaIds } from '../ingest/ingest-journal.ts';
 import { printOutcome, printSummary } from '../ingest/outcomes.ts';
 import { createSendFile } from '../ingest/send-file.ts';
 import { createTally } from '../ingest/tally.ts';
@@ -35,12 +35,12 @@ export interface WatchArguments {
   status?: boolean;
 }
 
-/** What is under way when it is interrupted has so long to come to its end. */
-const FAREWELL_MS = 10_000;
+/** After an interruption, running transfers have this long to finish. */
+const GRACE_MS = 10_000;
 
 /**
- * Ingests what settles in a folder, until it is interrupted, which is no error: that is how it ends.
- * @throws CliError where the folder or the options are of no use, or, with `once`, some file failed; what the token is refused with
+ * Ingests files that settle in a folder, until it is interrupted. An interruption is the normal end, not an error.
+ * @throws CliError if the folder or the options are unusable or, with `once`, a file failed; the error of a refused token
  */
 export async function runWatch(context: Context, label: string, options: WatchArguments): Promise<void> {
   const { io } = context;
@@ -49,7 +49,7 @@ export async function runWatch(context: Context, label: string, options: WatchAr
   const client = options.status ? await context.client() : await context.operator();
   const file = journalFile(context, client, folder, options.journal);
   if (options.status) return printWatchStatus(context, { label, folder, journal: file, leaveOut: [...leaveOut, file] });
-  await checkFolder(label, folder);
+  await requireFolder(label, folder);
   const journal = await openJournal(file, { kind: 'watch', service: client.baseUrl, root: folder }, io.signal);
   try {
     await watchFolder(context, { client, journal, label, folder, done, leaveOut: [...leaveOut, file] }, options);
@@ -58,7 +58,7 @@ export async function runWatch(context: Context, label: string, options: WatchAr
   }
 }
 
-/** What is watched, and what for. */
+/** A watch: its folder and its parts. */
 interface Watched {
   client: Client;
   journal: Journal;
@@ -78,26 +78,26 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
   let trouble: string | null = null;
   const onInterrupt = () => {
     stop.abort(io.signal.reason);
-    setTimeout(() => cut.abort(io.signal.reason), FAREWELL_MS).unref();
+    setTimeout(() => cut.abort(io.signal.reason), GRACE_MS).unref();
   };
   io.signal.addEventListener('abort', onInterrupt, { once: true });
 
   const block = createLiveBlock(context.progress, (width, height) =>
     display.lines({ width, height, colours: errorColours }),
   );
-  const say = (line: string) => block.above(() => context.note(errorColours.yellow(line)));
+  const note = (line: string) => block.above(() => context.note(errorColours.yellow(line)));
   const warn = (line: string) => block.above(() => context.warn(line));
   const gate = createServiceGate({
-    onShut(reason) {
+    onClose(reason) {
       trouble = 'waiting for the service';
-      warn(`The service cannot take files now: ${reason} Waiting for it.`);
+      warn(`The service cannot accept files: ${reason} Waiting for it.`);
     },
     onOpen(downMs) {
       trouble = null;
-      say(`The service is there again, after ${humanTiming(downMs)}.`);
+      note(`The service accepts files again, after ${humanTiming(downMs)}.`);
     },
   });
-  const tell = (outcome: Parameters<typeof printOutcome>[1]) => {
+  const reportOutcome = (outcome: Parameters<typeof printOutcome>[1]) => {
     tally.add(outcome);
     block.above(() => printOutcome(context, outcome, false));
   };
@@ -107,23 +107,23 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
     pollMs: options.poll === undefined ? null : options.poll * 1000,
     leaveOut,
     journal,
-    tellAccepted: done.how !== 'keep',
+    reportAccepted: done.how !== 'keep',
     onSettled: (file, shown, accepted) => deliveries.add({ file, shown, accepted }),
     onUnreadable(shown, why) {
-      const said = { code: 'file_unreadable', message: `It cannot be read: ${why}.` };
-      tell(outcomeOf({ label: `${label}${sep}${shown}` }, 'failed', null, said));
+      const error = { code: 'file_unreadable', message: `It cannot be read: ${why}.` };
+      reportOutcome(outcomeOf({ label: `${label}${sep}${shown}` }, 'failed', null, error));
     },
     onMissing(why) {
-      trouble = 'the folder is not there';
+      trouble = 'the folder is missing';
       warn(`${label}: ${why}. Waiting for it.`);
     },
     onBack() {
       trouble = null;
-      say(`${label} is there again.`);
+      note(`${label} is back.`);
     },
     onNoEvents: () =>
       warn(
-        'The system tells of changes in no more folders: looking every 5 s. Raise fs.inotify.max_user_watches, or use --poll.',
+        'The system cannot watch more folders: scanning every 5 s. Raise fs.inotify.max_user_watches, or use --poll.',
       ),
   });
   const deliveries = createDeliveries({
@@ -134,9 +134,9 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
     cut: cut.signal,
     onStart: (transfer) => display.start(transfer),
     onEnd: (transfer) => display.end(transfer),
-    onOutcome: tell,
+    onOutcome: reportOutcome,
     release: watch.release,
-    putOff: watch.putOff,
+    defer: watch.defer,
     onFatal(error) {
       fatal ??= error;
       stop.abort(error);
@@ -151,7 +151,7 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
   }));
 
   try {
-    await checkMemory(context, watched, gate, stop.signal);
+    await checkJournal(context, watched, gate, stop.signal);
     await watch.run(options.once === true, stop.signal);
     await deliveries.idle();
   } catch (error) {
@@ -167,15 +167,15 @@ async function watchFolder(context: Context, watched: Watched, options: WatchArg
   }
 }
 
-/** A journal of media that the service has not is of another time, or of another project's token: everything goes again. */
-async function checkMemory(context: Context, { client, journal }: Watched, gate: ServiceGate, signal: AbortSignal) {
+/** If the service has none of the recorded media, its data or the token's project is another one: everything is sent again. */
+async function checkJournal(context: Context, { client, journal }: Watched, gate: ServiceGate, signal: AbortSignal) {
   const { damagedLines } = journal;
   if (damagedLines > 0)
     context.note(`${counted(damagedLines, 'line')} of the journal could not be read; those files are sent again.`);
-  const ids = sampleOf(journal);
+  const ids = sampleMediaIds(journal);
   for (const id of ids) if (await hasMedia(client, id, gate, signal)) return;
   if (ids.length === 0) return;
-  context.note('The service has nothing of what was ingested before; everything is sent again.');
+  context.note('The service has none of the files that were ingested before; all files are sent again.');
   await journal.forgetAll();
 }
 
@@ -186,16 +186,14 @@ function doneOf(
 ): { done: Done; leaveOut: string[] } {
   const usage = (message: string) => new CliError(message, { exitCode: EXIT.usage });
   if (how !== 'move') {
-    if (doneDir !== undefined) throw usage('--done-dir is where files are moved to: it needs --done move.');
+    if (doneDir !== undefined) throw usage('--done-dir has an effect with --done move only.');
     return { done: { how }, leaveOut: [] };
   }
-  if (doneDir === undefined) throw usage('--done move needs a folder to move to: --done-dir DIR.');
+  if (doneDir === undefined) throw usage('--done move needs a destination: --done-dir DIR.');
   const target = resolve(cwd, doneDir);
   const inside = relative(target, folder);
   if (inside === '' || !(inside === '..' || inside.startsWith(`..${sep}`))) {
-    throw usage(
-      'Files cannot be moved to where they are watched: --done-dir is the watched folder, or one that it lies in.',
-    );
+    throw usage('--done-dir must be neither the watched folder nor a folder that contains it.');
   }
   return { done: { how, folder: target }, leaveOut: [target] };
 }
@@ -204,15 +202,15 @@ function journalFile(context: Context, client: Client, folder: string, named: st
   const { io } = context;
   const file = named === undefined ? defaultJournal(io, 'watch', client.baseUrl, [folder]) : resolve(io.cwd, named);
   if (file !== null) return file;
-  throw new CliError('There is no place to remember what was ingested.', {
+  throw new CliError('There is no place for the journal.', {
     exitCode: EXIT.usage,
     hints: ['Name a file with --journal, or set XDG_STATE_HOME or HOME.'],
   });
 }
 
-async function checkFolder(label: string, folder: string): Promise<void> {
+async function requireFolder(label: string, folder: string): Promise<void> {
   const problem = await stat(folder).then(
-    (stats) => (stats.isDirectory() ? null : 'this is no folder'),
+    (stats) => (stats.isDirectory() ? null : 'this is not a folder'),
     (error: unknown) => reasonOf(error, folder),
   );
   if (problem !== null) throw new CliError(`${label}: ${problem}`, { exitCode: EXIT.usage });

@@ -3,15 +3,15 @@ import { createSettling, type FileSign } from './settling.ts';
 
 const SETTLE_MS = 2_000;
 
-/** A file as a scanner makes it now, `at` milliseconds into a day. */
+/** The attributes of a file that a scanner creates `at` milliseconds into a day. */
 function made(at: number, change: Partial<FileSign> = {}): FileSign {
   return { size: 10, ino: 7, birthtimeMs: at, mtimeMs: at, ctimeMs: at, ...change };
 }
 const file = (stats: FileSign) => ({ path: '/scans/a.jpg', stats, link: false });
 
-it('a file settles when it stood still for the whole time, by the clock of who watches', () => {
+it('a file settles after it was unchanged for the whole time, by our own clock', () => {
   const settling = createSettling(SETTLE_MS);
-  // Its own times are of a server whose clock is a year ahead.
+  // Its timestamps come from a server whose clock is a year ahead.
   const stats = made(1e12);
   expect(settling.see(file(stats), 0, true)?.state).toBe('settling');
   expect(settling.nextMs()).toBe(2_000);
@@ -24,8 +24,8 @@ it('a file settles when it stood still for the whole time, by the clock of who w
 it.each([
   ['its size', { size: 11 }],
   ['its time', { mtimeMs: 1 }],
-  ['its status alone, as a file server does that keeps the time a client has set', { ctimeMs: 1 }],
-])('a file that changes %s begins to settle anew', (_, change) => {
+  ['its ctime alone, as under a file server that restores mtime for its clients', { ctimeMs: 1 }],
+])('a file that changes %s must settle again', (_, change) => {
   const settling = createSettling(SETTLE_MS);
   settling.see(file(made(0)), 0, false);
   expect(settling.see(file(made(0, change)), 1_900, false)?.state).toBe('settling');
@@ -33,20 +33,20 @@ it.each([
   expect(settling.see(file(made(0, change)), 3_900, false)?.state).toBe('settled');
 });
 
-it('a file that was seen under a temporary name is whole at once when it is renamed', () => {
+it('a file seen under a temporary name is complete at once when it is renamed', () => {
   const settling = createSettling(SETTLE_MS);
   settling.seeTemporary(made(0));
   expect(settling.see(file(made(0, { ctimeMs: 5 })), 10, false)?.state).toBe('settled');
-  // Once: what has that inode number next is another file.
+  // Only once: the next file with this inode number is another file.
   settling.drop('/scans/a.jpg');
   expect(settling.see(file(made(0)), 20, false)?.state).toBe('settling');
 });
 
 it.each([
-  ['moved here from elsewhere: whole at once', {}, true, 'settled'],
-  ['found by a look, when nobody knows since when it is there', {}, false, 'settling'],
-  ['written to just before', { mtimeMs: 99_000 }, true, 'settling'],
-  ['made just now, its time set to an old one while it is written', { birthtimeMs: 99_999 }, true, 'settling'],
+  ['moved here from another folder: complete at once', {}, true, 'settled'],
+  ['found by a scan, so that its age is unknown', {}, false, 'settling'],
+  ['written to a moment ago', { mtimeMs: 99_000 }, true, 'settling'],
+  ['created just now, with an old mtime', { birthtimeMs: 99_999 }, true, 'settling'],
   ['on a file system without birth times', { birthtimeMs: 0 }, true, 'settling'],
 ])('a name that is new: %s', (_, change, announced, state) => {
   const settling = createSettling(SETTLE_MS);
@@ -54,7 +54,7 @@ it.each([
   expect(settling.see(file(stats), 0, announced)?.state).toBe(state);
 });
 
-it('keeps a bounded number in mind, and takes others when there is room', () => {
+it('holds a bounded number of files, and accepts others when there is room', () => {
   const settling = createSettling(0);
   let taken = 0;
   for (let n = 0; n < 20_000; n++) if (settling.see({ path: `/${n}`, stats: made(0), link: false }, 0, false)) taken++;

@@ -2,45 +2,45 @@ import type { Stats } from 'node:fs';
 import { isVersion } from '../ingest/file-content.ts';
 import type { FileVersion } from '../journal/journal.ts';
 
-/** What of a file tells whether somebody still writes to it. */
+/** The attributes that change while somebody writes to a file. */
 export type FileSign = Pick<Stats, 'size' | 'mtimeMs' | 'ctimeMs' | 'birthtimeMs' | 'ino'>;
 
-/** A file that was seen and is not done with. */
+/** A file that was found and is not done. */
 export interface Candidate {
   path: string;
   version: FileVersion;
-  /** Through a link; what it leads to is somebody else's to move. */
+  /** Found through a symbolic link. Its target is never moved or deleted. */
   link: boolean;
   state: 'settling' | 'settled';
 }
 
 /**
- * Decides when a file is whole. Nothing tells a watcher that a writer is done, but a file whose size and times stand still, as seen
- * by this process's own clock: the clock of a share is not compared with anything. What was renamed into place is whole at once.
+ * Decides when a file is complete. No event reports that a writer is done. A file counts as complete when its size and times have
+ * been unchanged for a while by this process's clock; the clock of a share is never compared. A renamed file is complete at once.
  */
 export interface Settling {
   /**
-   * Notes that a file was seen.
+   * Records the current state of a file.
    * @param nowMs monotonic
-   * @param announced whether the system said this instant that the name is new
-   * @returns what is known of it; null where there is no room for it
+   * @param announced whether the system just reported that the name is new
+   * @returns the candidate; null if there is no room for it
    */
   see(file: { path: string; stats: FileSign; link: boolean }, nowMs: number, announced: boolean): Candidate | null;
-  /** Notes a file under a temporary name, to know it again when it is renamed. */
+  /** Records a file under a temporary name, to recognise it after its rename. */
   seeTemporary(stats: FileSign): void;
   get(path: string): Candidate | undefined;
   drop(path: string): void;
-  /** Files that should be looked at once more by now. */
+  /** Files whose settling time is over and that must be checked again. */
   due(nowMs: number): string[];
-  /** When the next of them should, null where there is none. */
+  /** When the next check is due; null if no file is settling. */
   nextMs(): number | null;
-  /** All that are not dropped. */
+  /** The number of candidates. */
   readonly size: number;
-  /** Those that have not settled. */
+  /** The number of candidates that have not settled. */
   readonly settling: number;
-  /** Whether there is no room for more; what finds none is to be seen again later. */
+  /** Whether there is no room for more. Files that find no room must be offered again later. */
   readonly full: boolean;
-  /** Whether there is room for a good many. */
+  /** Whether at least half of the room is free. */
   readonly hasRoom: boolean;
 }
 
@@ -49,11 +49,11 @@ interface Watched extends Candidate {
   sinceMs: number;
 }
 
-/** So many are kept in mind at once, however many there are. */
+/** At most this many files are held, however many there are. */
 const MAX_CANDIDATES = 5_000;
 const MAX_TEMPORARY = 5_000;
 
-/** @param settleMs how long a file has to stand still */
+/** @param settleMs how long a file must be unchanged */
 export function createSettling(settleMs: number): Settling {
   const files = new Map<string, Watched>();
   const waiting = new Set<Watched>();
@@ -85,7 +85,7 @@ export function createSettling(settleMs: number): Settling {
       return file;
     },
     seeTemporary({ ino }) {
-      // The oldest goes: a Set is in the order of its entries.
+      // Drops the oldest: a Set keeps the order of insertion.
       if (temporary.size >= MAX_TEMPORARY) for (const oldest of temporary) if (temporary.delete(oldest)) break;
       if (ino > 0) temporary.add(ino);
     },
@@ -117,9 +117,9 @@ export function createSettling(settleMs: number): Settling {
 }
 
 /**
- * Whether a name that is new stands for a file that is not: it was made and last written to well before its inode changed last,
- * which a rename does. All three times are of one clock, the file system's. One that keeps no birth time gives it as zero, or as the last
- * change: then nothing is known, and the file is waited for like others.
+ * Whether a file was renamed to its new name: then it was created and last written well before its inode changed. All three times
+ * come from the clock of the file system. Without birth times a file system reports zero, or the time of the last change. Then
+ * nothing is known, and the file has to settle like others.
  */
 function wasMovedHere({ birthtimeMs, mtimeMs, ctimeMs }: FileSign, settleMs: number): boolean {
   return birthtimeMs > 0 && ctimeMs - birthtimeMs >= settleMs && ctimeMs - mtimeMs >= settleMs;

@@ -1,7 +1,7 @@
-/** Endings that programs give to files which they are not done with: browsers, copiers, download and file transfer programs. */
+/** Endings that browsers, copiers and transfer programs give to unfinished files. */
 const TEMPORARY = /(?:\.(?:part|partial|filepart|tmp|temp|crdownload|download|swp)|~)$/i;
 
-/** Whether a file goes by a name that it will not keep: it is waited for under the name that it gets in the end. */
+/** Whether a file name is temporary. Such a file is sent only after it is renamed. */
 export function isTemporaryName(name: string): boolean {
   return name.startsWith('.') || name.startsWith('~') || TEMPORARY.test(name);
 }

@@ -4,24 +4,24 @@ import { truncate } from '../output/display-width.ts';
 import { printable } from '../output/printable.ts';
 import { type Transfer, transferLine } from '../output/progress.ts';
 
-/** How a watch is getting on, as a terminal shows it. */
+/** The progress of a watch on a terminal. */
 export interface WatchDisplay {
   start(transfer: Transfer): void;
   end(transfer: Transfer): void;
   lines(room: Room): string[];
 }
 
-/** What there is besides files under way. */
+/** The state of a watch besides the running transfers. */
 export interface WatchState {
-  /** The folder, as its user named it. */
+  /** The folder, as the user named it. */
   folder: string;
-  /** Why nothing moves; null where it does. */
+  /** Why nothing is sent; null if files can be sent. */
   trouble: string | null;
   settling: number;
   waiting: number;
 }
 
-/** Makes the display: a line for each file under way, and one for the whole. */
+/** Makes the display: a line for each running transfer, and one for the whole watch. */
 export function createWatchDisplay(tally: Tally, state: () => WatchState): WatchDisplay {
   const active = new Set<Transfer>();
   return {

@@ -7,9 +7,9 @@ import { counted } from '../output/quantities.ts';
 import { shortMessage } from '../output/short-message.ts';
 import { isTemporaryName } from './temporary-name.ts';
 
-/** Which watch is asked about. */
-export interface WatchStatusOf {
-  /** The folder, as its user named it. */
+/** Identifies a watch. */
+export interface WatchStatusOptions {
+  /** The folder, as the user named it. */
   label: string;
   /** Absolute. */
   folder: string;
@@ -19,15 +19,15 @@ export interface WatchStatusOf {
 }
 
 /**
- * Tells how a watch stands: how much was accepted, what waits, what was refused or cannot be read, and why. Reads the journal and the
- * folder; a watch that runs is not disturbed.
+ * Prints the state of a watch: how many files were accepted or wait, and which were refused or cannot be read, and why. Reads the
+ * journal and the folder only, so a running watch is not disturbed.
  */
-export async function printWatchStatus(context: Context, { label, folder, journal, leaveOut }: WatchStatusOf) {
+export async function printWatchStatus(context: Context, { label, folder, journal, leaveOut }: WatchStatusOptions) {
   const entries = (await readJournal(journal))?.entries ?? new Map<string, JournalEntry>();
   const all = [...entries.values()];
   const refused = all.filter(({ state }) => state === 'refused');
   const accepted = all.length - refused.length;
-  const { waiting, unreadable } = await lookInto(folder, leaveOut, entries);
+  const { waiting, unreadable } = await inspectFolder(folder, leaveOut, entries);
   const rows = [
     ...unreadable.map(({ file, message }) => ({ code: 'file_unreadable', at: '', path: file, message })),
     ...refused,
@@ -36,10 +36,10 @@ export async function printWatchStatus(context: Context, { label, folder, journa
     rows,
     columns: COLUMNS,
     json: { folder: label, journal, accepted, waiting, refused: refused.map(jsonOf), unreadable },
-    empty: 'Nothing was refused, and all can be read.',
+    empty: 'No file was refused, and all can be read.',
   });
   const counts = `${waiting} waiting, ${refused.length} refused, ${unreadable.length} unreadable`;
-  context.note(`${label}: ${counted(accepted, 'file')} ingested and still there, ${counts}.`);
+  context.note(`${label}: ${counted(accepted, 'file')} ingested and still in the folder, ${counts}.`);
   context.note(`The journal is ${journal}.`);
 }
 
@@ -56,15 +56,15 @@ function jsonOf({ path, code, message, at, bytes }: JournalEntry) {
   return { file: path, bytes, code, message, refused_at: at };
 }
 
-/** What of a folder is still to be ingested, and what of it cannot be read. */
-async function lookInto(folder: string, leaveOut: readonly string[], entries: ReadonlyMap<string, JournalEntry>) {
+/** Counts the files that are not ingested yet, and lists those that cannot be read. */
+async function inspectFolder(folder: string, leaveOut: readonly string[], entries: ReadonlyMap<string, JournalEntry>) {
   let waiting = 0;
   const unreadable: { file: string; message: string }[] = [];
   for await (const found of walkFolder(folder, { skip: (path) => leaveOut.includes(path) })) {
     if (found.kind === 'folder' || found.kind === 'other' || isTemporaryName(basename(found.path))) continue;
     const file = relative(folder, found.path);
     if (found.kind === 'file' && isKnown(found, entries.get(file))) continue;
-    const why = await hindrance(found);
+    const why = await readProblem(found);
     if (why === null) waiting++;
     else unreadable.push({ file: file || '.', message: `It cannot be read: ${why}.` });
   }
@@ -75,7 +75,7 @@ function isKnown({ stats }: Found & { kind: 'file' }, entry: JournalEntry | unde
   return entry?.bytes === stats.size && entry.mtime_ms === stats.mtimeMs;
 }
 
-async function hindrance(found: Found): Promise<string | null> {
+async function readProblem(found: Found): Promise<string | null> {
   if (found.kind === 'unreadable') return reasonOf(found.error, found.path);
   return access(found.path, constants.R_OK).then(
     () => null,

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { humanAge, percent } from '../output/quantities.ts';
 import type { Column } from '../output/table.ts';
 
-/** Lists who works, a line for each job, and one for each worker without. */
+/** Lists workers, with a line for each job or for a worker without jobs. */
 export async function listWorkers(context: Context): Promise<void> {
   const client = await context.operator();
   const list = await client.control.workers.list({ signal: context.io.signal });
@@ -15,17 +15,17 @@ export async function listWorkers(context: Context): Promise<void> {
   });
 }
 
-/** One line: a job of a worker, or a worker without any. */
+/** One line: a job of a worker, or a worker without jobs. */
 interface Row {
   worker: JobWorker;
   job: Job | null;
-  /** Whether the line above is of the same worker. */
-  goesOn: boolean;
+  /** Whether the line above belongs to the same worker. */
+  isContinued: boolean;
 }
 
 function rowsOf(worker: JobWorker): Row[] {
-  if (worker.jobs.length === 0) return [{ worker, job: null, goesOn: false }];
-  return worker.jobs.map((job, index) => ({ worker, job, goesOn: index > 0 }));
+  if (worker.jobs.length === 0) return [{ worker, job: null, isContinued: false }];
+  return worker.jobs.map((job, index) => ({ worker, job, isContinued: index > 0 }));
 }
 
 function columnsOf({ interactive }: Context): Column<Row>[] {
@@ -34,8 +34,8 @@ function columnsOf({ interactive }: Context): Column<Row>[] {
   const age = (at: string | null) => (at === null ? none : interactive ? humanAge(at, now) : at);
   const ofWorker = (title: string, of: (worker: JobWorker) => string, more: Partial<Column<Row>> = {}) => ({
     title,
-    text: ({ worker, goesOn }: Row) => (goesOn ? '' : of(worker)),
-    // For programs every line is whole.
+    text: ({ worker, isContinued }: Row) => (isContinued ? '' : of(worker)),
+    // Programs get complete lines.
     plain: ({ worker }: Row) => of(worker),
     ...more,
   });
@@ -44,7 +44,7 @@ function columnsOf({ interactive }: Context): Column<Row>[] {
     text: ({ job }: Row) => (job === null ? none : of(job)),
     ...more,
   });
-  // Host and process are what a worker's id begins with: where room is short they tell as much.
+  // A worker's id begins with host and process id, so the id is the first column to drop.
   const id = ofWorker('ID', (worker) => worker.id, { expendable: 4 });
   const host = ofWorker('HOST', (worker) => worker.host ?? none, { shrinkTo: 8 });
   const pid = ofWorker('PID', (worker) => String(worker.pid), { align: 'right' });

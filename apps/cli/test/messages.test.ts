@@ -24,7 +24,7 @@ async function setUp() {
   };
 }
 
-it.each([[[]], [['--json']], [['--quiet']]])('secrets of a URL are shown nowhere, with %j', async (options) => {
+it.each([[[]], [['--json']], [['--quiet']]])('no secret of a URL is printed, with %j', async (options) => {
   await using it = await setUp();
   it.service.on('POST', (request, response) => {
     request.resume();
@@ -46,16 +46,16 @@ it.each([[[]], [['--json']], [['--quiet']]])('secrets of a URL are shown nowhere
   expect(wrong.stdout + wrong.stderr).not.toContain('pa55word');
 });
 
-it('a URL of a kind that is not fetched from is told as what it is, and the others are done', async () => {
+it('reports a URL of an unsupported scheme, and ingests the other files', async () => {
   await using it = await setUp();
   const { code, stdout } = await it.run(['ingest', 'file:///etc/passwd', 'ftp://example.com/a.jpg', 'in/a.jpg']);
   expect(code).toBe(1);
-  expect(stdout).toContain('\tfailed\t\tfile:///etc/passwd\tNothing is fetched from file: URLs; http: and https: are.');
-  expect(stdout).toContain('\tfailed\t\tftp://example.com/a.jpg\tNothing is fetched from ftp: URLs');
+  expect(stdout).toContain('\tfailed\t\tfile:///etc/passwd\tThe service fetches http: and https: URLs, but not file: URLs.');
+  expect(stdout).toContain('\tfailed\t\tftp://example.com/a.jpg\tThe service fetches http: and https: URLs, but not ftp: URLs');
   expect(stdout).toContain('\tcreated\tqueued\tin/a.jpg');
 });
 
-it('a service that was moved is told at once and once, with where to go on, and no other file is tried', async () => {
+it('reports a moved service once, with advice, and sends no other file', async () => {
   await using it = await setUp();
   for (const name of ['b.jpg', 'c.jpg']) await writeFile(it.at(`in/${name}`), name);
   let asked = 0;
@@ -71,11 +71,11 @@ it('a service that was moved is told at once and once, with where to go on, and 
   expect(stderr).toContain('  Give the address of the new service with --url or MDS_URL.\n');
   expect(stderr).toContain('mds migrate-to --status');
   expect(stderr).not.toContain('Try again');
-  const told = (await it.run(['ingest', '--json', 'in'])).stderr;
-  expect(JSON.parse(told)).toMatchObject({ error: { exit_code: 1, problem: { code: 'deployment_moved' } } });
+  const output = (await it.run(['ingest', '--json', 'in'])).stderr;
+  expect(JSON.parse(output)).toMatchObject({ error: { exit_code: 1, problem: { code: 'deployment_moved' } } });
 });
 
-it('an empty file is called empty', async () => {
+it('reports an empty file as empty', async () => {
   await using it = await setUp();
   it.service.on('POST', (request, response) => {
     request.resume();
@@ -86,7 +86,7 @@ it('an empty file is called empty', async () => {
   expect(stdout).toBe('\tfailed\t\tin/a.jpg\tThe file is empty. (empty_file)\t\n');
 });
 
-it('with --json standard error has errors as JSON alone', async () => {
+it('with --json standard error holds JSON errors only', async () => {
   await using it = await setUp();
   await writeFile(it.at('in/notes.txt'), 'text');
   const runs = [
@@ -104,7 +104,7 @@ it('with --json standard error has errors as JSON alone', async () => {
   }
 });
 
-it('the list of accepted formats is not said again for every file', async () => {
+it('does not repeat the list of accepted formats for every file', async () => {
   await using it = await setUp();
   const list = 'Accepted are pictures as JPEG, PNG, WebP; sounds as MP3.';
   it.service.on('POST', (request, response) => {
@@ -118,11 +118,11 @@ it('the list of accepted formats is not said again for every file', async () => 
   expect((stdout + stderr).split(short)).toHaveLength(5);
   await it.run(['watch', 'in', '--once', '--settle', '0']);
   expect((await it.run(['watch', 'in', '--status'])).stdout).toContain(short);
-  // Whole for programs.
+  // Programs get the complete message.
   expect((await it.run(['--json', 'ingest', 'in'])).stdout).toContain(list);
 });
 
-it('what has no pixels has none in a pipe either', async () => {
+it('prints no pixels in a pipe for media without pixels', async () => {
   await using it = await setUp();
   it.service.media.push(mediaObject(1, { width: 0, height: 0, content_type: 'audio/mpeg' }));
   expect((await it.run(['media', 'list'])).stdout.split('\t')[4]).toBe('');
@@ -144,19 +144,19 @@ const FETCH = {
   error: null,
 };
 
-it('a fetch whose following breaks off is named, for the service goes on with it', async () => {
+it('names a fetch that the service continues after the connection broke', async () => {
   await using it = await setUp();
   it.service.on('POST /control/v1/media', (request, response) => {
     request.resume();
     sendJson(response, 202, FETCH);
   });
-  // Once the fetch is made, the service is gone.
+  // The service goes away once the fetch has started.
   it.service.on('GET /control/v1/fetches', async () => {
     await it.service[Symbol.asyncDispose]();
   });
-  const words = `https://example.com/lake.jpg: the service goes on with it: mds fetches get ${FETCH.id}`;
+  const message = `https://example.com/lake.jpg: the service continues to fetch it: mds fetches get ${FETCH.id}`;
   const { code, stderr } = await it.run(['ingest', 'https://example.com/lake.jpg?sig=topsecret']);
-  expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
 });
 
 it('mds fetches lists, shows and cancels', async () => {
