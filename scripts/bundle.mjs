@@ -1,6 +1,6 @@
 // Joins what an app loads into few files: `node ../../scripts/bundle.mjs`, after `tsc`, in the app's folder. Node finds, reads and links
 // each module by itself; for the 780 of the service that was half the work of a start.
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join, relative, sep } from 'node:path';
@@ -12,6 +12,8 @@ const APP = process.cwd();
 const SOURCE = join(APP, 'src');
 const DIST = join(APP, 'dist');
 const CHUNK_PREFIX = 'chunk-';
+/** The programs of an app; only the service has a worker. */
+const ENTRIES = ['main.ts', 'worker-process.ts'];
 
 /** Native, optional, with files beside their code, or loaded only if a setting or a request asks for them. */
 const EXTERNAL = [
@@ -48,8 +50,8 @@ const englishOnly = {
 
 for (const name of readdirSync(DIST)) if (name.startsWith(CHUNK_PREFIX)) rmSync(join(DIST, name));
 await build({
-  // From the source: `tsc` has checked it, and this overwrites the entry that `tsc` wrote.
-  entryPoints: [join(SOURCE, 'main.ts')],
+  // From the source, as this overwrites what `tsc` made of them.
+  entryPoints: ENTRIES.map((name) => join(SOURCE, name)).filter(existsSync),
   outdir: DIST,
   allowOverwrite: true,
   chunkNames: `${CHUNK_PREFIX}[hash]`,

@@ -8,7 +8,7 @@ import type { StatusBoard } from '../status/status-board.ts';
 export function createStatusHandlers(parts: { statusBoard: Pick<StatusBoard, 'document'> }) {
   return initServer().router(readApi.status, {
     get: async () => {
-      const body: Presented<Status> = parts.statusBoard.document();
+      const body: Presented<Status> = await parts.statusBoard.document();
       return { status: 200, body };
     },
   });
