@@ -49,11 +49,11 @@ const processSettings = {
 };
 
 const SETTINGS = {
+  ...regionSettings,
   ...processSettings,
   ...databaseSettings,
   ...storageSettings,
   ...jobSettings,
-  ...regionSettings,
   ...edgeSettings,
   ...processingSettings,
   ...ingestSettings,
