@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from './base/logger.ts';
-import { type Config, workerEnvironment } from './config.ts';
+import { type Config, configOfWorker, environmentWithoutSettings } from './config.ts';
 import type { Repositories } from './db/repositories.ts';
 import { layFoundation } from './foundation.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
@@ -16,16 +16,16 @@ import { resolveRegion } from './regions/region-setting.ts';
 /** A running worker without a service around it. */
 export interface WorkerService {
   url: null;
-  /** As that of a service. */
+  /** As in a service. */
   storageKnown: Promise<void>;
-  /** There is something in the queue. */
+  /** Looks into the queue at once. */
   wake(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Builds and starts a worker alone: beside a service on the same data folder, or on any machine, with a folder of its own, where database
- * and store are on others.
+ * Builds and starts a worker without a service: on the data folder of a service, or, if database and store are on other machines, on any
+ * machine with a data folder of its own.
  */
 export async function composeWorker(config: Config, logger: Logger): Promise<WorkerService> {
   const id = `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`;
@@ -46,33 +46,33 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
     concurrency: config.workerConcurrency,
     logger,
   });
-  const abandoned = createWorkerScratch({ root: dirname(dataDir.scratchDir), jobs, logger });
+  const scratchCleaner = createWorkerScratch({ root: dirname(dataDir.scratchDir), jobs, logger });
   let stopped = false;
-  // In another storage than the database's every original would be missing. Where it is another's, `storageKnown` ends the process.
+  // In another deployment's storage every original would be missing. If it is one, `storageKnown` ends the process.
   storageBinding.known.then(
     () => {
       if (stopped) return;
       worker.start();
-      logger.info({ worker: id, concurrency: config.workerConcurrency }, 'the worker takes jobs');
+      logger.info({ worker: id, concurrency: config.workerConcurrency }, 'worker started');
     },
     () => undefined,
   );
-  abandoned.start();
+  scratchCleaner.start();
   engine.warmUp('render');
-  // Where several machines write, nobody else wakes it. Every event may be the one that puts a job into the queue.
-  const deafen = repositories.shared ? repositories.events.onAppended(() => worker.wake()) : () => undefined;
+  // If several machines write, no service wakes it. Any event may be one that queued a job.
+  const unsubscribe = repositories.shared ? repositories.events.onAppended(() => worker.wake()) : () => undefined;
   return {
     url: null,
     storageKnown: storageBinding.known,
     wake: () => worker.wake(),
     async stop() {
       stopped = true;
-      deafen();
-      await abandoned.stop();
+      unsubscribe();
+      await scratchCleaner.stop();
       await worker.stop();
       const { claims, upkeep, leaseWrites } = times;
       const waited = { claims: rounded(claims), upkeep: rounded(upkeep), leaseWrites: rounded(leaseWrites) };
-      logger.info(waited, 'the worker signed off');
+      logger.info(waited, 'worker stopped');
       await engine.stop();
       await rm(dataDir.scratchDir, { recursive: true, force: true });
       await foundation.close();
@@ -84,20 +84,21 @@ function rounded({ calls, ms }: WaitingTime): WaitingTime {
   return { calls, ms: Math.round(ms) };
 }
 
-/** A worker in a process of its own, which is started and kept alive. */
+/** Starts a worker in a process of its own, which is sent its configuration, and keeps it alive. */
 export function superviseWorker(config: Config, jobs: Repositories['jobs'], logger: Logger): WorkerSupervisor {
   const fromSource = import.meta.url.endsWith('.ts');
   return createWorkerSupervisor({
-    entry: fileURLToPath(new URL(fromSource ? './main.ts' : './main.js', import.meta.url)),
+    entry: fileURLToPath(new URL(fromSource ? './worker-process.ts' : './worker-process.js', import.meta.url)),
     execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
-    env: workerEnvironment(config),
+    env: environmentWithoutSettings(process.env),
+    config: configOfWorker(config),
     jobs,
     isHere: (workerId) => workerId.startsWith(machinePrefix()),
     logger,
   });
 }
 
-/** What the ids of a machine's workers begin with. */
+/** The ids of a machine's workers begin with this. */
 function machinePrefix(): string {
   return `${hostname()}:`;
 }

@@ -1,6 +1,10 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, environmentOf, readConfig, secretsOf } from './config.ts';
+import { ConfigError } from './base/settings.ts';
+import { type Config, configOfWorker, environmentWithoutSettings, readConfig, secretsOf } from './config.ts';
+
+/** What the worker process of a service with this configuration receives. */
+const received = (config: Config): unknown => JSON.parse(JSON.stringify(configOfWorker(config)));
 
 const OVER_POSTGRES = { MDS_DATABASE_URL: 'postgres://h/mds', MDS_QUEUE: 'bullmq' };
 
@@ -21,7 +25,7 @@ describe('configuration', () => {
   it('takes the programs for video from where it is told, from any folder that a run may have', () => {
     const config = readConfig({ FFMPEG_PATH: 'tools/ffmpeg', FFPROBE_PATH: '/opt/ffprobe' });
     expect([config.ffmpegPath, config.ffprobePath]).toEqual([resolve('tools/ffmpeg'), '/opt/ffprobe']);
-    expect(readConfig(environmentOf(config))).toMatchObject({ ffmpegPath: resolve('tools/ffmpeg') });
+    expect(received(config)).toMatchObject({ ffmpegPath: resolve('tools/ffmpeg') });
     expect(readConfig({ FFMPEG_PATH: '' })).toMatchObject({ ffmpegPath: null, ffprobePath: null });
   });
 
@@ -58,7 +62,7 @@ describe('configuration', () => {
       s3Endpoint: 'http://127.0.0.1:9000',
       queue: 'bullmq',
     });
-    expect(readConfig(environmentOf(config))).toEqual(config);
+    expect(received(config)).toEqual({ ...config, roles: ['worker'] });
     expect(Object.keys(secretsOf(config))).toEqual(expect.arrayContaining(['a%40secret', 'a@secret']));
     expect(readConfig({})).toMatchObject({ databaseUrl: null, storageUrl: null, s3Endpoint: null, queue: 'embedded' });
   });
@@ -72,7 +76,7 @@ describe('configuration', () => {
     };
     const config = readConfig(settings);
     expect(config).toMatchObject({ queue: 'bullmq', queueUrl });
-    expect(readConfig(environmentOf(config))).toEqual(config);
+    expect(received(config)).toEqual({ ...config, roles: ['worker'] });
     expect(secretsOf(config)).toMatchObject({
       ...{ 'a-secret': 'PASSWORD', 'b%40word': 'PASSWORD', 'b@word': 'PASSWORD' },
       [queueUrl]: 'QUEUE',
@@ -129,7 +133,7 @@ describe('configuration', () => {
   it('takes origins as browsers send them, and hands them on', () => {
     const config = readConfig({ MDS_UPLOAD_ORIGINS: 'https://app.example.org, http://localhost:3000' });
     expect(config.uploadOrigins).toEqual(['https://app.example.org', 'http://localhost:3000']);
-    expect(readConfig(environmentOf(config)).uploadOrigins).toEqual(config.uploadOrigins);
+    expect(received(config)).toMatchObject({ uploadOrigins: config.uploadOrigins });
     expect(readConfig({}).uploadOrigins).toEqual([]);
   });
 
@@ -176,14 +180,23 @@ describe('configuration', () => {
     expect(readConfig({ MDS_PROT: '1', MDS_URL: 'http://x', HOME: '/' }).unknownSettings).toEqual(['MDS_PROT']);
   });
 
-  it('hands a worker process the very configuration that its parent has', () => {
+  it('hands a worker process the very configuration that its parent has, without the token', () => {
     const config = readConfig({
       MDS_DATA_DIR: '/tmp/x',
       MDS_PUBLIC_URL: 'https://media.example/',
-      MDS_ROLES: 'worker',
+      MDS_CONTROL_TOKEN: 'the-token-of-the-operator',
       MDS_RENDER_THREADS: '1',
     });
     expect(config.renderThreads).toBe(1);
-    expect(readConfig(environmentOf(config))).toEqual(config);
+    expect(received(config)).toEqual({ ...config, roles: ['worker'], controlToken: null });
+  });
+
+  it('leaves passwords and the token out of the environment of a worker, and what is not ours in it', () => {
+    const environment = {
+      ...{ MDS_CONTROL_TOKEN: 'the-token-of-the-operator', MDS_DATABASE_URL: 'postgres://mds:a-secret@db/mds' },
+      ...{ MDS_QUEUE_URL: 'redis://:b-secret@r', FFMPEG_PATH: 'tools/ffmpeg' },
+    };
+    const others = { PATH: '/bin', AWS_ACCESS_KEY_ID: 'key', NODE_OPTIONS: '--no-warnings' };
+    expect(environmentWithoutSettings({ ...environment, ...others })).toEqual(others);
   });
 });

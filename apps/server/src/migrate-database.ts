@@ -1,9 +1,10 @@
 import { join, resolve } from 'node:path';
 import { createLogger } from './base/logger.ts';
-import { type Config, ConfigError } from './config.ts';
-import { DATABASE_FILE, openDataDir } from './data-dir.ts';
+import { ConfigError } from './base/settings.ts';
+import type { Config } from './config.ts';
 import type { SchemaState } from './db/migrations.ts';
 import { openSharedRepositories } from './foundation.ts';
+import { DATABASE_FILE, openDataDir } from './storage/data-dir.ts';
 
 /** What became of a database: `applied` is what it had before. */
 export interface SchemaReport extends SchemaState {
@@ -18,7 +19,7 @@ export interface SchemaReport extends SchemaState {
  * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to
  */
 export async function migrateDatabase(config: Config, options: { checkOnly: boolean }): Promise<SchemaReport> {
-  if (config.roles.size === 1 && config.roles.has('edge')) {
+  if (config.roles.every((role) => role === 'edge')) {
     throw new ConfigError([
       'MDS_ROLES: a point of presence (edge) has no database; bring up to date that of its origin',
     ]);

@@ -7,7 +7,7 @@ import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../src/base/logger.ts';
 import { originalKey } from '../src/base/object-key.ts';
-import type { Service } from '../src/compose.ts';
+import type { Service } from '../src/compose-service.ts';
 import { damageObject, openStoreOf } from './support/backends.ts';
 import { png } from './support/pictures.ts';
 import { composeUnderTest, nodeArguments } from './support/programs-under-test.ts';

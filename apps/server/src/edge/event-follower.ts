@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
 import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
 import { readEventBlocks } from './event-blocks.ts';
+import { OriginRefusesError } from './origin-acceptance.ts';
 import type { OriginConnection } from './origin-connection.ts';
-import { OriginRefusesError } from './origin-standing.ts';
 import type { StateFile } from './state-file.ts';
 
 /** How far a node has followed the events of which origin. */
@@ -112,7 +112,7 @@ export function createEventFollower(deps: {
       if (data !== null || isFollowing) continue;
       isFollowing = true;
       told = null;
-      origin.standing.good();
+      origin.acceptance.noteAccepted();
       conclude();
       logger.info({ through: id }, 'the events of the origin are followed');
       actions.onUpToDate();
@@ -130,7 +130,7 @@ export function createEventFollower(deps: {
     const { statusCode: status = 0, headers } = answer;
     if (status !== 200 || !headers['content-type']?.startsWith('text/event-stream')) {
       const body = Buffer.concat(await answer.take(MAX_REFUSAL_PIECES).toArray());
-      throw origin.standing.judge({ status, headers, body, target });
+      throw origin.acceptance.noteUnexpected({ status, headers, body, target });
     }
     try {
       await follow(answer);

@@ -5,7 +5,7 @@ import { PROBLEM_CONTENT_TYPE } from '@mds/contract';
 import { reasonOf } from '../base/error-reason.ts';
 import type { Logger } from '../base/logger.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
-import { createOriginStanding, type OriginStanding } from './origin-standing.ts';
+import { createOriginAcceptance, type OriginAcceptance } from './origin-acceptance.ts';
 
 /** A request to the origin. */
 export interface OriginRequest {
@@ -26,19 +26,19 @@ export interface OriginRequest {
   bulk?: boolean;
 }
 
-/** A way to the service that a point of presence belongs to. */
+/** Sends requests to the service that a point of presence belongs to. */
 export interface OriginConnection {
   /**
-   * Sends a request. The answer as it comes, whatever its status, its body unread.
-   * Asked for once more where the connection broke and the origin says that it is there.
-   * @throws OriginUnavailableError where no answer comes, at once while the origin is known to be away
+   * Sends a request, and once more if the connection broke and the origin answers `/readyz`.
+   * @returns the answer, whatever its status, with its body unread
+   * @throws OriginUnavailableError if no answer comes; at once while the origin is known to be away
    */
   send(request: OriginRequest): Promise<IncomingMessage>;
-  /** The same, read to its end. */
+  /** The same, with the body read to its end. */
   fetch(request: OriginRequest): Promise<{ status: number; headers: IncomingMessage['headers']; body: Buffer }>;
-  /** What its answers say of this node: told by those who read them. */
-  readonly standing: OriginStanding;
-  /** False from the first request that finds nobody, and nobody who says that he is ready, until somebody is. */
+  /** Whether the origin accepts this node. Those who read its answers note it. */
+  readonly acceptance: OriginAcceptance;
+  /** False from the first failed request that `/readyz` does not contradict, until `/readyz` answers 200. */
   readonly isUp: boolean;
   /** Calls back when the origin is back. */
   onUp(listener: () => void): void;
@@ -49,66 +49,28 @@ export interface OriginConnection {
 
 const ANSWER_MS = 5_000;
 const SILENCE_MS = 20_000;
-/** Times that something is asked for: all that a point of presence asks and reports may be repeated. */
-const TRIES = 2;
-/** Between two looks whether an origin that is away is back. */
-const LOOK_MS = 1_000;
-/** For an origin to say that it is there, when something else was not answered. */
-const DOUBT_MS = 3_000;
-/** The most that an answer may have that is read whole. */
+/** Every request of a point of presence may be repeated. */
+const MAX_TRIES = 2;
+/** Between two checks of an origin that is away. */
+const CHECK_MS = 1_000;
+/** For `/readyz`, after another request was not answered. */
+const READY_MS = 3_000;
+/** Largest answer that is read into memory. */
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-/** @param deps.originUrl base address, without a trailing slash */
-export function createOriginConnection(deps: {
-  originUrl: string;
-  token: string;
-  userAgent: string;
-  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
-  lookMs?: number;
-}): OriginConnection {
-  const { originUrl, token, userAgent, logger, lookMs = LOOK_MS } = deps;
-  const base = new URL(originUrl);
+/** Sends one request over kept connections. */
+interface Transmitter {
+  transmit(outgoing: OriginRequest): Promise<IncomingMessage>;
+  close(): void;
+}
+
+function createTransmitter(deps: { originUrl: string; token: string; userAgent: string }): Transmitter {
+  const base = new URL(deps.originUrl);
   const isTls = base.protocol === 'https:';
   const pool = { keepAlive: true, maxSockets: 64, maxFreeSockets: 16, scheduling: 'lifo' } as const;
   const makeAgent = () => (isTls ? new HttpsAgent(pool) : new HttpAgent(pool));
   const agents = { short: makeAgent(), bulk: makeAgent() };
   const open = isTls ? httpsRequest : httpRequest;
-  const whenUp = new Set<() => void>();
-  const whenDown = new Set<() => void>();
-  const standing = createOriginStanding({ originUrl, logger });
-  let isUp = true;
-  let doubting: Promise<boolean> | null = null;
-  let stopped = false;
-  let looking: NodeJS.Timeout | undefined;
-
-  const markDown = (error: unknown) => {
-    if (!isUp || stopped) return;
-    isUp = false;
-    const reason = reasonOf(error);
-    logger.warn({ reason, origin: originUrl }, 'the origin does not answer; what is held is served meanwhile');
-    looking = setInterval(look, lookMs);
-    looking.unref();
-    for (const listener of whenDown) listener();
-  };
-
-  const markUp = () => {
-    if (isUp || stopped) return;
-    isUp = true;
-    clearInterval(looking);
-    logger.info({ origin: originUrl }, 'the origin answers again');
-    for (const listener of whenUp) listener();
-  };
-
-  const look = () => {
-    transmit({ target: '/readyz', authorize: false, timeoutMs: lookMs }).then(
-      (answer) => {
-        answer.resume();
-        if (answer.statusCode === 200) markUp();
-      },
-      // Still away.
-      () => undefined,
-    );
-  };
 
   const transmit = (outgoing: OriginRequest, isRetry = false): Promise<IncomingMessage> => {
     const { method = 'GET', target, headers, json, signal, timeoutMs = ANSWER_MS, silenceMs = SILENCE_MS } = outgoing;
@@ -118,8 +80,8 @@ export function createOriginConnection(deps: {
       method,
       signal,
       headers: {
-        'user-agent': userAgent,
-        ...(outgoing.authorize === false ? {} : { authorization: `Bearer ${token}` }),
+        'user-agent': deps.userAgent,
+        ...(outgoing.authorize === false ? {} : { authorization: `Bearer ${deps.token}` }),
         ...(body ? { 'content-type': 'application/json', 'content-length': body.length } : {}),
         ...headers,
       },
@@ -127,7 +89,7 @@ export function createOriginConnection(deps: {
     return new Promise((resolve, reject) => {
       const request = open(new URL(base.pathname.replace(/\/$/, '') + target, base), options);
       let deadline: NodeJS.Timeout | undefined;
-      // From when it has a connection: waiting for one of ours says nothing of the origin.
+      // The time counts once there is a connection: a full pool of ours says nothing about the origin.
       request.once('socket', () => {
         deadline = setTimeout(() => request.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
       });
@@ -139,7 +101,7 @@ export function createOriginConnection(deps: {
       request.once('error', (error: NodeJS.ErrnoException) => {
         clearTimeout(deadline);
         if (signal?.aborted) reject(signal.reason);
-        // The origin closed a connection that rested in the same moment in which it was used again: that says nothing of the origin.
+        // The origin closed an idle connection in the moment in which it was used again. It may be well.
         else if (request.reusedSocket && !isRetry && ['ECONNRESET', 'EPIPE'].includes(error.code ?? '')) {
           resolve(transmit(outgoing, true));
         } else reject(error);
@@ -148,9 +110,65 @@ export function createOriginConnection(deps: {
     });
   };
 
-  /** Whether the origin says that it is there: asked once for all who doubt it at the same time. */
-  const isThere = (): Promise<boolean> => {
-    doubting ??= transmit({ target: '/readyz', authorize: false, timeoutMs: DOUBT_MS })
+  return {
+    transmit,
+    close() {
+      agents.short.destroy();
+      agents.bulk.destroy();
+    },
+  };
+}
+
+/** @param deps.originUrl base address, without a trailing slash */
+export function createOriginConnection(deps: {
+  originUrl: string;
+  token: string;
+  userAgent: string;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
+  checkMs?: number;
+}): OriginConnection {
+  const { originUrl, token, userAgent, logger, checkMs = CHECK_MS } = deps;
+  const { transmit, close } = createTransmitter({ originUrl, token, userAgent });
+  const whenUp = new Set<() => void>();
+  const whenDown = new Set<() => void>();
+  const acceptance = createOriginAcceptance({ originUrl, logger });
+  let isUp = true;
+  let checking: Promise<boolean> | null = null;
+  let stopped = false;
+  let checks: NodeJS.Timeout | undefined;
+
+  const markDown = (error: unknown) => {
+    if (!isUp || stopped) return;
+    isUp = false;
+    const reason = reasonOf(error);
+    logger.warn({ reason, origin: originUrl }, 'origin does not answer; cached objects are served');
+    checks = setInterval(checkReady, checkMs);
+    checks.unref();
+    for (const listener of whenDown) listener();
+  };
+
+  const markUp = () => {
+    if (isUp || stopped) return;
+    isUp = true;
+    clearInterval(checks);
+    logger.info({ origin: originUrl }, 'origin answers again');
+    for (const listener of whenUp) listener();
+  };
+
+  const checkReady = () => {
+    transmit({ target: '/readyz', authorize: false, timeoutMs: checkMs }).then(
+      (answer) => {
+        answer.resume();
+        if (answer.statusCode === 200) markUp();
+      },
+      // Still away.
+      () => undefined,
+    );
+  };
+
+  /** Whether `/readyz` of the origin answers 200. Requests that fail at the same time share one check. */
+  const isReady = (): Promise<boolean> => {
+    checking ??= transmit({ target: '/readyz', authorize: false, timeoutMs: READY_MS })
       .then(
         (answer) => {
           answer.resume();
@@ -159,9 +177,9 @@ export function createOriginConnection(deps: {
         () => false,
       )
       .finally(() => {
-        doubting = null;
+        checking = null;
       });
-    return doubting;
+    return checking;
   };
 
   const attempt = async (outgoing: OriginRequest): Promise<IncomingMessage> => {
@@ -178,9 +196,9 @@ export function createOriginConnection(deps: {
         return await attempt(outgoing);
       } catch (error) {
         if (outgoing.signal?.aborted) throw error;
-        // An origin of several nodes is not away because the one that was asked has died: another one answers.
-        if (!(await isThere())) markDown(error);
-        else if (tries < TRIES) continue;
+        // If one of several nodes of the origin has died, another one answers.
+        if (!(await isReady())) markDown(error);
+        else if (tries < MAX_TRIES) continue;
         throw new OriginUnavailableError('The origin does not answer.', { cause: error });
       }
     }
@@ -194,7 +212,7 @@ export function createOriginConnection(deps: {
 
   return {
     send,
-    standing,
+    acceptance,
 
     async fetch(outgoing) {
       for (let tries = 1; ; tries += 1) {
@@ -203,7 +221,7 @@ export function createOriginConnection(deps: {
           return { status: answer.statusCode ?? 0, headers: answer.headers, body: await read(answer) };
         } catch (error) {
           if (outgoing.signal?.aborted) throw error;
-          if (tries < TRIES) continue;
+          if (tries < MAX_TRIES) continue;
           throw new OriginUnavailableError('The answer of the origin broke off.', { cause: error });
         }
       }
@@ -217,14 +235,13 @@ export function createOriginConnection(deps: {
 
     stop() {
       stopped = true;
-      clearInterval(looking);
-      agents.short.destroy();
-      agents.bulk.destroy();
+      clearInterval(checks);
+      close();
     },
   };
 }
 
-/** Gateways answer in the name of an origin that they do not reach; the service itself says it with a problem document. */
+/** A gateway that cannot reach the origin answers 502 to 504. The service itself sends a problem document with these. */
 function isFromOrigin({ statusCode = 0, headers }: IncomingMessage): boolean {
   if (![502, 503, 504].includes(statusCode)) return true;
   return headers['content-type']?.startsWith(PROBLEM_CONTENT_TYPE) ?? false;

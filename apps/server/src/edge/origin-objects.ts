@@ -31,7 +31,7 @@ export function createOriginObjects(deps: { origin: OriginConnection; region: st
       const problem = problemIn({ status: statusCode, body }, target);
       // Gone, or another one by now: what was looked up is out of date.
       if (problem !== null && problem.code !== 'not_found' && [404, 412, 416].includes(statusCode)) return null;
-      const error = origin.standing.judge({ status: statusCode, headers, body, target });
+      const error = origin.acceptance.noteUnexpected({ status: statusCode, headers, body, target });
       throw new OriginUnavailableError('The origin does not give the object.', { cause: error });
     },
   };

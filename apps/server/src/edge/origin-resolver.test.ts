@@ -184,14 +184,14 @@ describe('what a point of presence knows of a path', () => {
       code: 'unavailable',
       headers: { 'Retry-After': '5' },
     });
-    expect(origin.connection.standing.trouble).toContain('MDS_ORIGIN_URL');
+    expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
     // What is known from before stands in as in any outage.
     following = false;
     now += 60_000;
     expect(await content(resolver.resolve(PATH))).toBe('a');
     says('b');
     expect(await content(resolver.resolve(PATH))).toBe('b');
-    expect(origin.connection.standing.trouble).toBeNull();
+    expect(origin.connection.acceptance.trouble).toBeNull();
   });
 
   it('tells its age from the moment in which events are no longer heard, and none while they are', async () => {

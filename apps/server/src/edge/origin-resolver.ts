@@ -1,213 +1,112 @@
-import { createHash } from 'node:crypto';
 import { CONTROL_API_PREFIX, EdgeResource, parseDeliveryPath } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
 import { AppError } from '../base/app-error.ts';
 import { noSuchPath } from '../delivery/absence.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
-import { createRepresentation, type Representation } from '../delivery/representation.ts';
+import type { Representation } from '../delivery/representation.ts';
 import type { Resolver, Resource } from '../delivery/resolver.ts';
-import { madeHere } from '../delivery/verified-body.ts';
+import { asStale, type KnownResource, knownResource, withAge } from './known-resource.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import { absenceIn, originAway } from './origin-problem.ts';
 import type { KnownPath, PathJournal } from './path-journal.ts';
 
 /** Room for what is known of paths. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Estimate of what a representation takes beside a made body and its digests. */
-const REPRESENTATION_BYTES = 3 * 1024;
-/** What is not there is not asked for again within this time, as clients are told, too. */
+/** For this long the origin is not asked again for a missing path, as clients are told in Cache-Control, too. */
 const ABSENT_MS = 5_000;
 const MAX_ABSENT = 10_000;
-/** How late the file may be that a path was confirmed once more; it is in use for a day. */
+/** The journal may note a further confirmation this much later; an entry is used for a day. */
 const JOURNAL_MS = 10 * 60_000;
-/** With something older at hand, the origin has this long to answer. */
-const PATIENCE_MS = 2_000;
+/** The origin has this long to answer if a stale entry can be used instead. */
+const STALE_AFTER_MS = 2_000;
 
 /** {@link Resolver} over HTTP. */
 export interface OriginResolver extends Resolver {
-  /** Has everything confirmed before it is used again: events may have been missed. */
+  /** Every entry must be confirmed before it is used again: events may have been missed. */
   outdateAll(): void;
-  /** Has what is known of a media object confirmed before it is used again: it has changed. */
+  /** Entries of a media object must be confirmed before they are used again: it has changed. */
   outdateMedia(mediaId: string): void;
-  /** Takes over what an earlier process knew, to be confirmed before it is used. */
+  /** Takes over the entries of an earlier process. They must be confirmed before they are used. */
   restore(known: Iterable<KnownPath>): void;
-  /** Everything that is known, the least recently used first. */
+  /** Every entry, the least recently used first. */
   known(): Iterable<KnownPath>;
 }
 
-interface Known {
-  resource: Resource;
-  /** What the origin said, for the journal, and its hash, to tell whether a later answer says anything new. */
-  answer: EdgeResource;
-  wire: string;
-  /** Of the monotonic clock; -Infinity: has to be confirmed before it is used. */
-  confirmedAtMs: number;
-  /** When the origin last stood by it, whatever happened since. */
-  knownAtMs: number;
-  /** `knownAtMs` as the journal has it. */
-  writtenAtMs: number;
-  maxAgeMs: number;
-  staleIfErrorMs: number;
-  bytes: number;
-}
-
-/**
- * What a path stands for, as the origin says. The rule, in one place: while the stream of events is up to date, what is known is used
- * until an event speaks of it, and confirmed behind the answer where that is longer ago than the origin wishes. While it is not, what
- * was confirmed within that time is used, and everything else is confirmed first; where the origin does not answer, what was known
- * stands in for as long as the origin allowed (RFC 5861, 4).
- * @param deps.isFollowing whether every event up to now was heard
- * @param deps.journal told of everything that is learned and forgotten
- * @param deps.now the wall clock, milliseconds since the epoch
- */
-export function createOriginResolver(deps: {
+interface OriginResolverParts {
   origin: OriginConnection;
   region: string;
   publicUrl: () => string;
+  /** Whether every event up to now was received. */
   isFollowing: () => boolean;
+  /** Notes everything that is learned and forgotten. */
   journal: Pick<PathJournal, 'keep' | 'forget' | 'forgetMedia' | 'forgetAll'>;
   monotonicNow?: () => number;
+  /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
-}): OriginResolver {
-  const { origin, region, publicUrl, isFollowing, journal } = deps;
-  const { monotonicNow = () => performance.now(), now: wallNow = Date.now } = deps;
-  const known = new LRUCache<string, Known>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
+}
+
+/**
+ * Resolves a path as the origin does. While the event stream is up to date, an entry is used until an event names it. If its last
+ * confirmation is older than the origin's max age, it is confirmed behind the answer. While the stream is not up to date, an entry is used
+ * within its max age, and is confirmed first after that. If the origin does not answer, the entry is used for as long as the origin
+ * allowed (RFC 5861, 4).
+ */
+export function createOriginResolver(parts: OriginResolverParts): OriginResolver {
+  const { origin, region, publicUrl, isFollowing, journal } = parts;
+  const { monotonicNow = () => performance.now(), now: wallNow = Date.now } = parts;
+  const known = new LRUCache<string, KnownResource>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
   const absent = new LRUCache<string, { error: AppError; atMs: number }>({ max: MAX_ABSENT });
-  /** Lookups under way; one during which an event spoke of its media object says what was, and is not kept. */
-  const lookups = new Map<string, { answer: Promise<Resource>; outdated: boolean }>();
 
-  const ask = async (path: string): Promise<EdgeResource> => {
-    const query = new URLSearchParams({ path, base_url: publicUrl() });
-    const target = `${CONTROL_API_PREFIX}/edges/${region}/resource?${query}`;
-    const answer = await origin.fetch({ target });
-    const absence = absenceIn(answer, target);
-    if (absence !== null) {
-      origin.standing.good();
-      throw absence;
-    }
-    if (answer.status !== 200) throw origin.standing.judge({ ...answer, target });
-    const json = readJson(answer.body);
-    if (json === undefined) throw origin.standing.judge({ ...answer, target });
-    const parsed = EdgeResource.safeParse(json);
-    // The file finds it by the path that it names.
-    if (!parsed.success || parsed.data.path !== path) {
-      throw new OriginUnavailableError('The origin answers with what this version does not understand.', {
-        cause: parsed.error,
-      });
-    }
-    origin.standing.good();
-    return parsed.data;
-  };
-
-  const entryOf = (answer: EdgeResource, wire: string, before: Known | undefined, knownAtMs: number): Known => ({
-    ...{ answer, wire, knownAtMs },
-    resource: before?.wire === wire ? before.resource : toResource(answer, region),
-    confirmedAtMs: Number.NEGATIVE_INFINITY,
-    writtenAtMs: knownAtMs,
-    maxAgeMs: answer.max_age_s * 1000,
-    staleIfErrorMs: answer.stale_if_error_s * 1000,
-    // Content and digests twice: as they came, and as they are used.
-    bytes: answer.representations.reduce(
-      (sum, { content, pieces }) => sum + REPRESENTATION_BYTES + 2 * (content?.length ?? 0) + 2 * (pieces?.length ?? 0),
-      0,
-    ),
-  });
-
-  const toJournal = ({ answer, knownAtMs }: Known): KnownPath => ({
+  const toJournal = ({ answer, knownAtMs }: KnownResource): KnownPath => ({
     at_ms: Math.round(wallNow() - (monotonicNow() - knownAtMs)),
     base_url: publicUrl(),
     resource: answer,
   });
 
-  const keep = (path: string, answer: EdgeResource, outdated: boolean): Resource => {
-    const before = known.get(path);
-    const now = monotonicNow();
-    const entry = entryOf(answer, hashOf(answer), before, now);
-    if (outdated) return entry.resource;
-    const isWritten = before?.wire === entry.wire && now - before.writtenAtMs < JOURNAL_MS;
-    entry.confirmedAtMs = now;
-    if (isWritten) entry.writtenAtMs = before.writtenAtMs;
-    absent.delete(path);
-    known.set(path, entry);
-    if (!isWritten) journal.keep(toJournal(entry));
-    return entry.resource;
-  };
+  const lookups = createLookups({
+    ask: (path) => askForResource({ origin, region, publicUrl: publicUrl() }, path),
 
-  const drop = (path: string) => {
-    if (known.delete(path)) journal.forget(path);
-  };
+    onFound(path, answer, isOutdated) {
+      const before = known.get(path);
+      const now = monotonicNow();
+      const entry = knownResource(answer, { region, knownAtMs: now, before });
+      if (isOutdated) return entry.resource;
+      const isWritten = before?.hash === entry.hash && now - before.writtenAtMs < JOURNAL_MS;
+      entry.confirmedAtMs = now;
+      if (isWritten) entry.writtenAtMs = before.writtenAtMs;
+      absent.delete(path);
+      known.set(path, entry);
+      if (!isWritten) journal.keep(toJournal(entry));
+      return entry.resource;
+    },
 
-  const lookUp = (path: string): Promise<Resource> => {
-    const begun = lookups.get(path);
-    if (begun && !begun.outdated) return begun.answer;
-    const mine: { answer: Promise<Resource>; outdated: boolean } = {
-      answer: Promise.resolve(null as never),
-      outdated: false,
-    };
-    mine.answer = ask(path)
-      .then(
-        (answer) => keep(path, answer, mine.outdated),
-        (error: unknown) => {
-          if (error instanceof AppError && error.status === 404 && !mine.outdated) {
-            drop(path);
-            absent.set(path, { error, atMs: monotonicNow() });
-          }
-          throw error;
-        },
-      )
-      .finally(() => {
-        if (lookups.get(path) === mine) lookups.delete(path);
-      });
-    lookups.set(path, mine);
-    return mine.answer;
-  };
+    onAbsent(path, error) {
+      if (known.delete(path)) journal.forget(path);
+      absent.set(path, { error, atMs: monotonicNow() });
+    },
+  });
 
-  const lookUpOrStale = async (path: string, entry: Known): Promise<Resource> => {
-    const answer = lookUp(path);
+  const lookUpOrUseStale = async (path: string, entry: KnownResource): Promise<Resource> => {
+    const answer = lookups.lookUp(path);
     try {
-      return await Promise.race([answer, patience()]);
+      return await Promise.race([answer, timeUp(STALE_AFTER_MS)]);
     } catch (error) {
-      // It may still come, and be kept then.
+      // The answer may still come, and is stored then.
       answer.catch(() => undefined);
       const isAway = error instanceof OriginUnavailableError;
-      if (isAway && monotonicNow() - entry.knownAtMs < entry.maxAgeMs + entry.staleIfErrorMs) return stale(entry);
+      const now = monotonicNow();
+      if (isAway && now - entry.knownAtMs < entry.maxAgeMs + entry.staleIfErrorMs) return asStale(entry, now);
       throw isAway ? originAway(error) : error;
     }
   };
 
-  /**
-   * As it is used while nobody says that it still holds: it tells its age, so that caches behind this one do not take it for new.
-   * A stream of events that is up to date says so, without a word, of everything.
-   */
-  const aged = ({ resource, knownAtMs }: Known): Resource => ({
-    representations: resource.representations,
-    negotiated: resource.negotiated,
-    get used() {
-      return resource.used;
-    },
-    set used(used) {
-      resource.used = used;
-    },
-    ageS: Math.floor((monotonicNow() - knownAtMs) / 1000),
-  });
-
-  /** Says of itself how long it has been out of date as well. */
-  const stale = (entry: Known): Resource =>
-    Object.assign(aged(entry), {
-      staleS: Math.max(0, Math.ceil((monotonicNow() - entry.knownAtMs - entry.maxAgeMs) / 1000)),
-    });
-
-  const outdateLookups = (concerns: (path: string) => boolean) => {
-    for (const [path, lookup] of lookups) if (concerns(path)) lookup.outdated = true;
-  };
-
-  /** Not forgotten: it stands in where the origin goes away before it could be asked. */
+  /** Keeps the entries: they are used if the origin goes away before they are confirmed. */
   const outdate = (concerns: (path: string) => boolean) => {
     for (const [path, entry] of known.entries()) {
       if (concerns(path)) entry.confirmedAtMs = Number.NEGATIVE_INFINITY;
     }
     for (const path of absent.keys()) if (concerns(path)) absent.delete(path);
-    outdateLookups(concerns);
+    lookups.outdate(concerns);
   };
 
   return {
@@ -216,38 +115,38 @@ export function createOriginResolver(deps: {
       const now = monotonicNow();
       if (entry) {
         const ageMs = now - entry.confirmedAtMs;
-        if (ageMs <= entry.maxAgeMs) return isFollowing() ? entry.resource : aged(entry);
-        if (ageMs === Number.POSITIVE_INFINITY || !isFollowing()) return lookUpOrStale(path, entry);
-        // What it finds shows in the next answer; what it fails with is tried again by then.
-        if (origin.isUp) lookUp(path).catch(() => undefined);
+        if (ageMs <= entry.maxAgeMs) return isFollowing() ? entry.resource : withAge(entry, now);
+        if (ageMs === Number.POSITIVE_INFINITY || !isFollowing()) return lookUpOrUseStale(path, entry);
+        // The next answer shows the outcome. A failed lookup is repeated by then.
+        if (origin.isUp) lookups.lookUp(path).catch(() => undefined);
         return entry.resource;
       }
       const missing = absent.get(path);
       if (missing && now - missing.atMs < ABSENT_MS) return Promise.reject(missing.error);
       if (parseDeliveryPath(path) === null) return Promise.reject(noSuchPath());
-      return lookUp(path).catch((error: unknown) => {
+      return lookups.lookUp(path).catch((error: unknown) => {
         throw error instanceof OriginUnavailableError ? originAway(error) : error;
       });
     },
 
-    // When an entry was confirmed stands in the entry.
+    // The entry itself holds when it was confirmed.
     refresh: () => false,
 
     peek(path) {
       const entry = known.get(path);
-      if (!entry) return null;
-      // What would be confirmed behind the answer takes the other way, which does so.
-      if (monotonicNow() - entry.confirmedAtMs > entry.maxAgeMs) return null;
-      return isFollowing() ? entry.resource : aged(entry);
+      const now = monotonicNow();
+      // `resolve` confirms an older entry behind the answer.
+      if (!entry || now - entry.confirmedAtMs > entry.maxAgeMs) return null;
+      return isFollowing() ? entry.resource : withAge(entry, now);
     },
 
     forget(path) {
       const forgotten = known.peek(path)?.resource.representations ?? [];
       known.delete(path);
-      // The file may know what had no room here any more.
+      // The journal may hold entries that had no room here any more.
       journal.forget(path);
       absent.delete(path);
-      outdateLookups((other) => other === path);
+      lookups.outdate((other) => other === path);
       return forgotten;
     },
 
@@ -261,7 +160,7 @@ export function createOriginResolver(deps: {
         forgotten.push(...resource.representations);
       }
       for (const path of absent.keys()) if (isOfMedia(path)) absent.delete(path);
-      outdateLookups(isOfMedia);
+      lookups.outdate(isOfMedia);
       return forgotten;
     },
 
@@ -269,29 +168,29 @@ export function createOriginResolver(deps: {
       known.clear();
       journal.forgetAll();
       absent.clear();
-      outdateLookups(() => true);
+      lookups.outdate(() => true);
     },
 
     outdateAll: () => outdate(() => true),
     outdateMedia: (mediaId) => outdate((path) => parseDeliveryPath(path)?.id === mediaId),
 
-    restore(kept) {
-      for (const { at_ms: atMs, base_url: baseUrl, resource: answer } of kept) {
+    restore(stored) {
+      for (const { at_ms: atMs, base_url: baseUrl, resource: answer } of stored) {
         const { path } = answer;
-        // What was made here for another address of this node names that one.
+        // Content that was made for another address of this node names that address.
         const isForHere = baseUrl === publicUrl() || answer.representations.every(({ content }) => content === null);
         if (known.has(path) || !isForHere || parseDeliveryPath(path) === null) continue;
         const ageMs = Math.max(0, wallNow() - atMs);
         if (ageMs > (answer.max_age_s + answer.stale_if_error_s) * 1000) continue;
-        const entry = entryOf(answer, hashOf(answer), undefined, monotonicNow() - ageMs);
-        // It was held before the restart, and is now: nobody is asked for it.
+        const entry = knownResource(answer, { region, knownAtMs: monotonicNow() - ageMs });
+        // It was cached before the restart, and is now: nothing must be fetched for it.
         entry.resource.used = true;
         known.set(path, entry);
       }
     },
 
     *known() {
-      // Whoever asks takes its time, and what is used meanwhile changes its place.
+      // The caller may pause, and entries that are used meanwhile move.
       for (const path of [...known.rkeys()]) {
         const entry = known.peek(path);
         if (entry) yield toJournal(entry);
@@ -299,64 +198,88 @@ export function createOriginResolver(deps: {
     },
 
     async probe() {
-      // A node whose origin is away serves what it holds: that is what it is for.
+      // A node whose origin is away serves its caches, as it should.
     },
   };
 }
 
-function patience(): Promise<never> {
+/** Lookups in progress, one for each path. */
+interface Lookups {
+  lookUp(path: string): Promise<Resource>;
+  /** An event named their media object: they may answer what was before it, so their answers are not stored. */
+  outdate(concerns: (path: string) => boolean): void;
+}
+
+function createLookups(parts: {
+  ask(path: string): Promise<EdgeResource>;
+  onFound(path: string, answer: EdgeResource, isOutdated: boolean): Resource;
+  onAbsent(path: string, error: AppError): void;
+}): Lookups {
+  const lookups = new Map<string, { answer: Promise<Resource>; isOutdated: boolean }>();
+  return {
+    lookUp(path) {
+      const begun = lookups.get(path);
+      if (begun && !begun.isOutdated) return begun.answer;
+      const lookup = { answer: Promise.resolve(null as never) as Promise<Resource>, isOutdated: false };
+      lookup.answer = parts
+        .ask(path)
+        .then(
+          (answer) => parts.onFound(path, answer, lookup.isOutdated),
+          (error: unknown) => {
+            if (error instanceof AppError && error.status === 404 && !lookup.isOutdated) parts.onAbsent(path, error);
+            throw error;
+          },
+        )
+        .finally(() => {
+          if (lookups.get(path) === lookup) lookups.delete(path);
+        });
+      lookups.set(path, lookup);
+      return lookup.answer;
+    },
+
+    outdate(concerns) {
+      for (const [path, lookup] of lookups) if (concerns(path)) lookup.isOutdated = true;
+    },
+  };
+}
+
+/** @throws AppError if the origin has nothing at the path; OriginUnavailableError if it does not answer that */
+async function askForResource(
+  { origin, region, publicUrl }: { origin: OriginConnection; region: string; publicUrl: string },
+  path: string,
+): Promise<EdgeResource> {
+  const query = new URLSearchParams({ path, base_url: publicUrl });
+  const target = `${CONTROL_API_PREFIX}/edges/${region}/resource?${query}`;
+  const answer = await origin.fetch({ target });
+  const absence = absenceIn(answer, target);
+  if (absence !== null) {
+    origin.acceptance.noteAccepted();
+    throw absence;
+  }
+  const json = answer.status === 200 ? readJson(answer.body) : undefined;
+  if (json === undefined) throw origin.acceptance.noteUnexpected({ ...answer, target });
+  const parsed = EdgeResource.safeParse(json);
+  // The journal finds an answer by its own path.
+  if (!parsed.success || parsed.data.path !== path) {
+    throw new OriginUnavailableError('The origin sends an answer that this version does not understand.', {
+      cause: parsed.error,
+    });
+  }
+  origin.acceptance.noteAccepted();
+  return parsed.data;
+}
+
+function timeUp(ms: number): Promise<never> {
   return new Promise((_resolve, reject) => {
-    setTimeout(
-      () => reject(new OriginUnavailableError(`The origin took longer than ${PATIENCE_MS} ms.`)),
-      PATIENCE_MS,
-    ).unref();
+    setTimeout(() => reject(new OriginUnavailableError(`The origin took longer than ${ms} ms.`)), ms).unref();
   });
 }
 
-function hashOf(answer: EdgeResource): string {
-  return createHash('sha256').update(JSON.stringify(answer)).digest('base64');
-}
-
+/** Undefined if it is no JSON document. */
 function readJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
-    // No document at all.
     return undefined;
   }
-}
-
-/** @throws OriginUnavailableError where content and hash do not belong together */
-function toResource({ path, negotiated, representations }: EdgeResource, region: string): Resource {
-  return {
-    negotiated,
-    used: false,
-    representations: representations.map((one) => {
-      const { sha256, bytes, content, pieces } = one;
-      return createRepresentation({
-        mediaId: one.media_id,
-        contentType: one.content_type,
-        updatedAtMs: one.last_modified_ms,
-        caching: one.immutable ? 'immutable' : 'current',
-        contentLocation: one.content_location,
-        ...{ sha256, bytes, region, nowMs: Date.now() },
-        source:
-          content === null
-            ? {
-                kind: 'object',
-                object: {
-                  key: one.content_location ?? path,
-                  pieces: pieces === null ? null : Buffer.from(pieces, 'base64'),
-                  ...{ sha256, bytes },
-                },
-              }
-            : { kind: 'made', body: madeHere(checked(Buffer.from(content, 'base64'), sha256)) },
-      });
-    }),
-  };
-}
-
-function checked(body: Buffer, sha256: string): Buffer {
-  if (createHash('sha256').update(body).digest('hex') === sha256) return body;
-  throw new OriginUnavailableError('Content from the origin is not what its hash says.');
 }

@@ -31,10 +31,10 @@ it('a program that says 200 to everything in the place of the origin costs no re
   await expect(refused).rejects.toThrow('does not take reports');
   // They are with the request log again, which tries again.
   expect(reporter.unsent).toBe(0);
-  expect(origin.connection.standing.trouble).toContain('MDS_ORIGIN_URL');
+  expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
   origin.answer = (_req, res) =>
     void res.writeHead(200, { 'content-type': 'application/json' }).end('{"heartbeat_ms":5000}');
   await reporter.record([delivery], 1);
-  expect(origin.connection.standing.trouble).toBeNull();
+  expect(origin.connection.acceptance.trouble).toBeNull();
   await reporter.stop();
 });

@@ -71,11 +71,11 @@ export function createReporter(deps: {
     const target = `${CONTROL_API_PREFIX}/edges/${code}/report`;
     const answer = await origin.fetch({ method: 'POST', target, json: report });
     if (answer.status === 200 && isReceipt(answer.body)) {
-      origin.standing.good();
+      origin.acceptance.noteAccepted();
       return;
     }
     // What an operator has to see to is told there.
-    const error = origin.standing.judge({ ...answer, target });
+    const error = origin.acceptance.noteUnexpected({ ...answer, target });
     throw new OriginUnavailableError('The origin does not take reports.', { cause: error });
   };
 

@@ -39,7 +39,7 @@ export async function startScriptedOrigin(): Promise<ScriptedOrigin> {
     token: 'a-token-of-the-origin',
     userAgent: 'test',
     logger: pino({ level: 'silent' }),
-    lookMs: 20,
+    checkMs: 20,
   });
   const fixture: ScriptedOrigin = {
     connection,

@@ -54,7 +54,7 @@ const FIRST_LOOK_MS = 1_000;
  * events are not heard.
  */
 export function originProbe(parts: {
-  origin: { readonly isUp: boolean; readonly standing: Pick<OriginConnection['standing'], 'trouble'> };
+  origin: { readonly isUp: boolean; readonly acceptance: Pick<OriginConnection['acceptance'], 'trouble'> };
   follower: Pick<EventFollower, 'isFollowing' | 'concluded'>;
 }): Probe {
   const { origin, follower } = parts;
@@ -66,7 +66,7 @@ export function originProbe(parts: {
       await Promise.race([follower.concluded, patience]);
       waiting.abort();
       await patience.catch(() => undefined);
-      if (!origin.isUp || origin.standing.trouble !== null) return 'major_outage';
+      if (!origin.isUp || origin.acceptance.trouble !== null) return 'major_outage';
       return follower.isFollowing ? 'operational' : 'degraded_performance';
     },
   };

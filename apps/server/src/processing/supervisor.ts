@@ -3,11 +3,13 @@ import type { Logger } from '../base/logger.ts';
 import type { JobQueue } from '../db/job-queue.ts';
 
 export interface SupervisorParts {
-  /** The service's own entry. */
+  /** The program of the worker. */
   entry: string;
   execArgv: string[];
   /** The environment of the worker; its role is set here. */
   env: NodeJS.ProcessEnv;
+  /** Sent to each worker as its first message: `{ type: 'config', config }`. Not in the environment, which others may read. */
+  config?: unknown;
   jobs: JobQueue;
   /** Whether a worker lives on this machine, by its id: elsewhere another may have the same process id. Default: all do. */
   isHere?: (workerId: string) => boolean;
@@ -44,12 +46,12 @@ export interface WorkerSupervisor {
 const TIMING: SupervisorTiming = { firstDelayMs: 250, longestDelayMs: 30_000, soundAfterMs: 60_000, stopMs: 15_000 };
 
 /**
- * {@link WorkerSupervisor}: forks the service's own entry with `MDS_ROLES=worker`, so that a render that takes its process
+ * {@link WorkerSupervisor}: forks the entry of the worker, so that a render that takes its process
  * down, or starves it, leaves the one that answers requests alone. When the worker dies its leases are taken back at once,
  * and another is started.
  */
 export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor {
-  const { entry, execArgv, env, jobs, logger, isHere = () => true } = parts;
+  const { entry, execArgv, env, config, jobs, logger, isHere = () => true } = parts;
   const timing = { ...TIMING, ...parts.timing };
   let child: ChildProcess | null = null;
   let gone: Promise<void> = Promise.resolve();
@@ -67,6 +69,8 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
       stdio: ['ignore', 2, 2, 'ipc'],
     });
     child = worker;
+    // Nobody waits for the answer: a process that cannot be reached has exited, or will.
+    if (config !== undefined) worker.send({ type: 'config', config }, () => undefined);
     gone = new Promise((resolve) => {
       let buried = false;
       const bury = (how: Record<string, unknown>) => {

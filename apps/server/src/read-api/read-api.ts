@@ -81,7 +81,7 @@ function createFormatHandlers({ formats }: Pick<ReadApiParts, 'formats'>) {
 function createStatusHandlers({ statusBoard }: Pick<ReadApiParts, 'statusBoard'>) {
   return initServer().router(api.read.status, {
     get: async () => {
-      const body: Presented<Status> = statusBoard.document();
+      const body: Presented<Status> = await statusBoard.document();
       return { status: 200, body };
     },
   });

@@ -39,7 +39,7 @@ export function createVersionIndexHandlers(parts: {
         object: 'index',
         version: 'v1',
         project: project.id,
-        region: parts.statusBoard.document().region,
+        region: (await parts.statusBoard.document()).region,
         resources,
         links,
       };

@@ -1,8 +1,9 @@
 import { Region } from '@mds/contract';
 import { describe, expect, it } from 'vitest';
-import { readConfig } from '../config.ts';
+import { readSettings } from '../base/settings.ts';
 import { cityCatalogue, findCity } from './city-catalogue.ts';
 import { resolveRegion, UnknownRegionError } from './region-setting.ts';
+import { regionSettings } from './settings.ts';
 
 describe('the city catalogue', () => {
   it('has a place for most operators, and every entry is a region that the API may show', () => {
@@ -23,7 +24,11 @@ describe('the city catalogue', () => {
   });
 
   it('knows the region that a deployment without settings is in', () => {
-    expect(findCity(readConfig({}).region)).toMatchObject({ name: 'Frankfurt', zone: 'europe-central', country: 'DE' });
+    expect(findCity(readSettings(regionSettings, {}).region)).toMatchObject({
+      name: 'Frankfurt',
+      zone: 'europe-central',
+      country: 'DE',
+    });
     expect(findCity('toString')).toBeNull();
   });
 });

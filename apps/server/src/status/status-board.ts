@@ -30,12 +30,12 @@ export interface StatusBoardParts {
 
 /** What is known of every part of the deployment, kept current in the background so that asking costs nothing. */
 export interface StatusBoard {
-  /** Probes everything once, then goes on in the background. */
+  /** Probes everything once, then again and again in the background. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** The document as of the latest round. */
-  document(): Status;
-  /** One round of all probes; the one under way, if there is one. */
+  /** The document as of the latest round. Waits for the first one. */
+  document(): Promise<Status>;
+  /** One round of all probes, or the round in progress. */
   tick(): Promise<void>;
   /** Two rounds that begin after this call: what is known now shows once it is done, without waiting for the usual rounds. */
   settle(): Promise<void>;
@@ -60,6 +60,10 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   let updatedAtMs = now();
   let rounds: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
+  let haveProbed: () => void = () => undefined;
+  const firstRound = new Promise<void>((resolve) => {
+    haveProbed = resolve;
+  });
 
   const checkOne = async (probe: Probe): Promise<ServiceStatus> => {
     // Not `AbortSignal.timeout`: Node 20 may lose what `AbortSignal.any` makes of it before its time is over.
@@ -109,6 +113,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   const tick = (): Promise<void> => {
     running ??= round().finally(() => {
       running = null;
+      haveProbed();
     });
     return running;
   };
@@ -116,6 +121,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   return {
     async start() {
       await tick();
+      if (stopping.signal.aborted) return;
       rounds = setInterval(() => {
         tick().catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
       }, intervalMs).unref();
@@ -127,7 +133,8 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       await running;
     },
 
-    document(): Presented<Status> {
+    async document(): Promise<Presented<Status>> {
+      await firstRound;
       const all = [...components, ...regionComponents];
       return {
         status: worstStatus(all.map(({ status }) => status)),
@@ -141,7 +148,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
     tick,
 
     async settle() {
-      // What is under way may have looked before.
+      // The round in progress may have begun before the change.
       await running;
       await tick();
       await tick();

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { openDataDir } from '../../src/data-dir.ts';
+import { openDataDir } from '../../src/storage/data-dir.ts';
 
 // Holds the data folder named by its argument until it is killed, and has a child that outlives it, as a worker may.
 const dataDir = await openDataDir(process.argv[2] ?? '', { exclusive: true });

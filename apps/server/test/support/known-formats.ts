@@ -3,10 +3,10 @@ import { constants } from 'node:fs';
 import { access, copyFile, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createLogger } from '../../src/base/logger.ts';
-import { DATABASE_FILE } from '../../src/data-dir.ts';
 import type { Repositories } from '../../src/db/repositories.ts';
 import { openDatabase } from '../../src/db/sqlite/database.ts';
 import { openSqliteRepositories } from '../../src/db/sqlite/open-repositories.ts';
+import { DATABASE_FILE } from '../../src/storage/data-dir.ts';
 
 /** Of this run (`run-folder-setup.ts`); undefined in a process that is of none, such as a benchmark. */
 const runFolder = process.env['MDS_TEST_RUN_FOLDER'];

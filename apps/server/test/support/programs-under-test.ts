@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../src/base/logger.ts';
-import type { Service } from '../../src/compose.ts';
+import type { Service } from '../../src/compose-service.ts';
 import type { Config } from '../../src/config.ts';
 
 /** What the tests start in processes of their own. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { createLogger } from '../../src/base/logger.ts';
-import type { Service } from '../../src/compose.ts';
+import type { Service } from '../../src/compose-service.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { ownBackends } from './backends.ts';
 import { beginWithKnownFormats } from './known-formats.ts';

@@ -1,8 +1,8 @@
 import { createEngine, defaultPresets } from '@mds/transcode';
 import { createLogger } from '../../src/base/logger.ts';
-import { openDataDir } from '../../src/data-dir.ts';
 import { openSqliteRepositories } from '../../src/db/sqlite/open-repositories.ts';
 import { createWorker } from '../../src/processing/worker.ts';
+import { openDataDir } from '../../src/storage/data-dir.ts';
 import { createLocalObjectStore } from '../../src/storage/local-object-store.ts';
 
 // A worker alone in its process, over the data folder of the test that forked it; without the rest of the service. The supervisor hands

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createLogger } from '../../base/logger.ts';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../base/settings.ts';
 import { MAX_LOST_LEASES } from '../../db/job-queue.ts';
 import { accept, bullQueues, claim, describeWithEither, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { REDIS_PASSWORD } from '../../../test/support/redis-server.ts';
 import { createLogger } from '../../base/logger.ts';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../base/settings.ts';
 import { accept, bullQueues, claim, describeWithRedis, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 

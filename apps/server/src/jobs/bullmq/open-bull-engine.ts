@@ -1,6 +1,6 @@
 import type { Logger } from '../../base/logger.ts';
+import { ConfigError } from '../../base/settings.ts';
 import { systemCode } from '../../base/storage-error.ts';
-import { ConfigError } from '../../config.ts';
 import { DatabaseRefusedError } from '../../db/database-refused-error.ts';
 import { databaseSettings } from '../../db/postgres/settings.ts';
 import { type Bull, createBullEngine } from './bull-engine.ts';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from '../../base/logger.ts';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../base/settings.ts';
 import { EngineAwayError } from './queue-engine.ts';
 import type { RedisLocation } from './redis-location.ts';
 

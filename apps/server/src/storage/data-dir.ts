@@ -15,7 +15,7 @@ import {
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { Database } from './db/sqlite/driver.ts';
+import { Database } from '../db/sqlite/driver.ts';
 
 /** The folder that holds everything the service keeps, and who may use it. Paths are absolute. */
 export interface DataDir {

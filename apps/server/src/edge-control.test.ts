@@ -2,11 +2,11 @@ import type { AddressInfo } from 'node:net';
 import { Problem } from '@mds/contract';
 import { pino } from 'pino';
 import { expect, it, onTestFinished } from 'vitest';
-import { createApp } from '../app.ts';
-import { createHttpServer } from '../listener/http-server.ts';
-import { createMetrics } from '../listener/metrics.ts';
-import { createRequestListener } from '../listener/request-listener.ts';
-import { mountSignpost } from './signpost.ts';
+import { createApp } from './app.ts';
+import { mountControlRefusal } from './edge/control-refusal.ts';
+import { createHttpServer } from './listener/http-server.ts';
+import { createMetrics } from './listener/metrics.ts';
+import { createRequestListener } from './listener/request-listener.ts';
 
 const originUrl = 'http://origin.internal.example:8080';
 const token = 'the-token-of-this-node';
@@ -20,7 +20,7 @@ async function startNode(): Promise<string> {
     notReady: async () => null,
     read: null,
     control: null,
-    instead: (it) => mountSignpost(it, { originUrl, token }),
+    instead: (it) => mountControlRefusal(it, { originUrl, token }),
   });
   const server = createHttpServer(createRequestListener({ app, delivery: null, versions: null, metrics, logger }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -31,19 +31,19 @@ async function startNode(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it('the address of an origin behind a point of presence is told to nobody but holders of its token', async () => {
+it('only holders of its token learn the address of the origin behind a point of presence', async () => {
   const url = await startNode();
   const ask = async (headers: Record<string, string>, path = '/control/v1/media') => {
     const answer = await fetch(url + path, { headers });
     const text = await answer.text();
-    return { code: [answer.status, Problem.parse(JSON.parse(text)).code], isTold: text.includes('origin.internal') };
+    return { code: [answer.status, Problem.parse(JSON.parse(text)).code], isShown: text.includes('origin.internal') };
   };
   for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: `Basic ${token}` }]) {
-    expect(await ask(headers)).toEqual({ code: [421, 'misdirected_request'], isTold: false });
+    expect(await ask(headers)).toEqual({ code: [421, 'misdirected_request'], isShown: false });
   }
-  expect(await ask({}, '/control')).toEqual({ code: [421, 'misdirected_request'], isTold: false });
+  expect(await ask({}, '/control')).toEqual({ code: [421, 'misdirected_request'], isShown: false });
   expect(await ask({ authorization: `Bearer ${token}` })).toEqual({
     code: [421, 'misdirected_request'],
-    isTold: true,
+    isShown: true,
   });
 });

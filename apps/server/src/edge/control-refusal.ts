@@ -6,10 +6,10 @@ import { AppError } from '../base/app-error.ts';
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
 /**
- * Answers for the control API, of which a point of presence has nothing. Where it is, is told to holders of this node's own token alone:
- * the address of an origin behind it is nobody else's to know.
+ * Refuses requests of the control API, which a point of presence does not have. Only a request with this node's own token learns where
+ * the origin is: its address may be internal.
  */
-export function mountSignpost(app: Express, { originUrl, token }: { originUrl: string; token: string }): void {
+export function mountControlRefusal(app: Express, { originUrl, token }: { originUrl: string; token: string }): void {
   const own = sha256(token);
   app.use('/control', (req) => {
     const given = /^bearer +(\S+)\s*$/i.exec(req.headers.authorization ?? '')?.[1];

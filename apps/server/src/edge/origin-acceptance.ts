@@ -3,72 +3,72 @@ import type { Logger } from '../base/logger.ts';
 import { OriginUnavailableError } from '../delivery/object-origin.ts';
 import { problemIn } from './origin-problem.ts';
 
-/** An answer that was not the one asked for. */
-export interface UnwantedAnswer {
+/** An answer other than the requested one. */
+export interface UnexpectedAnswer {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
-  /** What was asked for: path and query, as of the origin. */
+  /** Path and query of the request, as the origin knows them. */
   target: string;
 }
 
 /**
- * How this node stands with its origin, by the answers to what it asks with its token. An origin that does not answer says nothing of it;
- * one that refuses the node, or is no media delivery service, needs an operator.
+ * Whether the origin accepts this node, by its answers to requests with this node's token. If the origin does not answer, nothing is known.
+ * If it refuses the node, or is no media delivery service, an operator must act.
  */
-export interface OriginStanding {
-  /** Notes an answer that only the origin gives, and only to one of its nodes. */
-  good(): void;
-  /** Notes an answer that was not the one asked for. @returns the error to fail with; its message is for the log */
-  judge(answer: UnwantedAnswer): OriginUnavailableError;
-  /** What an operator has to see to, as sentences without addresses or secrets; null: nothing that is known of. */
+export interface OriginAcceptance {
+  /** Notes an answer that only an origin gives, and only to one of its nodes. */
+  noteAccepted(): void;
+  /** Notes an answer other than the requested one. @returns the error to fail with; its message is for the log */
+  noteUnexpected(answer: UnexpectedAnswer): OriginUnavailableError;
+  /** What an operator must do, as sentences without addresses or secrets; null: nothing. */
   readonly trouble: string | null;
-  /** Whether there was a good answer since this process started. */
-  readonly wasGood: boolean;
+  /** Whether the origin has accepted this node since the process started. */
+  readonly wasEverAccepted: boolean;
 }
 
-/** Between two lines of the log about the same trouble. */
-const TELL_AGAIN_MS = 10 * 60_000;
+/** Between two log lines about the same trouble. */
+const LOG_AGAIN_MS = 10 * 60_000;
 
 type Kind = 'token' | 'rights' | 'not_an_origin' | 'request' | 'stranger';
 
 const BASE_ADDRESS = 'Set MDS_ORIGIN_URL to the base address of the origin, without a path such as /api/v1.';
 
-export function createOriginStanding(deps: {
+export function createOriginAcceptance(deps: {
   originUrl: string;
   logger: Pick<Logger, 'info' | 'error'>;
   monotonicNow?: () => number;
-}): OriginStanding {
+}): OriginAcceptance {
   const { originUrl, logger, monotonicNow = () => performance.now() } = deps;
   let trouble: { kind: Kind; sentence: string } | null = null;
-  let wasGood = false;
-  const toldAtMs = new Map<Kind, number>();
+  let wasEverAccepted = false;
+  const loggedAtMs = new Map<Kind, number>();
 
   const note = (kind: Kind, sentence: string): OriginUnavailableError => {
     trouble = { kind, sentence };
     const now = monotonicNow();
-    if (now - (toldAtMs.get(kind) ?? Number.NEGATIVE_INFINITY) >= TELL_AGAIN_MS) {
-      toldAtMs.set(kind, now);
+    if (now - (loggedAtMs.get(kind) ?? Number.NEGATIVE_INFINITY) >= LOG_AGAIN_MS) {
+      loggedAtMs.set(kind, now);
       logger.error({ origin: originUrl }, sentence);
     }
     return new OriginRefusesError(sentence);
   };
 
   return {
-    good() {
-      wasGood = true;
+    noteAccepted() {
+      wasEverAccepted = true;
       if (trouble === null) return;
       trouble = null;
-      toldAtMs.clear();
-      logger.info({ origin: originUrl }, 'the origin serves this node now');
+      loggedAtMs.clear();
+      logger.info({ origin: originUrl }, 'origin accepts this node');
     },
 
-    judge({ status, headers, body, target }) {
+    noteUnexpected({ status, headers, body, target }) {
       const problem = problemIn({ status, body }, target);
       if (problem === null || problem.code === 'not_found') {
         return note(
           'stranger',
-          `What answers at MDS_ORIGIN_URL is no origin: ${said(status, headers)}. ${BASE_ADDRESS}`,
+          `What answers at MDS_ORIGIN_URL is no origin: ${describe(status, headers)}. ${BASE_ADDRESS}`,
         );
       }
       switch (problem.code) {
@@ -87,7 +87,7 @@ export function createOriginStanding(deps: {
         case 'invalid_request':
           return note('request', `The origin does not take what this node says: ${problem.detail}`);
         default:
-          // It has troubles of its own, or more to do than it can.
+          // The origin itself fails, or is overloaded.
           return new OriginUnavailableError(`The origin answers ${status} ${problem.code}.`);
       }
     },
@@ -95,8 +95,8 @@ export function createOriginStanding(deps: {
     get trouble() {
       return trouble?.sentence ?? null;
     },
-    get wasGood() {
-      return wasGood;
+    get wasEverAccepted() {
+      return wasEverAccepted;
     },
   };
 }
@@ -109,7 +109,7 @@ export class OriginRefusesError extends OriginUnavailableError {
   }
 }
 
-function said(status: number, headers: IncomingHttpHeaders): string {
+function describe(status: number, headers: IncomingHttpHeaders): string {
   const type = headers['content-type']?.split(';', 1)[0];
   return `it says ${status}${type === undefined ? '' : ` with ${type.slice(0, 100)}`}`;
 }

@@ -1,17 +1,17 @@
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createOriginStanding, type OriginStanding } from './origin-standing.ts';
+import { createOriginAcceptance, type OriginAcceptance } from './origin-acceptance.ts';
 
 const TARGET = '/control/v1/edges/sin1/resource?path=%2Fmedia%2Fx';
 
 let lines: { level: number; msg: string; err?: unknown }[];
 let now: number;
-let standing: OriginStanding;
+let acceptance: OriginAcceptance;
 
 beforeEach(() => {
   lines = [];
   now = 1_000;
-  standing = createOriginStanding({
+  acceptance = createOriginAcceptance({
     originUrl: 'http://origin.test',
     logger: pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) }),
     monotonicNow: () => now,
@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 const judge = (status: number, body: unknown, type = 'application/problem+json') =>
-  standing.judge({
+  acceptance.noteUnexpected({
     status,
     headers: { 'content-type': type },
     body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
@@ -30,7 +30,7 @@ const problem = (status: number, code: string, instance = '/control/v1/edges/sin
   ...{ status, code, instance },
 });
 
-describe('how a node stands with its origin', () => {
+describe('whether the origin accepts a node', () => {
   it.each<[string, number, unknown, RegExp]>([
     ['its token', 401, problem(401, 'unauthorized'), /does not accept the token.*MDS_CONTROL_TOKEN/],
     ['its rights', 403, problem(403, 'forbidden'), /does not allow.*because of this\./],
@@ -45,35 +45,35 @@ describe('how a node stands with its origin', () => {
     ['that the service is none of this kind', 404, problem(404, 'not_found'), /MDS_ORIGIN_URL.*no origin/],
     ['that somebody else is there', 404, '<h1>Not Found</h1>', /MDS_ORIGIN_URL.*no origin/],
     ['that somebody else says 200', 200, '<!doctype html>', /MDS_ORIGIN_URL.*no origin/],
-  ])('tells what an operator has to see to: %s', (_what, status, body, sentence) => {
-    expect(standing.trouble).toBeNull();
+  ])('names the setting that an operator must change: %s', (_what, status, body, sentence) => {
+    expect(acceptance.trouble).toBeNull();
     expect(judge(status, body).message).toMatch(sentence);
-    expect(standing.trouble).toMatch(sentence);
-    expect(standing.wasGood).toBe(false);
+    expect(acceptance.trouble).toMatch(sentence);
+    expect(acceptance.wasEverAccepted).toBe(false);
     expect(lines).toMatchObject([{ level: 50, msg: expect.stringMatching(sentence) }]);
-    // One sentence, and no stack for what everybody can mend.
+    // One sentence without a stack: an operator can mend it.
     expect(lines[0]).not.toHaveProperty('err');
   });
 
-  it('is told of once, and again after ten minutes while it lasts', () => {
+  it('logs a refusal once, and again after ten minutes while it lasts', () => {
     for (let n = 0; n < 500; n += 1) judge(401, problem(401, 'unauthorized'));
     expect(lines).toHaveLength(1);
     now += 600_000;
     judge(401, problem(401, 'unauthorized'));
     expect(lines).toHaveLength(2);
-    standing.good();
-    expect([standing.trouble, standing.wasGood]).toEqual([null, true]);
+    acceptance.noteAccepted();
+    expect([acceptance.trouble, acceptance.wasEverAccepted]).toEqual([null, true]);
     expect(lines.at(-1)).toMatchObject({ level: 30 });
     judge(401, problem(401, 'unauthorized'));
-    expect([standing.trouble === null, standing.wasGood]).toEqual([false, true]);
+    expect([acceptance.trouble === null, acceptance.wasEverAccepted]).toEqual([false, true]);
     expect(lines).toHaveLength(4);
   });
 
-  it('is not put in doubt by an origin with troubles of its own', () => {
-    standing.good();
+  it('is not in doubt while the origin fails for its own reasons', () => {
+    acceptance.noteAccepted();
     expect(judge(503, problem(503, 'overloaded')).message).toContain('503 overloaded');
     expect(judge(500, problem(500, 'internal_error')).message).toContain('500');
-    expect(standing.trouble).toBeNull();
+    expect(acceptance.trouble).toBeNull();
     expect(lines).toEqual([]);
   });
 });

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { DataDirError, DataDirInUseError, openDataDir } from './data-dir.ts';
-import { openSqliteRepositories } from './db/sqlite/open-repositories.ts';
 
 let parent: string;
 let path: string;
@@ -147,7 +147,7 @@ describe('fault 23: two services on one data folder', () => {
   });
 
   it('a first one that was killed with kill -9 does not keep the next from starting, even while its child lives', async () => {
-    const holder = fileURLToPath(new URL('../test/support/data-dir-holder.ts', import.meta.url));
+    const holder = fileURLToPath(new URL('../../test/support/data-dir-holder.ts', import.meta.url));
     const process_ = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', holder, path], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
