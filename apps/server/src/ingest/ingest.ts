@@ -108,14 +108,18 @@ export function createIngest(parts: IngestParts): Ingest {
 
   async function accept({ staged, ...options }: AcceptInput): Promise<Acceptance> {
     try {
-      // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
-      return await lock.run(
+      // One file of the same bytes at a time: the second finds what the first made, and no removal comes between.
+      const accepted = await lock.run(
         staged.sha256,
         async (lost, confirm) =>
           (await findKnown(options, staged, confirm)) ?? (await admit(options, staged, lost, confirm)),
       );
-    } finally {
+      // The store has moved the file of a new media object already.
+      if (!accepted.created) await rm(staged.path, { force: true });
+      return accepted;
+    } catch (error) {
       await rm(staged.path, { force: true });
+      throw error;
     }
   }
 
