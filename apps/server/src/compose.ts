@@ -21,7 +21,7 @@ import { createPieceWriting } from './ingest/piece-writing.ts';
 import { createRemovalSweep } from './ingest/removal-sweep.ts';
 import { createStagingSpace } from './ingest/staging-space.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
-import { createQueueBound } from './jobs/queue-bound.ts';
+import { createQueueLimit } from './jobs/queue-limit.ts';
 import { listen } from './listen.ts';
 import { createAdmission } from './listener/admission.ts';
 import { announceLeaving, createHttpServer, drainServer } from './listener/http-server.ts';
@@ -134,7 +134,7 @@ export async function composeApi(config: Config, logger: Logger): Promise<Servic
     });
     undo.push(() => delivery.stop());
 
-    const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs, shared });
+    const queueBound = createQueueLimit({ media, maxQueued: config.maxQueuedJobs, shared });
     const space = createStagingSpace({
       folder: dataDir.root,
       maxBytes: config.maxStagingBytes,

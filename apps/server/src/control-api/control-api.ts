@@ -21,7 +21,7 @@ import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
-import type { QueueBound } from '../jobs/queue-bound.ts';
+import type { QueueLimit } from '../jobs/queue-limit.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
@@ -46,7 +46,7 @@ export interface ControlApiParts extends ControlMediaParts {
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
   fetches: ControlFetchesParts;
-  queueBound: Pick<QueueBound, 'requireRoom'>;
+  queueBound: Pick<QueueLimit, 'requireRoom'>;
   /** Requests that a token may make in a minute; 0: any number. */
   rateLimit: number;
   regions: ControlRegionsParts;

@@ -4,7 +4,7 @@ import type { StagedFile } from '../ingest/receive.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { HttpSource, Resumption, SourceAnswer } from './http-source.ts';
 import type { PartFile } from './part-file.ts';
-import { type Patience, withPatience } from './patience.ts';
+import { type IdleLimit, limitIdleTime } from './idle-limit.ts';
 import { SourceError } from './source-error.ts';
 
 export interface DownloadParts {
@@ -12,7 +12,7 @@ export interface DownloadParts {
   space: StagingSpace;
   maxBytes: number;
   /** Default: 30 seconds for the next KiB. */
-  patience?: Patience;
+  patience?: IdleLimit;
 }
 
 /** What is known of the whole while it arrives. */
@@ -21,7 +21,7 @@ export interface Whole {
   validator: string | null;
 }
 
-const PATIENCE: Patience = { idleMs: 30_000, minBytes: 1024 };
+const PATIENCE: IdleLimit = { idleMs: 30_000, minBytes: 1024 };
 
 /**
  * Brings a part to its whole. `onWhole` is waited for before the first byte is appended: whoever takes the part up again must not take it
@@ -50,7 +50,7 @@ export function createDownload({ source, space, maxBytes, patience = PATIENCE }:
     await onWhole(answer);
     const room = await space.reserve(totalBytes ?? part.bytes, part.bytes);
     try {
-      for await (const piece of withPatience(answer.body, patience)) {
+      for await (const piece of limitIdleTime(answer.body, patience)) {
         const bytes = part.bytes + piece.length;
         refuseTooLarge(bytes);
         if (totalBytes !== null && bytes > totalBytes) {

@@ -9,13 +9,13 @@ import type { IngestFixture } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace, type StagingSpace } from '../ingest/staging-space.ts';
 import { createDownload } from './download.ts';
 import { createFetchRunner, type FetchRunner, type FetchRunnerParts } from './fetch-runner.ts';
-import type { Patience } from './patience.ts';
+import type { IdleLimit } from './idle-limit.ts';
 import { createWeb } from './web.ts';
 
 /** What differs from a runner of real life but faster, which may connect to loopback. */
 export interface RunnerOptions extends Partial<FetchRunnerParts> {
   maxBytes?: number;
-  patience?: Patience;
+  patience?: IdleLimit;
   space?: StagingSpace;
 }
 

@@ -2,16 +2,16 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../base/logger.ts';
 import { shownUrl } from '../base/shown-url.ts';
-import { createLeaseWatch } from '../beats/lease-watch.ts';
+import { createLeaseWatch } from '../heartbeats/lease-watch.ts';
 import type { FetchLease, FetchRecord, FetchRepository } from '../db/fetch-repository.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 import type { Download } from './download.ts';
-import { type FetchBeat, LeaseLostError, startFetchBeat } from './fetch-beat.ts';
+import { type FetchHeartbeat, LeaseLostError, startFetchHeartbeat } from './fetch-heartbeat.ts';
 import { failureOf, interrupted, isOurs, nextAttemptInMs, RETRY_RULES, type RetryRules } from './fetch-failure.ts';
 import { openPartFile } from './part-file.ts';
-import { partStanding } from './part-standing.ts';
+import { openPartProgress } from './part-progress.ts';
 import { SourceError } from './source-error.ts';
 
 export interface FetchRunnerParts {
@@ -84,7 +84,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
   const partOf = (id: string) => join(parts.uploadsDir, id);
   const removePart = async (id: string) => {
     await rm(partOf(id), { force: true });
-    if (shared) await partStanding(partOf(id)).drop();
+    if (shared) await openPartProgress(partOf(id)).drop();
   };
   const keyOf = ({ id, idempotencyKey }: FetchRecord) => idempotencyKey ?? id;
 
@@ -107,8 +107,8 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
       );
       return;
     }
-    const standing = partStanding(partOf(fetch.id));
-    const beat = startFetchBeat(fetches, lease, {
+    const standing = openPartProgress(partOf(fetch.id));
+    const beat = startFetchHeartbeat(fetches, lease, {
       // Without it the next attempt after a crash begins anew, and that is all.
       onTold: (told) => (shared ? standing.keep(told).catch(warnOf(fetch)) : Promise.resolve()),
     });
@@ -134,7 +134,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     logger.warn({ err: error, fetchId: fetch.id }, 'how far a part is could not be written beside it');
 
   /** Brings all of the file here, from where it is. */
-  async function receive(lease: FetchLease, beat: FetchBeat, stop: AbortSignal): Promise<StagedFile> {
+  async function receive(lease: FetchLease, beat: FetchHeartbeat, stop: AbortSignal): Promise<StagedFile> {
     const { fetch } = lease;
     const overall = new AbortController();
     const leftMs = Math.max(0, parts.timeoutMs - fetch.spentMs);
@@ -142,7 +142,7 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const signal = AbortSignal.any([stop, beat.lost, overall.signal]);
     try {
       // Elsewhere it may have come further, or have begun anew with another file.
-      const isOurs = !shared || (await partStanding(partOf(fetch.id)).take(fetch));
+      const isOurs = !shared || (await openPartProgress(partOf(fetch.id)).take(fetch));
       const part = await openPartFile(partOf(fetch.id), isOurs ? fetch.receivedBytes : 0, signal);
       beat.attach(part);
       try {
@@ -171,8 +171,8 @@ export function createFetchRunner(parts: FetchRunnerParts): FetchRunner {
     const { id } = lease.fetch;
     const now = shared ? await fetches.find(id) : null;
     // Kept before, as the next attempt may begin at once. Where the lease had gone to another, the row was about what that one did.
-    if (now !== null) await partStanding(partOf(id)).keep(now);
-    if (!(await fetches.giveBack(lease, as)) && shared) await partStanding(partOf(id)).drop();
+    if (now !== null) await openPartProgress(partOf(id)).keep(now);
+    if (!(await fetches.giveBack(lease, as)) && shared) await openPartProgress(partOf(id)).drop();
   };
 
   /** What is to be done about an attempt that did not come to its end. */

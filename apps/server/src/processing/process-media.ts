@@ -20,7 +20,7 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import type { AttemptNotes } from './attempt-notes.ts';
 import { hashFile } from './hash-file.ts';
 import { isRetryable, ProcessingError } from './processing-error.ts';
-import { createRenditionShelf, plannedRow, type ShelvedRendition } from './rendition-shelf.ts';
+import { createRenditionStorage, plannedRow, type StoredRendition } from './rendition-storage.ts';
 
 export interface ProcessingParts {
   media: MediaRepository;
@@ -75,14 +75,14 @@ export async function processMedia(parts: ProcessingParts, lease: Lease, run: Pr
       'The original is missing from the object store. Put it back from a backup, or upload the file again, and retry.';
     throw new ProcessingError('object_missing', message, { retryable: false });
   }
-  const shelf = createRenditionShelf({ media, pieceDigests, store, mediaObject });
+  const shelf = createRenditionStorage({ media, pieceDigests, store, mediaObject });
   const outDir = join(parts.scratchDir, lease.token);
   const oneByOne = mediaObject.kind !== 'image';
   /** Stops the render where its outcome is of no use any more. */
   const useless = new AbortController();
   const signal = AbortSignal.any([run.signal, useless.signal]);
   /** What was made, on its way into the store while the rest is still being made; by {@link nameOf}. Null: it failed. */
-  const shelving = new Map<string, Promise<ShelvedRendition | null>>();
+  const shelving = new Map<string, Promise<StoredRendition | null>>();
   let leaseLost = false;
   const loseLease = () => {
     leaseLost = true;
@@ -141,7 +141,7 @@ export async function processMedia(parts: ProcessingParts, lease: Lease, run: Pr
     const failures = new Map(
       rendered.renditions.flatMap((made) => (made.state === 'failed' ? [[nameOf(made), made] as const] : [])),
     );
-    const shelved: ShelvedRendition[] = [];
+    const shelved: StoredRendition[] = [];
     const results: NewRendition[] = [];
     for (const { row } of rows) {
       const ready = standingFor(row) ?? (await shelving.get(nameOf(row))) ?? null;
@@ -216,7 +216,7 @@ export async function processMedia(parts: ProcessingParts, lease: Lease, run: Pr
   }
 
   /** Into the store, and for what takes long, into the open. */
-  async function shelve(row: NewRendition, made: Made): Promise<ShelvedRendition | null> {
+  async function shelve(row: NewRendition, made: Made): Promise<StoredRendition | null> {
     const { objectKey } = row;
     if (made.state === 'failed' || objectKey === null) return null;
     return lock.run(objectKey, async () => {

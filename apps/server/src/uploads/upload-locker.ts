@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
 import { AppError } from '../base/app-error.ts';
 import type { Logger } from '../base/logger.ts';
-import { createBeatWatch } from '../beats/beat-watch.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { UploadRepository } from '../db/upload-repository.ts';
 import { noSuchUpload } from './upload-problems.ts';
 
@@ -115,7 +115,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
   /** Waits for the database to give the lock to this process, which has it for this request already. */
   const lockInDatabase = async (id: string, signal: AbortSignal, deadlineMs: number): Promise<void> => {
     // Who slept itself does not know how long the other stood still.
-    const watched = createBeatWatch(now, { maxGapMs: ms.death / 2 });
+    const watched = createHeartbeatWatch(now, { maxGapMs: ms.death / 2 });
     let asked: string | null = null;
     for (;;) {
       const other = await uploads.lock(id, holder);

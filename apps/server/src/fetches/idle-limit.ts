@@ -1,8 +1,8 @@
 import { SourceError } from './source-error.ts';
 
 /** How long a source may keep us waiting. */
-export interface Patience {
-  /** Longest wait for {@link Patience.minBytes}, in milliseconds. Time that we take ourselves does not count. */
+export interface IdleLimit {
+  /** Longest wait for {@link IdleLimit.minBytes}, in milliseconds. Time that we take ourselves does not count. */
   idleMs: number;
   /** What has to come in that time: a byte now and then does not keep a connection. */
   minBytes: number;
@@ -12,9 +12,9 @@ export interface Patience {
  * Passes on what a source sends, as long as it sends.
  * @throws SourceError `source_timeout` where it trickles or stops
  */
-export async function* withPatience(
+export async function* limitIdleTime(
   body: AsyncIterator<Uint8Array>,
-  { idleMs, minBytes }: Patience,
+  { idleMs, minBytes }: IdleLimit,
 ): AsyncGenerator<Uint8Array> {
   let leftMs = idleMs;
   let bytes = 0;

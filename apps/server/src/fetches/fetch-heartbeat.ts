@@ -11,7 +11,7 @@ export class LeaseLostError extends Error {
 }
 
 /** Tells every second that a fetch is being worked on, and how far it is. */
-export interface FetchBeat {
+export interface FetchHeartbeat {
   /** From now on it is this that arrives. */
   attach(part: PartFile): void;
   /** It has come as far as it will; told at once. */
@@ -26,18 +26,18 @@ export interface FetchBeat {
 const INTERVAL_MS = 1_000;
 
 /** What the row of a fetch says of how far it is. */
-export type FetchStanding = Pick<FetchRecord, 'receivedBytes' | 'totalBytes' | 'validator' | 'spentMs'>;
+export type FetchProgress = Pick<FetchRecord, 'receivedBytes' | 'totalBytes' | 'validator' | 'spentMs'>;
 
 /**
- * Makes {@link FetchBeat}, which beats from now on. What is told to have arrived has been synced before. A beat that fails is passed
+ * Makes {@link FetchHeartbeat}, which beats from now on. What is told to have arrived has been synced before. A beat that fails is passed
  * over: where none gets through, the lease ends.
  * @param options.onTold told what the row says now, after each beat and before the next
  */
-export function startFetchBeat(
+export function startFetchHeartbeat(
   fetches: Pick<FetchRepository, 'beat'>,
   lease: FetchLease,
-  options: { intervalMs?: number; onTold?: (standing: FetchStanding) => Promise<void> } = {},
-): FetchBeat {
+  options: { intervalMs?: number; onTold?: (standing: FetchProgress) => Promise<void> } = {},
+): FetchHeartbeat {
   const { intervalMs = INTERVAL_MS, onTold = async () => undefined } = options;
   const before = lease.fetch.receivedBytes;
   const lost = new AbortController();

@@ -11,7 +11,7 @@ import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { createRenditionShelf } from './rendition-shelf.ts';
+import { createRenditionStorage } from './rendition-storage.ts';
 
 const revision = '0a1b2c3d';
 const MASTER = '#EXTM3U\nv/1.m4s\n';
@@ -58,7 +58,7 @@ async function begin(last: string): Promise<{ mediaObject: MediaRecord; lease: L
 const key = (file: string, of: Pick<MediaRecord, 'sha256'> = mediaObject) =>
   renditionFileKey({ sourceSha256: of.sha256, name: 'hls', revision, file });
 const shelfOf = (over: Partial<ObjectStore> = {}) =>
-  createRenditionShelf({ ...repositories, store: { ...store, ...over }, mediaObject });
+  createRenditionStorage({ ...repositories, store: { ...store, ...over }, mediaObject });
 /** Files as an engine leaves them. */
 const make = async (files: Record<string, string>): Promise<ReadyRendition> => {
   const made = [];

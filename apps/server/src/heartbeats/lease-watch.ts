@@ -1,7 +1,7 @@
-import { createBeatWatch } from './beat-watch.ts';
+import { createHeartbeatWatch } from './heartbeat-watch.ts';
 
 /** A lease as it stands in the database. */
-export interface StandingLease {
+export interface WatchedLease {
   token: string;
   /** Grows with every sign of life of its holder. */
   beat: number;
@@ -15,7 +15,7 @@ export interface StandingLease {
  * @param silentMs in all, in whole milliseconds
  * @returns whether the lease was as it was seen; false: it was renewed, taken away, or somebody else noted the same silence
  */
-export type NoteSilence = (lease: StandingLease, silentMs: number) => Promise<boolean>;
+export type NoteSilence = (lease: WatchedLease, silentMs: number) => Promise<boolean>;
 
 export interface LeaseWatchParts {
   noteSilence: NoteSilence;
@@ -33,7 +33,7 @@ export interface LeaseWatch {
    * Looks at all leases as they stand.
    * @returns those that have been silent for `leaseMs`
    */
-  look<L extends StandingLease>(held: readonly L[]): Promise<L[]>;
+  look<L extends WatchedLease>(held: readonly L[]): Promise<L[]>;
 }
 
 /** Of a lease's time, the part after which its silence is noted: more than one of a holder's beats, so that living ones cost no writes. */
@@ -46,12 +46,12 @@ const NOTED_SHARE = 1 / 3;
  */
 export function createLeaseWatch(parts: LeaseWatchParts): LeaseWatch {
   const { noteSilence, leaseMs, maxGapMs, monotonicNow = () => performance.now() } = parts;
-  const watch = createBeatWatch(monotonicNow, { maxGapMs });
+  const watch = createHeartbeatWatch(monotonicNow, { maxGapMs });
   return {
     async look(held) {
       watch.observe(held.map(watched));
       const over: (typeof held)[number][] = [];
-      const left: StandingLease[] = [];
+      const left: WatchedLease[] = [];
       for (const lease of held) {
         const seenMs = watch.silentMs(watched(lease).id) ?? 0;
         const silentMs = Math.floor(lease.silentMs + seenMs);
@@ -68,6 +68,6 @@ export function createLeaseWatch(parts: LeaseWatchParts): LeaseWatch {
 }
 
 /** A lease whose silence was noted is another one to the watch: what was seen of it until then is part of that. */
-function watched({ token, beat, silentMs }: StandingLease) {
+function watched({ token, beat, silentMs }: WatchedLease) {
   return { id: `${token} ${silentMs}`, beat };
 }

@@ -19,43 +19,43 @@ import { ProcessingError } from './processing-error.ts';
 const PUTS_AT_ONCE = 8;
 
 /** A rendition that is made and in the store. */
-export interface ShelvedRendition {
+export interface StoredRendition {
   row: NewRendition;
   /** Its files where it consists of several, else none. */
   files: NewRenditionFile[];
 }
 
 /** A rendition found in the store, and of which media object. */
-export type StandingRendition = ShelvedRendition & { mediaId: string };
+export type ExistingRendition = StoredRendition & { mediaId: string };
 
 /** The place of one media object's renditions in the object store. */
-export interface RenditionShelf {
+export interface RenditionStorage {
   /** Renditions that are ready and really there, of this media object or another of the same bytes: they need not be made again. */
-  standing(planned: readonly NewRendition[]): Promise<Map<string, StandingRendition>>;
+  standing(planned: readonly NewRendition[]): Promise<Map<string, ExistingRendition>>;
   /** Names the files of what stands as this media object's, too. False: the lease is lost. */
-  adopt(lease: Lease, standing: StandingRendition): Promise<boolean>;
+  adopt(lease: Lease, standing: ExistingRendition): Promise<boolean>;
   /**
    * Moves what was made into the store, file by file. Nothing of it is delivered before its row is published.
    * @returns null where the lease is lost
    */
-  put(lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal): Promise<ShelvedRendition | null>;
+  put(lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal): Promise<StoredRendition | null>;
   /** @throws ProcessingError where an object of these is missing, or of another size */
-  require(shelved: Iterable<ShelvedRendition>): Promise<void>;
+  require(shelved: Iterable<StoredRendition>): Promise<void>;
   /** Keys under which objects were put, or were about to be. */
   readonly touched: ReadonlySet<string>;
 }
 
-/** {@link RenditionShelf} of one media object. */
-export function createRenditionShelf(parts: {
+/** {@link RenditionStorage} of one media object. */
+export function createRenditionStorage(parts: {
   media: Pick<MediaRepository, 'findReadyObject' | 'reserveFiles'>;
   pieceDigests: Pick<PieceDigestRepository, 'put'>;
   store: ObjectStore;
   mediaObject: MediaRecord;
-}): RenditionShelf {
+}): RenditionStorage {
   const { media, pieceDigests, store, mediaObject } = parts;
   const touched = new Set<string>();
 
-  const isThere = async ({ row, files }: ShelvedRendition): Promise<boolean> => {
+  const isThere = async ({ row, files }: StoredRendition): Promise<boolean> => {
     const objects = files.length > 0 ? files : [{ objectKey: row.objectKey, bytes: row.bytes }];
     for (const { objectKey, bytes } of objects) {
       if (objectKey === null || (await store.stat(objectKey))?.bytes !== bytes) return false;
@@ -110,7 +110,7 @@ export function createRenditionShelf(parts: {
 
   return {
     async standing(planned) {
-      const found = new Map<string, StandingRendition>();
+      const found = new Map<string, ExistingRendition>();
       for (const { objectKey } of planned) {
         const ready = objectKey === null ? null : await media.findReadyObject(objectKey);
         if (objectKey === null || ready === null) continue;
