@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
 import { AppError } from '../base/app-error.ts';
 import type { Logger } from '../base/logger.ts';
-import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { UploadRepository } from '../db/upload-repository.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import { noSuchUpload } from './upload-problems.ts';
 
 export interface UploadLockerParts {
