@@ -12,7 +12,7 @@ import { createRequestLog } from './delivery/request-log.ts';
 import { createEventStream } from './events/event-stream.ts';
 import { createNodeFollower } from './events/node-follower.ts';
 import { createDownload } from './fetches/download.ts';
-import { createFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
+import { createFetchRunner, createRestartableFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
 import { createWeb } from './fetches/web.ts';
 import { layFoundation } from './foundation.ts';
 import { createIngest } from './ingest/ingest.ts';
@@ -28,7 +28,6 @@ import { announceLeaving, createHttpServer, drainServer } from './listener/http-
 import { createMetrics } from './listener/metrics.ts';
 import { createOverloadGuard } from './listener/overload.ts';
 import { createRequestListener } from './listener/request-listener.ts';
-import { createRestartableFetchRunner } from './migration/restartable-fetch-runner.ts';
 import { createWriteGate } from './migration/write-gate.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
