@@ -1,36 +1,36 @@
-/** Something that tells that it lives by counting up. */
+/** A process or lease that shows that it lives by counting up. */
 export interface CountedHeartbeat {
   id: string;
   beat: number;
 }
 
-/** Tells by the watcher's own monotonic clock who still counts: other clocks jump and disagree. */
+/** Measures, by the watcher's own monotonic clock, whose count still grows. Other clocks jump and disagree. */
 export interface HeartbeatWatch {
-  /** Takes note of the beats as they stand now. What is not in the list is forgotten. */
+  /** Records all heartbeats as they are now. Ids that are not in the list are forgotten. */
   observe(all: readonly CountedHeartbeat[]): void;
   /**
-   * Milliseconds, as of the latest look, for which the watcher has looked on and the beat stood still; 0 when it is first seen.
+   * How long the heartbeat has stood still while it was observed, in milliseconds at the latest observation; 0 when it is first seen.
    * Null for an id that was not in the list.
    */
   silentMs(id: string): number | null;
-  /** The same with the time in which the watcher itself did not look. */
+  /** The same, including the time since the latest observation and gaps between observations. */
   goneMs(id: string): number | null;
 }
 
 /**
- * Makes a {@link HeartbeatWatch}. Somebody seen for the first time has the benefit of the doubt.
+ * Makes a {@link HeartbeatWatch}. An id that is seen for the first time counts as alive.
  * @param now in milliseconds
- * @param maxGapMs of the time between two looks, no more than this counts as silence: after a stop of the watcher, or of the whole
- *   machine, those who are watched need a moment to beat again
+ * @param maxGapMs at most this much of the time between two observations counts as silence: after a stop of the watcher, or of the whole
+ *   machine, the watched need a moment for their next heartbeat
  */
 export function createHeartbeatWatch(now: () => number, { maxGapMs = Number.POSITIVE_INFINITY } = {}): HeartbeatWatch {
   let seen = new Map<string, { beat: number; at: number; silentMs: number }>();
-  let lastLook = now();
+  let observedAt = now();
   return {
     observe(all) {
       const at = now();
-      const passedMs = Math.min(at - lastLook, maxGapMs);
-      lastLook = at;
+      const passedMs = Math.min(at - observedAt, maxGapMs);
+      observedAt = at;
       seen = new Map(
         all.map(({ id, beat }) => {
           const before = seen.get(id);
