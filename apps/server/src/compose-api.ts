@@ -11,11 +11,11 @@ import { composeDelivery, KEPT_ASSETS } from './delivery/compose.ts';
 import { createEventStream } from './events/event-stream.ts';
 import { createNodeFollower } from './events/node-follower.ts';
 import { composeFetches } from './fetches/compose.ts';
-import { recoverFetches } from './fetches/fetch-runner.ts';
+import { createRestartableFetchRunner, recoverFetches } from './fetches/fetch-runner.ts';
 import { type Foundation, layFoundation } from './foundation.ts';
 import { composeIngest } from './ingest/compose.ts';
 import { createLeaseMonitor, recoverLeases } from './jobs/lease-monitor.ts';
-import { createQueueBound } from './jobs/queue-bound.ts';
+import { createQueueLimit } from './jobs/queue-limit.ts';
 import { listen } from './listen.ts';
 import { createAdmission } from './listener/admission.ts';
 import { announceLeaving, createHttpServer, drainServer } from './listener/http-server.ts';
@@ -23,7 +23,6 @@ import { createMetrics } from './listener/metrics.ts';
 import { createOverloadGuard } from './listener/overload.ts';
 import { createRequestListener } from './listener/request-listener.ts';
 import { composeMigration } from './migration/compose.ts';
-import { createRestartableFetchRunner } from './migration/restartable-fetch-runner.ts';
 import { createWriteGate } from './migration/write-gate.ts';
 import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
@@ -141,11 +140,11 @@ function composeParts(config: Config, foundation: Foundation, state: ServiceStat
     publicUrl: () => state.publicUrl,
   });
   const { evict } = delivery.delivery;
-  const queueBound = createQueueBound({ media, maxQueued: config.maxQueuedJobs, shared });
+  const queueLimit = createQueueLimit({ media, maxQueued: config.maxQueuedJobs, shared });
   const ingest = composeIngest({
     ...common,
     onAccepted({ projectId }) {
-      queueBound.queued(projectId);
+      queueLimit.queued(projectId);
       supervisor?.wake();
     },
     onRemoved: evict,
@@ -173,7 +172,7 @@ function composeParts(config: Config, foundation: Foundation, state: ServiceStat
   });
   const eventStream = createEventStream({ events, jobs, logger });
   return {
-    ...{ region, supervisor, delivery, queueBound, ingest, writes, uploads, fetchRunner, migrations, verifier },
+    ...{ region, supervisor, delivery, queueLimit, ingest, writes, uploads, fetchRunner, migrations, verifier },
     ...{ formats, regionMonitor, status, follower, eventStream },
   };
 }
@@ -235,7 +234,7 @@ function createServer(
   logger: Logger,
 ) {
   const { media, jobs, assets, regions, projects, events, fetches } = repositories;
-  const { supervisor, queueBound, uploads, fetchRunner, migrations, verifier, writes } = parts;
+  const { supervisor, queueLimit, uploads, fetchRunner, migrations, verifier, writes } = parts;
   const { formats, regionMonitor, status, eventStream } = parts;
   const { delivery, resolver, resolverFor } = parts.delivery;
   const { ingest, removal } = parts.ingest;
@@ -259,7 +258,7 @@ function createServer(
     },
     read: { media, assets, regions, projects, regionMonitor, statusBoard: status, formats, presets },
     control: {
-      ...{ projects, media, jobs, presets, events: eventStream, queueBound, ingest, uploads, removal, verifier },
+      ...{ projects, media, jobs, presets, events: eventStream, queueLimit, ingest, uploads, removal, verifier },
       ...{ migrations, writes, rateLimit: config.rateLimit, uploadOrigins: config.uploadOrigins },
       hidden: { ...secretsOf(config), [dataDir.root]: 'DATA', [token]: 'TOKEN' },
       fetches: { fetches, runner: fetchRunner },

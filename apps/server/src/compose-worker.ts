@@ -8,7 +8,7 @@ import { type Config, configOfWorker, environmentWithoutSettings } from './confi
 import type { Repositories } from './db/repositories.ts';
 import { layFoundation } from './foundation.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
-import { timeWaiting, type WaitingTime } from './processing/waiting-times.ts';
+import { measureWaits, type WaitTotal } from './processing/worker-waits.ts';
 import { createWorker } from './processing/worker.ts';
 import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratch.ts';
 import { resolveRegion } from './regions/region-setting.ts';
@@ -31,7 +31,7 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   const id = `${machinePrefix()}${process.pid}:${randomUUID().slice(0, 8)}`;
   const foundation = await layFoundation(config, logger, { scratch: scratchFolderOf(id) });
   const { dataDir, repositories, store, storageBinding, engine, presets } = foundation;
-  const { jobs, media, times } = timeWaiting(repositories);
+  const { jobs, media, times } = measureWaits(repositories);
   const worker = createWorker({
     id,
     host: hostname(),
@@ -80,7 +80,7 @@ export async function composeWorker(config: Config, logger: Logger): Promise<Wor
   };
 }
 
-function rounded({ calls, ms }: WaitingTime): WaitingTime {
+function rounded({ calls, ms }: WaitTotal): WaitTotal {
   return { calls, ms: Math.round(ms) };
 }
 

@@ -8,7 +8,7 @@ import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, mountStreams, refuseMethodsOutside, routesOf, takesJson } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
 import { invalidRequest, refuseRepeatedParameters } from '../http/validation.ts';
-import type { QueueBound } from '../jobs/queue-bound.ts';
+import type { QueueLimit } from '../jobs/queue-limit.ts';
 import type { WriteGate } from '../migration/write-gate.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import { requireScope, requireToken, tokenOf } from './authenticate.ts';
@@ -33,7 +33,7 @@ export interface ControlApiParts extends ControlMediaParts {
   events: Pick<EventStream, 'serve'>;
   projects: Pick<ProjectRepository, 'findToken'>;
   fetches: ControlFetchesParts;
-  queueBound: Pick<QueueBound, 'requireRoom'>;
+  queueLimit: Pick<QueueLimit, 'requireRoom'>;
   /** Requests that a token may send in a minute; 0: no limit. */
   rateLimit: number;
   regions: ControlRegionsParts;
@@ -53,7 +53,7 @@ export function mountControlApi(app: Express, parts: ControlApiParts): void {
   app.use('/control', requireToken(parts.projects), limitRate(parts.rateLimit), passGate(parts.writes));
   // Requests that add media are refused before their bodies are read.
   app.post([`${CONTROL_API_PREFIX}/media`, `${CONTROL_API_PREFIX}/uploads`], async (req, _res, next) => {
-    await parts.queueBound.requireRoom(tokenOf(req).projectId);
+    await parts.queueLimit.requireRoom(tokenOf(req).projectId);
     next();
   });
   // POST /media has two routes: a JSON body names a URL to fetch, any other body is the file.

@@ -62,7 +62,9 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
           signal: gone,
         });
         res.setHeader('Location', `${CONTROL_API_PREFIX}/media/${record.id}`);
-        return { status: created ? 201 : 200, body: await detail(record) };
+        // A new one has no renditions, and its job has made no progress: nothing to read.
+        if (created) return { status: 201, body: presentMediaDetail(record, [], null, parts.publicUrl()) };
+        return { status: 200, body: await detail(record) };
       } finally {
         body.destroy();
       }

@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest';
 import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixture.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import { createMigration, type Migration } from '../migration/migration.ts';
-import type { MigrationStanding } from '../migration/standing.ts';
+import type { MigrationProgress } from '../migration/migration-progress.ts';
 import { createWriteGate } from '../migration/write-gate.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { send } from './requests.fixture.ts';
@@ -81,7 +81,7 @@ it.each([
   ['that is named', { s3_endpoint: 'http://elsewhere:9000' }, 'http://elsewhere:9000'],
 ])('moves to the S3 server %s, and says so in the settings to start with', async (_, named, endpoint) => {
   const asked: MigrationRequest[] = [];
-  const done: MigrationStanding = {
+  const done: MigrationProgress = {
     ...{ state: 'done', phase: 'done', startedAtMs: 0, endedAtMs: 1, frozen: true, frozenAtMs: 1, openUploads: 0 },
     ...{ extent: null, copiedRows: 0, tables: [], errorCount: 0, errors: [] },
     objects: { passes: 1, verified: 0, verifiedBytes: 0, copied: 0, copiedBytes: 0 },

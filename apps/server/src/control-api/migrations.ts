@@ -5,7 +5,7 @@ import type { Presented } from '../base/presented.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import type { Migration } from '../migration/migration.ts';
 import { redactedUrl } from '../migration/redacted-url.ts';
-import type { Destination, MigrationStanding } from '../migration/standing.ts';
+import type { Destination, MigrationProgress } from '../migration/migration-progress.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 
@@ -24,7 +24,7 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
   /** Settings of the latest migration's destination, without the password. */
   let settings: Record<string, string> | null = null;
 
-  const present = (standing: MigrationStanding): Presented<MigrationDocument> => ({
+  const present = (standing: MigrationProgress): Presented<MigrationDocument> => ({
     object: 'migration',
     state: standing.state,
     phase: standing.phase,

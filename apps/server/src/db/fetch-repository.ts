@@ -1,5 +1,5 @@
 import type { FetchStatus, MediaFailure } from '@mds/contract';
-import type { NoteSilence, StandingLease } from '../beats/lease-watch.ts';
+import type { NoteSilence, WatchedLease } from '../heartbeats/lease-watch.ts';
 
 /** A file on its way in from a URL. Instants are milliseconds since the epoch. */
 export interface FetchRecord {
@@ -106,7 +106,7 @@ export interface FetchRepository {
   /** `queued | fetching -> canceled`. False where it is over, or being accepted. */
   cancel(id: string): Promise<boolean>;
   /** Leases as they stand. */
-  held(): Promise<StandingLease[]>;
+  held(): Promise<WatchedLease[]>;
   noteSilence: NoteSilence;
   /** Takes a lease away because its holder is gone: the fetch is due again. */
   reclaim(token: string): Promise<boolean>;

@@ -1,6 +1,6 @@
 import type { JobState, ProcessingAttempt } from '@mds/contract';
 import type { ProgramRun } from '@mds/transcode';
-import type { NoteSilence, StandingLease } from '../beats/lease-watch.ts';
+import type { NoteSilence, WatchedLease } from '../heartbeats/lease-watch.ts';
 
 /** A worker's right to one job, until it stops renewing. The token fences: a lease that was taken away writes nothing. */
 export interface Lease {
@@ -13,7 +13,7 @@ export interface Lease {
 }
 
 /** A lease as others see it. */
-export interface HeldLease extends StandingLease {
+export interface HeldLease extends WatchedLease {
   worker: string;
   mediaId: string;
 }

@@ -3,8 +3,8 @@ import type { FetchRecord } from '../db/fetch-repository.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 import type { StagingSpace } from '../ingest/staging-space.ts';
 import type { HttpSource, Resumption, SourceAnswer } from './http-source.ts';
+import { type IdleLimit, limitIdleTime } from './idle-limit.ts';
 import type { PartFile } from './part-file.ts';
-import { type Patience, withPatience } from './patience.ts';
 import { SourceError } from './source-error.ts';
 
 export interface DownloadParts {
@@ -12,20 +12,20 @@ export interface DownloadParts {
   space: StagingSpace;
   maxBytes: number;
   /** Default: 30 seconds for the next KiB. */
-  patience?: Patience;
+  idleLimit?: IdleLimit;
 }
 
-/** What is known of the whole while it arrives. */
+/** What is known of the whole file while it arrives. */
 export interface Whole {
   totalBytes: number | null;
   validator: string | null;
 }
 
-const PATIENCE: Patience = { idleMs: 30_000, minBytes: 1024 };
+const IDLE_LIMIT: IdleLimit = { idleMs: 30_000, minBytes: 1024 };
 
 /**
- * Brings a part to its whole. `onWhole` is waited for before the first byte is appended: whoever takes the part up again must not take it
- * for one of another file.
+ * Completes a part. `onWhole` is awaited before the first byte is appended: an attempt that resumes the part must not take it for one
+ * of another file.
  */
 export type Download = (
   fetch: FetchRecord,
@@ -34,10 +34,10 @@ export type Download = (
 ) => Promise<StagedFile>;
 
 /**
- * Makes {@link Download}: one attempt, which goes on where the part ends if the source still has that file.
- * @throws SourceError; AppError `payload_too_large`, `empty_file`, `insufficient_storage`. The part stays as far as it came
+ * Makes {@link Download}: one attempt, which resumes where the part ends if the source still has that file.
+ * @throws SourceError; AppError `payload_too_large`, `empty_file`, `insufficient_storage`. The part keeps what arrived
  */
-export function createDownload({ source, space, maxBytes, patience = PATIENCE }: DownloadParts): Download {
+export function createDownload({ source, space, maxBytes, idleLimit = IDLE_LIMIT }: DownloadParts): Download {
   const refuseTooLarge = (bytes: number) => {
     if (bytes <= maxBytes) return;
     throw new AppError('payload_too_large', `The file is larger than the ${maxBytes} bytes that are accepted here.`);
@@ -50,7 +50,7 @@ export function createDownload({ source, space, maxBytes, patience = PATIENCE }:
     await onWhole(answer);
     const room = await space.reserve(totalBytes ?? part.bytes, part.bytes);
     try {
-      for await (const piece of withPatience(answer.body, patience)) {
+      for await (const piece of limitIdleTime(answer.body, idleLimit)) {
         const bytes = part.bytes + piece.length;
         refuseTooLarge(bytes);
         if (totalBytes !== null && bytes > totalBytes) {
@@ -70,7 +70,7 @@ export function createDownload({ source, space, maxBytes, patience = PATIENCE }:
   };
 
   return async (fetch, part, { signal, onWhole }) => {
-    // All of it was there when the one who fetched it was stopped.
+    // The last attempt was stopped when all of it had arrived.
     if (part.bytes > 0 && part.bytes === fetch.totalBytes) return part.finish();
     await source.read(fetch.sourceUrl, { resume: resumptionOf(fetch, part), signal }, (answer) =>
       receive(answer, part, onWhole),

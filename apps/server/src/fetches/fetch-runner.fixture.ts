@@ -9,13 +9,13 @@ import type { IngestFixture } from '../ingest/ingest.fixture.ts';
 import { createStagingSpace, type StagingSpace } from '../ingest/staging-space.ts';
 import { createDownload } from './download.ts';
 import { createFetchRunner, type FetchRunner, type FetchRunnerParts } from './fetch-runner.ts';
-import type { Patience } from './patience.ts';
+import type { IdleLimit } from './idle-limit.ts';
 import { createWeb } from './web.ts';
 
 /** What differs from a runner of real life but faster, which may connect to loopback. */
 export interface RunnerOptions extends Partial<FetchRunnerParts> {
   maxBytes?: number;
-  patience?: Patience;
+  idleLimit?: IdleLimit;
   space?: StagingSpace;
 }
 
@@ -45,7 +45,7 @@ export function runnerFixture(ingest: IngestFixture): RunnerFixture {
   };
   return {
     log,
-    async run({ maxBytes = 20_000_000, patience = { idleMs: 5_000, minBytes: 1 }, space, ...parts } = {}) {
+    async run({ maxBytes = 20_000_000, idleLimit = { idleMs: 5_000, minBytes: 1 }, space, ...parts } = {}) {
       const folder = uploadsDir();
       await mkdir(folder, { recursive: true });
       const runner = createFetchRunner({
@@ -53,7 +53,7 @@ export function runnerFixture(ingest: IngestFixture): RunnerFixture {
         media: ingest.repositories.media,
         ingest: ingest.makeIngest(),
         download: createDownload({
-          ...{ source: createWeb({ allow: ['127.0.0.1'] }), maxBytes, patience },
+          ...{ source: createWeb({ allow: ['127.0.0.1'] }), maxBytes, idleLimit },
           space: space ?? createStagingSpace({ folder, maxBytes: 0, minFreeBytes: 0 }),
         }),
         uploadsDir: folder,

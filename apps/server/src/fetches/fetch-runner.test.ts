@@ -347,7 +347,7 @@ describe('a runner', () => {
     });
     const id = await add(source.url('/'));
     // Nothing else would end it in that time.
-    await run({ patience: { idleMs: 60_000, minBytes: 1 } });
+    await run({ idleLimit: { idleMs: 60_000, minBytes: 1 } });
     await expect.poll(parts, { timeout: 10_000 }).toEqual([id]);
     await ingest.repositories.fetches.cancel(id);
     await expect.poll(parts, { timeout: 10_000 }).toEqual([]);

@@ -199,7 +199,7 @@ describe('fault 10: a source without end', () => {
       response.once('close', () => clearInterval(timer));
     });
     const retryRules = { maxFruitless: 1, maxInterrupted: 10, maxAttempts: 1, firstDelayMs: 5 };
-    const runner = await run({ patience: { idleMs: 400, minBytes: 1024 }, retryRules });
+    const runner = await run({ idleLimit: { idleMs: 400, minBytes: 1024 }, retryRules });
     expect(await over(runner, await add(source.url('/')))).toMatchObject({
       failure: { code: 'source_timeout', message: expect.stringContaining('0.4 seconds') },
     });
@@ -215,13 +215,13 @@ describe('fault 10: a source without end', () => {
     });
     const id = await add(source.url('/'));
     const timeoutMs = 4_000;
-    const first = await run({ timeoutMs, patience: { idleMs: 10_000, minBytes: 1 } });
+    const first = await run({ timeoutMs, idleLimit: { idleMs: 10_000, minBytes: 1 } });
     await expect.poll(() => source.requests.length).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     await first.stop();
     expect((await find(id)).spentMs).toBeGreaterThan(2_000);
     const beganMs = performance.now();
-    const second = await run({ timeoutMs, patience: { idleMs: 10_000, minBytes: 1 } });
+    const second = await run({ timeoutMs, idleLimit: { idleMs: 10_000, minBytes: 1 } });
     expect(await over(second, id)).toMatchObject({
       status: 'failed',
       failure: { code: 'source_timeout', retryable: false },

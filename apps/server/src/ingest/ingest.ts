@@ -21,34 +21,34 @@ export interface IngestParts {
   media: MediaRepository;
   store: ObjectStore;
   engine: Pick<Engine, 'identify'>;
-  /** Shared with the removal of media; keys are SHA-256 hashes. */
+  /** By SHA-256; shared with the removal of media. */
   lock: KeyedLock;
   stagingDir: string;
-  /** What files on their way in may take of the volume of `stagingDir`. */
+  /** Bounds what arriving files may take of the volume of `stagingDir`. */
   space: StagingSpace;
   writing: PieceWriting;
   maxUploadBytes: number;
   logger: Logger;
-  /** Called for each new media object once it is committed: there is something to process. */
+  /** Called for each new media object after its commit: there is something to process. */
   onAccepted(media: MediaRecord): void;
 }
 
-/** How a file is to be taken in, wherever it comes from. */
+/** How to accept a file, wherever it comes from. */
 export interface AcceptOptions {
   projectId: string;
-  /** As the client said; kept as a label only. */
+  /** As the client sent it; kept as a label only. */
   filename: string | null;
-  /** Makes a repeated request answer with the media object that the first one made. */
+  /** A repeated request with this key returns the media object that the first one made. */
   idempotencyKey: string | null;
-  /** What to do with bytes that the project has already. */
+  /** What to do if the project has these bytes already. */
   duplicate: 'existing' | 'allow';
   signal?: AbortSignal | undefined;
 }
 
-/** One file on its way in, as the body of a request. */
+/** One file that arrives as the body of a request. */
 export interface IngestInput extends AcceptOptions {
   body: Readable;
-  /** Size in bytes as the sender says; null where it does not say. */
+  /** Size in bytes as announced by the sender; null if it was not announced. */
   declaredBytes: number | null;
 }
 
@@ -59,17 +59,17 @@ export interface AcceptInput extends AcceptOptions {
 
 /** Counts since the start of the process. */
 export interface IngestStats {
-  /** Bodies that are arriving at the moment. */
+  /** Bodies that are arriving now. */
   receiving: number;
   receivedBytes: number;
   created: number;
-  /** Answered with a media object that was there already. */
+  /** Answered with a media object that existed already. */
   existing: number;
-  /** Refused or broken off, by problem code. */
+  /** Refused or interrupted, by problem code. */
   refused: Partial<Record<ProblemCode, number>>;
 }
 
-/** Takes media in. */
+/** Accepts new media. */
 export interface Ingest {
   /**
    * Receives, identifies, stores and accepts a file. On return the media object survives kill -9 and power loss.
@@ -78,15 +78,15 @@ export interface Ingest {
    */
   ingest(input: IngestInput): Promise<Acceptance>;
   /**
-   * Identifies, stores and accepts a file that has arrived already. On return the media object survives kill -9 and power loss, and
-   * the staged file is gone, whatever the outcome.
-   * @throws AppError as `ingest` does, but for what concerns the arrival
+   * Identifies, stores and accepts a file that has arrived already. On return the media object survives kill -9 and power loss.
+   * The staged file is gone, whatever the outcome.
+   * @throws AppError as `ingest` does, except for errors of the arrival
    */
   accept(input: AcceptInput): Promise<Acceptance>;
   readonly stats: IngestStats;
 }
 
-/** What a caller is told for each reason that the engine has to reject a file. */
+/** The problem code for each reason for which the engine rejects a file. */
 const REJECTIONS = {
   empty_file: 'empty_file',
   unsupported_format: 'unsupported_format',
@@ -100,7 +100,7 @@ const REJECTIONS = {
   identify_crashed: 'unidentifiable_media',
 } satisfies Record<RejectionCode, ProblemCode>;
 
-/** {@link Ingest}: the life of a media object from its first byte to its place in the queue. */
+/** {@link Ingest}: the way of a media object from its first byte to its place in the queue. */
 export function createIngest(parts: IngestParts): Ingest {
   const { media, store, engine, lock, logger } = parts;
   const nextUlid = monotonicFactory();
@@ -108,37 +108,35 @@ export function createIngest(parts: IngestParts): Ingest {
 
   async function accept({ staged, ...options }: AcceptInput): Promise<Acceptance> {
     try {
-      // One file of the same bytes at a time: the second finds what the first made, and a removal never comes between.
-      return await lock.run(
+      // One file of the same bytes at a time: the second finds what the first made, and no removal comes between.
+      const accepted = await lock.run(
         staged.sha256,
         async (lost, confirm) =>
           (await findKnown(options, staged, confirm)) ?? (await admit(options, staged, lost, confirm)),
       );
-    } finally {
+      // The store has moved the file of a new media object already.
+      if (!accepted.created) await rm(staged.path, { force: true });
+      return accepted;
+    } catch (error) {
       await rm(staged.path, { force: true });
+      throw error;
     }
   }
 
-  async function receiveCounted(input: IngestInput): Promise<StagedFile> {
+  async function receiveCounted({ body, declaredBytes, signal }: IngestInput): Promise<StagedFile> {
+    const { stagingDir, maxUploadBytes: maxBytes, space, writing } = parts;
+    const onBytes = (count: number) => {
+      stats.receivedBytes += count;
+    };
     stats.receiving++;
     try {
-      return await receive(input.body, {
-        stagingDir: parts.stagingDir,
-        maxBytes: parts.maxUploadBytes,
-        space: parts.space,
-        writing: parts.writing,
-        declaredBytes: input.declaredBytes,
-        signal: input.signal,
-        onBytes: (count) => {
-          stats.receivedBytes += count;
-        },
-      });
+      return await receive(body, { stagingDir, maxBytes, space, writing, declaredBytes, signal, onBytes });
     } finally {
       stats.receiving--;
     }
   }
 
-  /** The media object that this request made before, or that has these bytes: nothing needs to be identified or stored. */
+  /** Finds the media object that this request made before, or that has these bytes: nothing needs to be identified or stored. */
   async function findKnown(input: AcceptOptions, staged: StagedFile, confirm: ConfirmLock): Promise<Acceptance | null> {
     const { projectId, idempotencyKey } = input;
     const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
@@ -148,20 +146,19 @@ export function createIngest(parts: IngestParts): Ingest {
     return { media: await mend(known, staged, confirm), created: false };
   }
 
-  /** The original of a known media object may be lost or damaged, and here it is again: no better moment to put it back. */
+  /**
+   * Puts the original of a known media object back if it is lost or damaged. So "upload the same file again" is always a remedy; reading
+   * the stored original costs no more than receiving the file did.
+   */
   async function mend(known: MediaRecord, staged: StagedFile, confirm: ConfirmLock): Promise<MediaRecord> {
     const key = originalKey(known.sha256);
-    // Reading it costs no more than receiving it has; only so is "upload the same file again" always a remedy.
     const stored = await store.read(key);
     const sound = stored !== null && (await hashStream(stored.stream)) === known.sha256;
     if (!sound) {
       await confirm();
       await store.delete(key);
       await store.put(key, staged);
-      logger.warn(
-        { mediaId: known.id },
-        'the original of a media object was put back from an upload of the same bytes',
-      );
+      logger.warn({ mediaId: known.id }, 'original of a media object put back from an upload of the same bytes');
     }
     const failedForIt = known.failure?.code === 'object_corrupt' || known.failure?.code === 'object_missing';
     if (sound && !failedForIt) return known;
@@ -171,76 +168,35 @@ export function createIngest(parts: IngestParts): Ingest {
     return retried;
   }
 
-  /** Identify, store, accept: only then may the caller be told. */
+  /** Identifies, stores and accepts a file. Only then may the request be answered. */
   async function admit(
     input: AcceptOptions,
     staged: StagedFile,
     lost: AbortSignal,
     confirm: ConfirmLock,
   ): Promise<Acceptance> {
-    const identified = await identify(staged, input.signal);
+    const identified = await identifyStaged({ engine, logger }, staged, input.signal);
     const key = originalKey(staged.sha256);
     try {
       await store.put(key, staged);
-      // Whoever has had the lock since may have removed what was put, as no media object needed it.
+      // If another process has had the lock since, it may have removed the object, which no media object needed.
       await confirm();
-      const accepted = await media.accept(newMedia(input, staged, identified), {
-        duplicate: input.duplicate,
-        idempotencyKey: input.idempotencyKey,
+      const createdAtMs = Date.now();
+      const id = `med_${nextUlid(createdAtMs).toLowerCase()}`;
+      const { duplicate, idempotencyKey } = input;
+      const accepted = await media.accept(newMedia({ id, createdAtMs, input, staged, identified }), {
+        duplicate,
+        idempotencyKey,
       });
-      if (!accepted.created) {
-        // Another process was faster with the same bytes or the same key.
-        refuseOtherBytes(accepted.media, staged);
-        return accepted;
-      }
-      parts.onAccepted(accepted.media);
+      if (accepted.created) parts.onAccepted(accepted.media);
+      // Another process was faster with the same bytes or the same key.
+      else refuseOtherBytes(accepted.media, staged);
       return accepted;
     } catch (error) {
-      // Without the lock it may be what another process is about to accept; and a media object of which nobody has heard may be there yet.
+      // Without the lock, another process may be about to accept the object. Without an answer, the media object may exist.
       if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key, confirm);
       throw storageError(error);
     }
-  }
-
-  async function identify(staged: StagedFile, signal: AbortSignal | undefined): Promise<IdentifiedFile> {
-    try {
-      return await engine.identify(staged.path, { signal });
-    } catch (error) {
-      if (error instanceof MediaRejectedError) {
-        const code = REJECTIONS[error.code];
-        // Of the file, or of the machine: whoever looks after this one should know.
-        if (code === 'unidentifiable_media')
-          logger.warn({ err: error, bytes: staged.bytes }, 'a file could not be identified');
-        throw new AppError(code, error.message, { cause: error });
-      }
-      if (error instanceof RenderError && error.code === 'aborted') {
-        const detail = 'The service stopped before the file was accepted. Send it again in a moment.';
-        throw new AppError('unavailable', detail, { cause: error });
-      }
-      throw error;
-    }
-  }
-
-  function newMedia(input: AcceptOptions, staged: StagedFile, identified: IdentifiedFile): NewMedia {
-    const createdAtMs = Date.now();
-    const { image, video, audio } = identified.codecs;
-    return {
-      id: `med_${nextUlid(createdAtMs).toLowerCase()}`,
-      projectId: input.projectId,
-      createdAtMs,
-      contentType: identified.contentType,
-      bytes: staged.bytes,
-      width: identified.width,
-      height: identified.height,
-      filename: filenameLabel(input.filename),
-      sha256: staged.sha256,
-      kind: identified.kind,
-      format: identified.format,
-      durationMs: identified.durationMs,
-      codecs: [image, video, audio].filter((codec) => codec !== undefined),
-      warnings: [...identified.warnings],
-      identified,
-    };
   }
 
   async function removeUnreferenced(key: string, confirm: ConfirmLock): Promise<void> {
@@ -249,8 +205,8 @@ export function createIngest(parts: IngestParts): Ingest {
       await confirm();
       await store.delete(key);
     } catch (error) {
-      // What went wrong first is what the caller must hear of.
-      logger.warn({ err: error, key }, 'the original of a media object that was not accepted is left in the store');
+      // Logged only: the caller must get the first error.
+      logger.warn({ err: error, key }, 'original of a media object that was not accepted is left in the store');
     }
   }
 
@@ -272,6 +228,58 @@ export function createIngest(parts: IngestParts): Ingest {
     get stats() {
       return { ...stats, refused: { ...stats.refused } };
     },
+  };
+}
+
+/** Identifies a file in an engine child. @throws AppError for a file that is rejected, or if the service stops meanwhile */
+async function identifyStaged(
+  { engine, logger }: Pick<IngestParts, 'engine' | 'logger'>,
+  staged: StagedFile,
+  signal: AbortSignal | undefined,
+): Promise<IdentifiedFile> {
+  try {
+    return await engine.identify(staged.path, { signal });
+  } catch (error) {
+    if (error instanceof MediaRejectedError) {
+      const code = REJECTIONS[error.code];
+      // The fault may be the file's or the machine's: the operator should see it.
+      if (code === 'unidentifiable_media')
+        logger.warn({ err: error, bytes: staged.bytes }, 'file could not be identified');
+      throw new AppError(code, error.message, { cause: error });
+    }
+    if (error instanceof RenderError && error.code === 'aborted') {
+      const detail = 'The service stopped before the file was accepted. Send it again in a moment.';
+      throw new AppError('unavailable', detail, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function newMedia(from: {
+  id: string;
+  createdAtMs: number;
+  input: AcceptOptions;
+  staged: StagedFile;
+  identified: IdentifiedFile;
+}): NewMedia {
+  const { id, createdAtMs, input, staged, identified } = from;
+  const { image, video, audio } = identified.codecs;
+  return {
+    id,
+    projectId: input.projectId,
+    createdAtMs,
+    contentType: identified.contentType,
+    bytes: staged.bytes,
+    width: identified.width,
+    height: identified.height,
+    filename: filenameLabel(input.filename),
+    sha256: staged.sha256,
+    kind: identified.kind,
+    format: identified.format,
+    durationMs: identified.durationMs,
+    codecs: [image, video, audio].filter((codec) => codec !== undefined),
+    warnings: [...identified.warnings],
+    identified,
   };
 }
 

@@ -1,39 +1,39 @@
 import type { FileHandle } from 'node:fs/promises';
 
-/** What may wait to be written of all files together, in bytes, and of one of them. */
+/** Bytes that may wait to be written: of all files together, and of one. */
 const AHEAD_BYTES = 16 * 1024 * 1024;
 const AHEAD_BYTES_OF_ONE = 1024 * 1024;
-/** A sync is begun beside the writing each time so many bytes have been written: whoever syncs a large file in the end need not wait for all of it. */
+/** A sync is begun beside the writes after every so many bytes: the final sync of a large file need not write all of it. */
 const SYNCED_BYTES = 64 * 1024 * 1024;
-/** Well below the least that a system takes in one `writev` (IOV_MAX of POSIX.1-2017 on Linux: 1024). */
+/** Well below what one `writev` takes (IOV_MAX of POSIX.1-2017; on Linux: 1024). */
 const AHEAD_PIECES = 256;
 
-/** Writes one file piece after piece. What comes while a write is under way goes out with the next, in one. */
+/** Writes one file piece by piece. Pieces that come during a write go out together with the next. */
 export interface PieceWriter {
   /**
-   * Takes the next piece, whose bytes belong to the writer until they are written. Begins to write them now or soon.
+   * Takes the next piece, whose bytes belong to the writer until they are written. Writes them now or soon.
    * @returns when another piece may come
-   * @throws what writing an earlier one failed with; nothing more is written then
+   * @throws the failure of an earlier write; nothing more is written then
    */
   take(piece: Uint8Array): Promise<void>;
-  /** Waits for all that was taken to be written. @throws what writing failed with */
+  /** Waits until all pieces are written. @throws the failure of a write */
   finish(): Promise<void>;
-  /** Lets the writer go and waits until nothing is written any more; what failed has been told, or does not matter now. May be called again. */
+  /** Releases the writer and waits for writes under way. A failure was reported before, or no longer matters. May be called again. */
   close(): Promise<void>;
 }
 
-/** Begins files; one for the whole process, so that its bound on memory is one for all files. */
+/** Makes writers. There is one for the whole process, because all files share its bound on memory. */
 export interface PieceWriting {
   /**
    * @param position where the first piece goes
-   * @param onWritten told of each stretch, in order, with its length in bytes
+   * @param onWritten called for each written stretch, in order, with its length in bytes
    */
   begin(file: FileHandle, position: number, onWritten: (bytes: number) => void): PieceWriter;
 }
 
 /**
- * Makes a {@link PieceWriting}. A sender on a fast network brings pieces of 64 KiB faster than they can be handed to another thread one by
- * one. Many files at once share what may wait, so that each of a thousand waits for its own write before it takes more.
+ * Makes a {@link PieceWriting}. On a fast network, pieces of 64 KiB come faster than they can be handed to another thread one by one.
+ * Many files share what may wait: each of a thousand waits for its own write before it takes more.
  */
 export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: number } = {}): PieceWriting {
   let writers = 0;
@@ -43,11 +43,11 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
       let at = position;
       let waiting: Uint8Array[] = [];
       let waitingBytes = 0;
-      /** Being written. */
+      /** Bytes of the write under way. */
       let batchBytes = 0;
-      /** One write. */
+      /** The write under way. */
       let batch: Promise<void> | undefined;
-      /** Writes, one after another, until nothing waits. */
+      /** The loop that writes until nothing waits. */
       let underWay: Promise<void> | undefined;
       let syncing: Promise<void> | undefined;
       let unsynced = 0;
@@ -101,13 +101,13 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
           underWay ??= run();
           const most = Math.min(AHEAD_BYTES_OF_ONE, aheadBytes / writers);
           if (waitingBytes + batchBytes < most && waiting.length < AHEAD_PIECES) return;
-          // What waits now is the next batch, which begins when this one ends.
+          // The pieces that wait now are the next batch, which begins when this one ends.
           await batch?.catch(() => undefined);
           refuseFailed();
         },
         async finish() {
           await underWay;
-          // A system tells a failure to sync once: it must not be told to somebody who has gone on.
+          // The system reports a failed sync once: it must be reported here, before anyone relies on the bytes.
           await syncing;
           refuseFailed();
         },
@@ -122,7 +122,7 @@ export function createPieceWriting({ aheadBytes = AHEAD_BYTES }: { aheadBytes?: 
   };
 }
 
-/** A write may take only a part of what it is given. */
+/** Writes all bytes: one `writev` may take only a part of them. */
 async function writeAll(file: FileHandle, pieces: Uint8Array[], bytes: number, position: number): Promise<void> {
   let { bytesWritten: written } = await file.writev(pieces, position);
   if (written === bytes) return;

@@ -7,7 +7,7 @@ import { storageError } from '../base/storage-error.ts';
 import type { PieceWriting } from './piece-writing.ts';
 import type { StagingReservation, StagingSpace } from './staging-space.ts';
 
-/** A body that arrived whole, in a file of its own. Whoever holds it removes the file when done. */
+/** A body that arrived complete, in a file of its own. Its holder removes the file when done. */
 export interface StagedFile {
   path: string;
   bytes: number;
@@ -17,9 +17,9 @@ export interface StagedFile {
 export interface ReceiveOptions {
   stagingDir: string;
   maxBytes: number;
-  /** Room for the body is taken from here until the file is removed or handed over. */
+  /** Room for the body is reserved here until the file is removed or handed over. */
   space: StagingSpace;
-  /** What the sender says the size is; null where it does not say. */
+  /** The size that the sender announced; null if it announced none. */
   declaredBytes: number | null;
   signal?: AbortSignal | undefined;
   writing: PieceWriting;
@@ -27,10 +27,10 @@ export interface ReceiveOptions {
 }
 
 /**
- * Writes a body into a staging file and hashes it on the way. What does not arrive whole leaves nothing behind.
+ * Writes a body into a staging file and hashes it on the way. An incomplete body leaves nothing behind.
  *
- * The body is destroyed where the sender or `signal` broke it off; a body that is refused is left as it stands, so that
- * an answer can still be sent on its connection.
+ * The body is destroyed if the sender or `signal` aborted it. A body that is refused is left as it is, so that an answer can still be
+ * sent on its connection.
  * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, `insufficient_storage`
  */
 export async function receive(body: Readable, options: ReceiveOptions): Promise<StagedFile> {
@@ -38,7 +38,7 @@ export async function receive(body: Readable, options: ReceiveOptions): Promise<
   if (declaredBytes !== null && declaredBytes > options.maxBytes) throw tooLarge(options.maxBytes);
   const room = await options.space.reserve(declaredBytes ?? 0);
 
-  // Named by us: no part of a path ever comes from a client.
+  // The name is ours: no part of a path ever comes from a client.
   const path = join(stagingDir, `${randomUUID()}.part`);
   try {
     const file = await open(path, 'wx', 0o600);
@@ -51,7 +51,7 @@ export async function receive(body: Readable, options: ReceiveOptions): Promise<
     await rm(path, { force: true });
     throw storageError(error);
   } finally {
-    // A file that is whole is about to be accepted or removed: it no longer grows.
+    // A complete file is about to be accepted or removed: it no longer grows.
     room.release();
   }
 }
@@ -79,7 +79,7 @@ async function copy(
         throw otherLength(declaredBytes, `more than ${declaredBytes}`);
       if (bytes > room.bytes) await room.grow(bytes);
       const taken = writer.take(piece);
-      // Beside the write, which another thread does.
+      // At the same time as the write, which another thread does.
       hash.update(piece);
       await taken;
     }
@@ -92,10 +92,10 @@ async function copy(
   return { bytes, sha256: hash.digest('hex') };
 }
 
-/** The pieces of a body; whatever ends it early becomes `incomplete_body`, or the AppError that it was ended with. */
+/** The pieces of a body. An early end becomes `incomplete_body`, or the AppError that it was ended with. */
 async function* piecesOf(body: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
-  // A body may break while nobody reads it, before the first piece or after it was refused: an error event that nobody
-  // listens to would end the process.
+  // A body may break while nobody reads it: before the first piece, or after it was refused. An error event without a listener would end
+  // the process.
   body.on('error', () => undefined);
   const stop = () => body.destroy();
   if (signal?.aborted) stop();

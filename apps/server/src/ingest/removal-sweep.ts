@@ -6,42 +6,42 @@ import type { MediaRepository } from '../db/media-repository.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 
 /**
- * So long after a deletion nobody puts anything of the media object any more. A worker notices within a second that its lease is gone, and begins
- * nothing then; but what it has begun to put is not cut off, and a rendition of 3 GB is on its way for ten minutes at 5 MB/s.
+ * After this time nobody puts objects of a deleted media object any more. A worker notices within a second that its lease is gone, and
+ * begins no further put. A put under way is not aborted: 3 GB take ten minutes at 5 MB/s.
  */
 export const SETTLED_MS = 10 * 60_000;
 const INTERVAL_MS = 60_000;
 const PAGE = 100;
-/** After so many in a row that failed, the store or the database is the reason, and the next look is early enough. */
+/** After so many failures in a row, the cause is the store or the database; the next sweep is early enough. */
 const MAX_FAILURES = 3;
 
 export interface RemovalSweepParts {
   contentRemovals: ContentRemovalRepository;
   media: Pick<MediaRepository, 'isReferenced'>;
   store: Pick<ObjectStore, 'stat' | 'list' | 'delete'>;
-  /** The one that ingest and removal hold, by SHA-256: no media object of the content comes while it is held. */
+  /** By SHA-256; shared with ingest and removal: no media object of the content is created while it is held. */
   lock: KeyedLock;
-  /** Whether the deployment is being moved: what is deleted meanwhile may be at the destination already, and is removed there. */
+  /** Whether the deployment is being moved. Objects deleted meanwhile may be at the destination already, and are removed there. */
   isMoving(): boolean;
   logger: Logger;
   /** Default {@link SETTLED_MS}. */
   settledMs?: number;
-  /** Between two looks. */
+  /** Between two sweeps. */
   intervalMs?: number;
 }
 
-/** Removes objects of deleted media that were left in the store: whoever was to remove them was killed, or put them too late. */
+/** Removes objects of deleted media that were left in the store, because a process was killed or put them too late. */
 export interface RemovalSweep {
-  /** Looks for what every noted deletion has left, then again and again for what those have that are settled. */
+  /** Sweeps all recorded deletions once, then settled ones at intervals. */
   start(): void;
-  /** One look. @param which of `settled` deletions, which are over then, or of `all`, of which the younger ones are looked for again */
+  /** Sweeps once. @param which `settled` deletions, which are over then, or `all`, of which the younger ones are swept again */
   sweep(which: 'settled' | 'all'): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * {@link RemovalSweep}: with the last media object of a content every object under its hash belongs to nobody, whatever it is called. While there
- * is one, nothing is removed: what another has left goes with it.
+ * {@link RemovalSweep}. When the last media object of a content is deleted, every object under its hash is an orphan. While one exists,
+ * nothing is removed: leftovers go with the last one.
  */
 export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
   const { contentRemovals, media, store, lock, isMoving, logger } = parts;
@@ -50,25 +50,25 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
 
-  /** Removes what the content has in the store. @returns false where it was not to go on to the end */
+  /** Removes all objects of a content. @returns false if it had to stop before the end */
   async function removeObjects(sha256: string, lost: AbortSignal, confirm: ConfirmLock): Promise<boolean> {
     const original = originalKey(sha256);
     const keys = (await store.stat(original)) === null ? [] : [original];
     for await (const { key } of store.list(renditionsPrefix(sha256))) keys.push(key);
     for (const key of keys) {
-      // Asked again for each, however sure: an original cannot be made again.
+      // Checked again for each object: an original cannot be made again.
       if (stopping || lost.aborted || (await media.isReferenced(original))) return false;
       await confirm();
       await store.delete(key);
     }
     if (keys.length > 0)
-      logger.info({ sha256, objects: keys.length }, 'objects that a deleted media object had left are gone');
+      logger.info({ sha256, objects: keys.length }, 'leftover objects of a deleted media object removed');
     return true;
   }
 
-  async function carryOut(removal: ContentRemoval, isSettled: boolean): Promise<void> {
+  async function sweepOne(removal: ContentRemoval, isSettled: boolean): Promise<void> {
     await lock.run(removal.sha256, async (lost, confirm) => {
-      // Another node may have been here meanwhile.
+      // Another node may have done it meanwhile.
       if (stopping || isMoving() || !(await contentRemovals.stands(removal))) return;
       const isOver =
         (await media.isReferenced(originalKey(removal.sha256))) || (await removeObjects(removal.sha256, lost, confirm));
@@ -86,13 +86,13 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
       for (const removal of page) {
         if (stopping || isMoving()) return;
         try {
-          await carryOut(removal, removal.sinceMs <= settledUntilMs);
+          await sweepOne(removal, removal.sinceMs <= settledUntilMs);
           failures = 0;
         } catch (error) {
           failures += 1;
           logger.warn(
             { err: error, sha256: removal.sha256 },
-            'what a deleted media object left could not be removed; later',
+            'leftover objects could not be removed; tried again later',
           );
           if (failures === MAX_FAILURES) return;
         }
@@ -105,7 +105,7 @@ export function createRemovalSweep(parts: RemovalSweepParts): RemovalSweep {
   function sweepAndLog(which: 'settled' | 'all'): void {
     working = working
       .then(() => sweep(which))
-      .catch((error: unknown) => logger.warn({ err: error }, 'what deleted media left could not be looked for'));
+      .catch((error: unknown) => logger.warn({ err: error }, 'leftover objects could not be looked for'));
   }
 
   return {

@@ -2,31 +2,31 @@ import { statfs } from 'node:fs/promises';
 import { AppError } from '../base/app-error.ts';
 import { storageError } from '../base/storage-error.ts';
 
-/** Room for one file on its way in. */
+/** Room for one arriving file. */
 export interface StagingReservation {
-  /** How large the file may become without asking again. */
+  /** The size up to which the file may grow without asking again. */
   readonly bytes: number;
   /**
-   * Asks for room up to a new size, and for some beyond where there is plenty; less than `bytes` changes nothing.
-   * @throws AppError `insufficient_storage`; the reservation stays as it was
+   * Reserves room up to a new size, and some beyond if there is plenty. Less than `bytes` changes nothing.
+   * @throws AppError `insufficient_storage`; the reservation is unchanged then
    */
   grow(bytes: number): Promise<void>;
-  /** Tells how large the file has become: what is written shows in the free space of the volume and is not held twice. */
+  /** Sets the size of the file: written bytes show in the free space of the volume and must not count twice. */
   wrote(bytes: number): void;
-  /** Gives the room back: the file is gone, or is no longer staged. More than once does nothing. */
+  /** Gives the room back: the file is gone, or is no longer staged. Further calls do nothing. */
   release(): void;
 }
 
-/** What files on their way in may take of a volume, all together. */
+/** Bounds what all arriving files together may take of a volume. */
 export interface StagingSpace {
   /**
-   * Sets room for a file aside.
-   * @param bytes the size that it will have; 0 where that is not known yet
-   * @param written how much of it is there already
+   * Reserves room for a file.
+   * @param bytes the size that it will have; 0 if that is not known yet
+   * @param written how much of it has arrived already
    * @throws AppError `insufficient_storage` (507, RFC 4918, section 11.5)
    */
   reserve(bytes: number, written?: number): Promise<StagingReservation>;
-  /** Takes up the reservation of a file of which a part is there since before this process: never refused. */
+  /** Reserves room for a file of which a part arrived before this process started: never refused. */
   resume(bytes: number, written: number): StagingReservation;
   /** Sum of all reservations. */
   readonly reservedBytes: number;
@@ -35,24 +35,24 @@ export interface StagingSpace {
 export interface StagingSpaceParts {
   /** Any folder of the volume. */
   folder: string;
-  /** Bound of all files on their way in, in bytes; 0: none. */
+  /** Bound of all arriving files, in bytes; 0: none. */
   maxBytes: number;
-  /** What must be left free on the volume for everything else. */
+  /** What must stay free on the volume for everything else. */
   minFreeBytes: number;
 }
 
-/** How soon it is worth asking again where others on their way in take the room; in seconds. */
+/** When to try again if other arriving files take the room; in seconds. */
 const RETRY_AFTER_S = '60';
-/** A file that grows piece by piece asks for this much at once, so that not every piece looks at the volume. */
+/** A growing file reserves this much at once, so that not every piece has to look at the volume. */
 const GROWTH_BYTES = 8 * 1024 * 1024;
 
-/** Makes {@link StagingSpace} for the files that this process takes in. */
+/** Makes a {@link StagingSpace} for the files that arrive in this process. */
 export function createStagingSpace({ folder, maxBytes, minFreeBytes }: StagingSpaceParts): StagingSpace {
   let reserved = 0;
-  /** Of that, what is not on the volume yet. */
+  /** The part of it that is not written yet. */
   let unwritten = 0;
 
-  /** Holds first and looks then, so that those who ask at the same time see each other. */
+  /** Reserves first and checks then: simultaneous callers see each other. */
   const hold = async (more: number): Promise<void> => {
     if (maxBytes > 0 && reserved + more > maxBytes) {
       throw new AppError(
@@ -91,7 +91,7 @@ export function createStagingSpace({ folder, maxBytes, minFreeBytes }: StagingSp
           await hold(more + GROWTH_BYTES);
           bytes = to + GROWTH_BYTES;
         } catch {
-          // Not that much beyond; what is needed may be there.
+          // No room for more than needed; what is needed may fit.
           await hold(more);
           bytes = to;
         }

@@ -1,6 +1,6 @@
 import type { Logger } from '../base/logger.ts';
-import { createBeatWatch } from '../beats/beat-watch.ts';
-import { createLeaseWatch } from '../beats/lease-watch.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
+import { createLeaseWatch } from '../heartbeats/lease-watch.ts';
 import type { JobQueue } from '../db/job-queue.ts';
 
 /** How long a lease, or a worker, may show no sign of life: several of a worker's beats. */
@@ -30,7 +30,7 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   // After a stop of this process or of the whole machine the workers, too, need a moment to beat again.
   const maxGapMs = 2 * intervalMs;
   const leases = createLeaseWatch({ noteSilence: jobs.noteSilence, leaseMs, maxGapMs, monotonicNow });
-  const workers = createBeatWatch(monotonicNow, { maxGapMs });
+  const workers = createHeartbeatWatch(monotonicNow, { maxGapMs });
   let looking: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
 

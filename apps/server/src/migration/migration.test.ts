@@ -13,7 +13,7 @@ import { openDestinationDatabase } from './destination.ts';
 import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
 import { createMigration, type Migration } from './migration.ts';
 import { openSourceDatabase } from './source-database.ts';
-import type { MigrationStanding } from './standing.ts';
+import type { MigrationProgress } from './migration-progress.ts';
 
 /** A move of the deployment, and what it has frozen. */
 function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
@@ -42,7 +42,7 @@ async function moved(
   url: string,
   store: ObjectStore,
   before: () => Promise<unknown> = async () => undefined,
-): Promise<MigrationStanding> {
+): Promise<MigrationProgress> {
   const standing = await migration.begin(async () => {
     const database = await openDestinationDatabase(url);
     const { transaction } = database;

@@ -3,7 +3,7 @@ import type { Logger } from '../base/logger.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { MoveRefusedError, moveDeployment } from './move-deployment.ts';
 import type { SourceDatabase } from './source-database.ts';
-import type { Destination, MigrationStanding, MigrationState } from './standing.ts';
+import type { Destination, MigrationProgress, MigrationState } from './migration-progress.ts';
 
 export interface MigrationParts {
   store: ObjectStore;
@@ -21,11 +21,11 @@ export interface MigrationParts {
 /** The move of a running deployment; one at a time. */
 export interface Migration {
   /** @throws AppError `state_conflict` where one is under way, or done and neither started from nor canceled */
-  begin(open: () => Promise<Destination>): Promise<MigrationStanding>;
+  begin(open: () => Promise<Destination>): Promise<MigrationProgress>;
   /** Null where none was begun since this process started. */
-  current(): MigrationStanding | null;
+  current(): MigrationProgress | null;
   /** Ends it, and has the service take writes again; the source is what counts. @throws AppError where there is none to cancel */
-  cancel(): Promise<MigrationStanding>;
+  cancel(): Promise<MigrationProgress>;
   /** Resolves when nothing is under way. */
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -40,20 +40,20 @@ const KEPT_ERRORS = 100;
  */
 export function createMigration(parts: MigrationParts): Migration {
   const { logger, now = Date.now } = parts;
-  let standing: MigrationStanding | null = null;
+  let standing: MigrationProgress | null = null;
   let abort = new AbortController();
   let running: Promise<void> = Promise.resolve();
   let opening = false;
   let stopping = false;
 
-  const unfreeze = async (of: MigrationStanding) => {
+  const unfreeze = async (of: MigrationProgress) => {
     // What would be started again is about to be stopped.
     if (!of.frozen || stopping) return;
     await parts.unfreeze();
     of.frozen = false;
   };
 
-  const conduct = async (of: MigrationStanding, destination: Destination, signal: AbortSignal): Promise<void> => {
+  const conduct = async (of: MigrationProgress, destination: Destination, signal: AbortSignal): Promise<void> => {
     let outcome: MigrationState = 'done';
     try {
       const source = parts.openSource();
@@ -99,7 +99,7 @@ export function createMigration(parts: MigrationParts): Migration {
       opening = true;
       try {
         const destination = await open();
-        const begun: MigrationStanding = {
+        const begun: MigrationProgress = {
           ...{ state: 'running', phase: 'objects', startedAtMs: now(), endedAtMs: null, frozen: false },
           destination: { database: destination.database.shown, storage: destination.storageShown },
           objects: { passes: 0, verified: 0, verifiedBytes: 0, copied: 0, copiedBytes: 0 },

@@ -5,7 +5,7 @@ import { compareCounts, copyChangedRows, RowsDifferError } from './row-changes.t
 import { batches, continueNumbers, copyRows, emptyTables, sumUpRows } from './row-copy.ts';
 import type { RowsChecksum } from './rows-checksum.ts';
 import type { ReferredObject, SourceDatabase } from './source-database.ts';
-import type { Destination, MigrationError, MigrationExtent, MigrationStanding } from './standing.ts';
+import type { Destination, MigrationError, MigrationExtent, MigrationProgress } from './migration-progress.ts';
 import { type Table, tablesToCopy } from './tables.ts';
 
 /** What is moved, where to, and how writes are ended. */
@@ -46,7 +46,7 @@ const OBJECTS_A_TURN = 500;
  * @param of the standing, which is kept up to date
  * @throws MoveRefusedError where something is damaged or missing, or not the same
  */
-export async function moveDeployment(of: MigrationStanding, parts: MoveParts): Promise<void> {
+export async function moveDeployment(of: MigrationProgress, parts: MoveParts): Promise<void> {
   const { store, source, destination, scratchDir, signal, now = Date.now } = parts;
   const tables = tablesToCopy();
   const followed = tables.filter(({ isLast }) => !isLast);

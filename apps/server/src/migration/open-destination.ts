@@ -5,7 +5,7 @@ import { openS3ObjectStore } from '../storage/s3-object-store.ts';
 import { markDestination } from '../storage/storage-binding.ts';
 import { openDestinationDatabase } from './destination.ts';
 import { redactedUrl } from './redacted-url.ts';
-import type { Destination } from './standing.ts';
+import type { Destination } from './migration-progress.ts';
 
 /**
  * Opens the database and the storage that a deployment is to be moved to, and sees that both can be written. Credentials of the storage

@@ -1,7 +1,7 @@
 import { type ProgramRun, RenderError, type RenderResult } from '@mds/transcode';
 import type { AttemptReport } from '../db/job-queue.ts';
 
-/** What is kept of one attempt: enough to see what happened, and never so much that it weighs on the database. */
+/** What a report keeps of one attempt: enough to see what happened, bounded for the sake of the database. */
 const MAX_RUNS = 50;
 const MAX_NOTES = 50;
 const MAX_LINES = 20;
@@ -9,12 +9,12 @@ const MAX_CHARACTERS = 1_000;
 
 /** Collects what an attempt at a media object did, for its report, however the attempt ends. */
 export interface AttemptNotes {
-  /** Notes a sentence, once. */
-  say(sentence: string): void;
-  /** Takes over what a render reports. */
-  take(rendered: Pick<RenderResult, 'renditions' | 'runs' | 'timings'>): void;
-  /** Takes over the runs that a failed render tells of. */
-  takeFailure(error: unknown): void;
+  /** Adds a sentence, once. */
+  add(sentence: string): void;
+  /** Adds what a render reports. */
+  addRender(rendered: Pick<RenderResult, 'renditions' | 'runs' | 'timings'>): void;
+  /** Adds the program runs that a failed render carries. */
+  addFailure(error: unknown): void;
   report(): AttemptReport;
 }
 
@@ -24,9 +24,9 @@ export function createAttemptNotes(): AttemptNotes {
   let timings: Record<string, number> = {};
 
   return {
-    say: (sentence) => void notes.add(sentence),
+    add: (sentence) => void notes.add(sentence),
 
-    take(rendered) {
+    addRender(rendered) {
       runs.push(...rendered.runs);
       timings = { ...timings, ...rendered.timings };
       for (const rendition of rendered.renditions) {
@@ -35,7 +35,7 @@ export function createAttemptNotes(): AttemptNotes {
       }
     },
 
-    takeFailure(error) {
+    addFailure(error) {
       for (let cause = error; cause instanceof Error; cause = cause.cause) {
         if (cause instanceof RenderError) runs.push(...cause.runs);
       }

@@ -12,7 +12,7 @@ import { failureOf } from './processing-error.ts';
 
 export interface WorkerParts extends ProcessingParts {
   id: string;
-  /** Where it runs, for whoever asks who works. */
+  /** The machine it runs on, for the list of workers. */
   host: string;
   region: string;
   jobs: JobQueue;
@@ -23,15 +23,15 @@ export interface WorkerParts extends ProcessingParts {
 
 /** In milliseconds. */
 export interface WorkerTiming {
-  /** Between two signs of life; a lease must outlast several of them. */
+  /** Between two heartbeats; a lease must outlast several of them. */
   beatMs: number;
-  /** Between two looks at the queue when nobody wakes the worker, and at whether its own leases still stand. */
+  /** Between two looks at the queue if nothing wakes the worker, and between two checks of its own leases. */
   pollMs: number;
-  /** Between two notes of how far a media object is. */
+  /** Between two writes of a media object's progress. */
   progressMs: number;
   /** Before attempt 2, and ten times that before attempt 3. */
   retryMs: number;
-  /** Without claiming, after the storage took no more, or did not answer. */
+  /** Without claiming, after the storage was full or did not answer. */
   storagePauseMs: number;
 }
 
@@ -39,9 +39,9 @@ export interface WorkerTiming {
 export interface Worker {
   /** Announces the worker and begins to claim. */
   start(): void;
-  /** There is something in the queue: look now. */
+  /** Looks into the queue now. */
   wake(): void;
-  /** Claims no more and lets what runs finish for `graceMs` (default 10 s); what is left then goes back, uncounted. */
+  /** Claims no more and lets running jobs finish for `graceMs` (default 10 s). The rest is given back, uncounted. */
   stop(options?: { graceMs: number }): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ const TIMING: WorkerTiming = {
 };
 const DEFAULT_GRACE_MS = 10_000;
 
-/** What a job may run into that no media object is to blame for, and what is noted of it. */
+/** Failures that are no fault of the media object, and the message that is recorded for each. */
 const PASSING: Partial<Record<ProblemCode, string>> = {
   insufficient_storage: 'The storage took no more. Processing goes on when there is room.',
   unavailable: 'The storage or the database did not answer. Processing goes on when they do.',
@@ -63,6 +63,7 @@ const PASSING: Partial<Record<ProblemCode, string>> = {
 const LEASE_LOST = 'the lease was taken away';
 const STOPPING = 'the worker is stopping';
 
+/** A claimed job that is being worked on. */
 interface Run {
   lease: Lease;
   controller: AbortController;
@@ -71,7 +72,7 @@ interface Run {
 
 /** {@link Worker}: `concurrency` media at once, each under a lease that it renews. */
 export function createWorker(parts: WorkerParts): Worker {
-  const { id, host, region, jobs, media, concurrency } = parts;
+  const { id, host, region, jobs, concurrency } = parts;
   const timing = { ...TIMING, ...parts.timing };
   const logger = parts.logger.child({ worker: id });
   const runs = new Set<Run>();
@@ -121,68 +122,25 @@ export function createWorker(parts: WorkerParts): Worker {
     const log = logger.child({ mediaId: lease.mediaId, attempt: lease.attempt });
     const { signal } = controller;
     const notes = createAttemptNotes();
-    // What is over soon is never written down: it would cost more than it tells.
-    let toldAt = began;
-    const onProgress = (fraction: number) => {
-      if (performance.now() - toldAt < timing.progressMs) return;
-      toldAt = performance.now();
-      jobs.progress(lease, fraction).then(
-        (stands) => stands || controller.abort(LEASE_LOST),
-        (error: unknown) => log.warn({ err: error }, 'the progress of a media object could not be noted'),
-      );
-    };
+    const onProgress = createProgressWriter({ jobs, lease, controller, log, intervalMs: timing.progressMs });
     try {
       const published = await processMedia(parts, lease, { signal, notes, lock, onProgress });
       const ms = Math.round(performance.now() - began);
       log.info(
         { ms },
-        published ? 'media object is ready' : 'the media object or its lease is gone; nothing more was published',
+        published ? 'media object is ready' : 'media object or lease is gone; nothing more was published',
       );
     } catch (error) {
-      // A failure to record the failure is the lease monitor's: the lease ends by itself and the job runs again.
-      await settle(lease, signal, error, { log, notes }).catch((second: unknown) =>
-        log.error({ err: second, first: error }, 'the outcome of a job could not be recorded'),
+      const attempt = { lease, signal, log, notes };
+      await settle({ ...parts, retryMs: timing.retryMs, pause }, attempt, error).catch((second: unknown) =>
+        // The lease monitor takes over: the lease ends by itself and the job runs again.
+        log.error({ err: second, first: error }, 'outcome of a job could not be recorded'),
       );
     }
   }
 
-  /** Decides what becomes of a job that did not end well. */
-  async function settle(
-    lease: Lease,
-    signal: AbortSignal,
-    thrown: unknown,
-    { log, notes }: { log: Logger; notes: AttemptNotes },
-  ): Promise<void> {
-    const error = storageError(thrown);
-    const passing = passingFailureOf(error);
-    if (signal.aborted && signal.reason === LEASE_LOST) {
-      log.info('stopped working on a media object whose lease was taken away');
-    } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
-      await jobs.giveBack(lease, { kind: 'released' }, notes.report());
-      log.info('gave a job back on the way out');
-    } else if (passing !== null) {
-      // No media object is to blame, and no attempt is worth anything before it has passed.
-      pausedUntil = performance.now() + timing.storagePauseMs;
-      await jobs.giveBack(lease, { kind: 'released', failure: passing }, notes.report());
-      log.error({ err: error }, 'the storage takes no more, or does not answer; pausing');
-    } else {
-      await settleFailure(lease, error, { log, notes });
-    }
-  }
-
-  async function settleFailure(
-    lease: Lease,
-    error: unknown,
-    { log, notes }: { log: Logger; notes: AttemptNotes },
-  ): Promise<void> {
-    const failure = failureOf(error);
-    if (failure.retryable && lease.attempt < MAX_ATTEMPTS) {
-      const delayMs = timing.retryMs * 10 ** (lease.attempt - 1);
-      await jobs.giveBack(lease, { kind: 'retry', delayMs, failure }, notes.report());
-      log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
-    } else if (await media.fail(lease, failure, notes.report())) {
-      log.warn({ err: error, failure: failure.code }, 'the media object failed');
-    }
+  function pause(): void {
+    pausedUntil = performance.now() + timing.storagePauseMs;
   }
 
   async function beat(): Promise<void> {
@@ -192,15 +150,15 @@ export function createWorker(parts: WorkerParts): Worker {
     }
   }
 
-  /** Whether the media that are worked on are still wanted: one that was deleted should cost no more than a moment. */
-  async function lookAtLeases(): Promise<void> {
+  /** Ends runs whose lease was taken away: a media object that was deleted should cost no more than a moment. */
+  async function checkLeases(): Promise<void> {
     for (const { lease, controller } of runs) {
       if (!(await jobs.stands(lease))) controller.abort(LEASE_LOST);
     }
   }
 
-  function look(): void {
-    lookAtLeases().catch((error: unknown) => logger.warn({ err: error }, 'the leases could not be looked at'));
+  function poll(): void {
+    checkLeases().catch((error: unknown) => logger.warn({ err: error }, 'leases could not be checked'));
     wake();
   }
 
@@ -210,10 +168,10 @@ export function createWorker(parts: WorkerParts): Worker {
       started = true;
       sinceMs = Date.now();
       const beatAndLog = () =>
-        beat().catch((error: unknown) => logger.error({ err: error }, 'the worker could not renew its leases'));
-      // Announced before the first claim, so that whoever sees a lease can tell whose it is.
+        beat().catch((error: unknown) => logger.error({ err: error }, 'leases could not be renewed'));
+      // Announced before the first claim: every lease has a known holder.
       announced = beatAndLog();
-      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(look, timing.pollMs)];
+      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(poll, timing.pollMs)];
       wake();
     },
 
@@ -230,12 +188,82 @@ export function createWorker(parts: WorkerParts): Worker {
       for (const { controller } of runs) controller.abort(STOPPING);
       await finished;
       for (const timer of timers) clearInterval(timer);
-      await jobs.workerGone(id).catch((error: unknown) => logger.warn({ err: error }, 'the worker could not sign off'));
+      await jobs.workerGone(id).catch((error: unknown) => logger.warn({ err: error }, 'worker could not sign off'));
     },
   };
 }
 
-/** What is noted of a job that ran into something that no media object is to blame for; null where it ran into anything else. */
+/** Writes the progress of a run, at most once in `intervalMs`. A run that is over before is never written: the write would cost more than it is worth. */
+function createProgressWriter(parts: {
+  jobs: Pick<JobQueue, 'progress'>;
+  lease: Lease;
+  controller: AbortController;
+  log: Logger;
+  intervalMs: number;
+}): (fraction: number) => void {
+  const { jobs, lease, controller, log, intervalMs } = parts;
+  let writtenAt = performance.now();
+  return (fraction) => {
+    if (performance.now() - writtenAt < intervalMs) return;
+    writtenAt = performance.now();
+    jobs.progress(lease, fraction).then(
+      (isHeld) => isHeld || controller.abort(LEASE_LOST),
+      (error: unknown) => log.warn({ err: error }, 'progress of a media object could not be written'),
+    );
+  };
+}
+
+interface SettleParts {
+  jobs: Pick<JobQueue, 'giveBack'>;
+  media: Pick<ProcessingParts['media'], 'fail'>;
+  retryMs: number;
+  /** Claims nothing for a while. */
+  pause(): void;
+}
+
+interface FailedAttempt {
+  lease: Lease;
+  signal: AbortSignal;
+  log: Logger;
+  notes: AttemptNotes;
+}
+
+/** Decides what becomes of a job that failed: dropped, given back, tried again, or the end of its media object. */
+async function settle(parts: SettleParts, attempt: FailedAttempt, thrown: unknown): Promise<void> {
+  const { lease, signal, log, notes } = attempt;
+  const error = storageError(thrown);
+  const passing = passingFailureOf(error);
+  if (signal.aborted && signal.reason === LEASE_LOST) {
+    log.info('lease was taken away; stopped working on its media object');
+  } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
+    await parts.jobs.giveBack(lease, { kind: 'released' }, notes.report());
+    log.info('gave a job back before stopping');
+  } else if (passing !== null) {
+    // No media object is to blame, and every attempt would fail until it has passed.
+    parts.pause();
+    await parts.jobs.giveBack(lease, { kind: 'released', failure: passing }, notes.report());
+    log.error({ err: error }, 'storage is full or does not answer; pausing');
+  } else {
+    await settleFailure(parts, attempt, error);
+  }
+}
+
+async function settleFailure(
+  { jobs, media, retryMs }: SettleParts,
+  { lease, log, notes }: FailedAttempt,
+  error: unknown,
+): Promise<void> {
+  const failure = failureOf(error);
+  if (failure.retryable && lease.attempt < MAX_ATTEMPTS) {
+    const delayMs = retryMs * 10 ** (lease.attempt - 1);
+    await jobs.giveBack(lease, { kind: 'retry', delayMs, failure }, notes.report());
+    log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
+  } else if (await media.fail(lease, failure, notes.report())) {
+    log.warn({ err: error, failure: failure.code }, 'media object failed');
+  }
+}
+
+/** What is recorded of a failure that is no fault of the media object; null for any other. */
 function passingFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
   const message = error instanceof AppError ? PASSING[error.code] : undefined;
   return error instanceof AppError && message !== undefined ? { code: error.code, message, retryable: true } : null;

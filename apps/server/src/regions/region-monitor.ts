@@ -1,6 +1,6 @@
 import type { ServiceStatus } from '@mds/contract';
 import type { Logger } from '../base/logger.ts';
-import { createBeatWatch } from '../beats/beat-watch.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { RegionNodeRecord, RegionRecord, RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRepository } from '../db/event-repository.ts';
 import type { RegionIdentity } from './region-identity.ts';
@@ -71,7 +71,7 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   const intervalMs = parts.intervalMs ?? HEARTBEAT_MS;
   const now = parts.now ?? Date.now;
   const lookMs = parts.lookMs ?? LOOK_MS;
-  const watch = createBeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * lookMs });
+  const watch = createHeartbeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * lookMs });
   const listeners = new Set<() => void>();
   /** How long nodes had been silent by the wall clock when this process began to watch, and the beat at which they were. */
   const silentBefore = new Map<string, { beat: number; silentMs: number }>();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServiceStatus, worstStatus } from '@mds/contract';
 import type { Engine } from '@mds/transcode';
-import { createBeatWatch } from '../beats/beat-watch.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { JobQueue } from '../db/job-queue.ts';
 import type { FormatCatalogue } from '../processing/format-catalogue.ts';
 import type { Probe } from './status-board.ts';
@@ -79,7 +79,7 @@ export function processingProbe(parts: {
   monotonicNow?: () => number;
 }): Probe {
   const clock = parts.monotonicNow ?? now;
-  const watch = createBeatWatch(clock);
+  const watch = createHeartbeatWatch(clock);
   const began = clock();
   let tested: { at: number; ok: boolean } | null = null;
   let testing = false;

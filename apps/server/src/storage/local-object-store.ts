@@ -39,14 +39,15 @@ export function createLocalObjectStore({ root }: { root: string }): ObjectStore 
 
   /** Renames a durable file into place and makes the rename durable, too. */
   const place = async (from: string, to: string) => {
-    for (let tries = 1; ; tries++) {
+    for (let tries = 0; ; tries++) {
       try {
-        await makeFolder(dirname(to));
+        // Most folders exist: the first try is without this.
+        if (tries > 0) await makeFolder(dirname(to));
         await rename(from, to);
         await syncFolder(dirname(to));
         return;
       } catch (error) {
-        // A delete pruned the folder as it was empty just then.
+        // The folder is new, or a delete pruned it because it was empty.
         if (systemCode(error) !== 'ENOENT' || tries === PUT_TRIES || (await sizeOf(from)) === null) throw error;
       }
     }

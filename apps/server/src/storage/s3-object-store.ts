@@ -12,15 +12,16 @@ import { assertObjectKey, isObjectKey } from '../base/object-key.ts';
 import { storageError } from '../base/storage-error.ts';
 import { hashStream } from './hash-stream.ts';
 import type { ObjectStore } from './object-store.ts';
-import { openS3Bucket, type S3Bucket, type S3Limits } from './s3-bucket.ts';
+import { openS3Bucket, type S3Bucket } from './s3-bucket.ts';
 import { S3Failure } from './s3-failure.ts';
 import { parseS3Url } from './s3-location.ts';
 import { putFile } from './s3-put.ts';
+import type { S3Limits } from './s3-requests.ts';
 import { createResumingStream } from './s3-resuming-stream.ts';
 
 /** An {@link ObjectStore} in S3. */
 export interface S3ObjectStore extends ObjectStore {
-  /** The mark of whose storage it is, beside its objects. */
+  /** The mark of the deployment that owns the storage, beside its objects. */
   owner: {
     /** @returns the id of a deployment; null where there is no mark */
     read(): Promise<string | null>;
@@ -30,30 +31,30 @@ export interface S3ObjectStore extends ObjectStore {
   close(): void;
 }
 
-/** What is larger is put in parts of this size, which are sent again one by one where a connection breaks. */
+/** Larger files are put in parts of this size; if a connection breaks, only its part is sent again. */
 const PART_BYTES = 8 * 1024 * 1024;
-/** What puts hold in memory, all together. */
+/** Bytes that all puts together hold in memory. */
 const PUT_BYTES = 64 * 1024 * 1024;
-/** How often a file is put, or read, whose bytes turn out to be others. */
+/** How often a file is put, or read, if its bytes turn out wrong. */
 const TRIES = 2;
 /** No key of an object begins with a dot, so a list never shows what is below it. */
 const PROBES = '.probe/';
 const OWNER = '.deployment';
-/** Uploads in parts that are this old belong to nobody any more. */
+/** Multipart uploads this old are abandoned. */
 const STALE_UPLOAD_MS = 24 * 60 * 60 * 1000;
 const SWEEP_EVERY_MS = 6 * 60 * 60 * 1000;
-/** A server that found out by itself that a body is not what was signed. */
+/** The server found out itself that a body is not what was signed. */
 const DAMAGED_ON_THE_WAY = new Set(['BadDigest', 'InvalidDigest', 'XAmzContentSHA256Mismatch', 'IncompleteBody']);
 
 /**
- * {@link ObjectStore} in a bucket of S3, or of a server that speaks it. What was put is read back before it counts, as there is no
- * other way to know that every server keeps what it was given.
+ * {@link ObjectStore} in a bucket of S3 or of a compatible server. Every put is read back before it counts: there is no other way to
+ * know that a server keeps what it was given.
  * @param options.url `s3://bucket` or `s3://bucket/prefix`
  * @param options.endpoint of a server that is not AWS; null: AWS
  * @param options.scratchDir folder for copies that programs read; made when first needed
  * @param options.access instead of credentials and region from where the AWS SDK looks for them
- * @throws RangeError for a bad URL, ObjectStorageError where the storage cannot be used as it is set up. One that does not answer
- * is no error: it may come back, and `probe` tells.
+ * @throws RangeError for a bad URL, ObjectStorageError if the storage cannot be used as it is set up. No answer is no error: the
+ * storage may come back, and `probe` shows it.
  */
 export async function openS3ObjectStore(options: {
   url: string;
@@ -74,89 +75,21 @@ export async function openS3ObjectStore(options: {
       bucket.close();
       throw error;
     }
-    logger.warn(
-      { err: error, storage: options.url, endpoint: options.endpoint },
-      'the object storage does not answer yet',
-    );
+    logger.warn({ err: error, storage: options.url, endpoint: options.endpoint }, 'object storage does not answer yet');
   }
   const gate = createByteGate(PUT_BYTES);
   let closed = false;
-
   const sweep = () =>
     abortStaleUploads(bucket, staleUploadMs).catch((error: unknown) => {
-      if (!closed) logger.warn({ err: error }, 'uploads in parts that were broken off could not be looked for');
+      if (!closed) logger.warn({ err: error }, 'abandoned multipart uploads could not be looked for');
     });
   const sweeping = setInterval(sweep, SWEEP_EVERY_MS).unref();
   void sweep();
 
-  const open = async (key: string, range?: { start: number; end: number }) => {
-    const start = range?.start ?? 0;
-    // An end before the start cannot be said in a Range.
-    if (range !== undefined && range.end < start) {
-      return (await bucket.head(key)) && { stream: Readable.from([]), bytes: 0, sha256: null };
-    }
-    const first = await bucket.get(key, { start, end: range?.end ?? null, etag: null });
-    if (first === null) return null;
-    const { body, bytes, etag, sha256 } = first;
-    const reopen = async (offset: number) => {
-      const rest = await bucket.get(key, { start: start + offset, end: start + bytes - 1, etag });
-      return rest?.body ?? null;
-    };
-    return { stream: createResumingStream({ bytes, body, reopen }), bytes, sha256 };
-  };
-
-  /** Whether the object is there and consists of these bytes. */
-  const holds = async (key: string, file: { bytes: number; sha256: string }): Promise<boolean> => {
-    const found = await open(key);
-    if (found === null) return false;
-    if (found.bytes !== file.bytes) {
-      found.stream.destroy();
-      return false;
-    }
-    return (await hashStream(found.stream)) === file.sha256;
-  };
-
-  /** Copies an object into a file. @returns whether its bytes are those that were recorded; null where there is no object */
-  const copyOut = async (key: string, path: string): Promise<boolean | null> => {
-    const found = await open(key);
-    if (found === null) return null;
-    const hash = createHash('sha256');
-    const hashing = async function* (source: AsyncIterable<Buffer>) {
-      for await (const piece of source) {
-        hash.update(piece);
-        yield piece;
-      }
-    };
-    await pipeline(found.stream, hashing, createWriteStream(path, { mode: 0o600 }));
-    return found.sha256 === null || found.sha256 === hash.digest('hex');
-  };
-
   return {
     async put(key, file) {
       assertObjectKey(key);
-      const before = await bucket.head(key);
-      let known = before !== null && before.bytes === file.bytes && before.sha256 === file.sha256;
-      for (let puts = 0; ; known = false) {
-        if (!known) {
-          puts += 1;
-          await putFile({ bucket, key, file, partBytes, gate, logger }).catch((error: unknown) => {
-            if (!(error instanceof S3Failure && DAMAGED_ON_THE_WAY.has(error.code)) || puts === TRIES) throw error;
-          });
-        }
-        if (await holds(key, file)) break;
-        logger.error(
-          { event: 'storage_damages', objectKey: key },
-          'the object storage has other bytes than it was given',
-        );
-        if (puts < TRIES) continue;
-        // What others may refer to is left for `mds doctor` to find.
-        if (before === null) await bucket.delete(key);
-        throw new AppError(
-          'unavailable',
-          'The object storage keeps other bytes than it is given. Nothing was kept; its operator finds the reason in the log.',
-          { headers: { 'Retry-After': '60' } },
-        );
-      }
+      await putVerified({ bucket, key, file, partBytes, gate, logger });
       await unlink(file.path);
     },
 
@@ -168,13 +101,13 @@ export async function openS3ObjectStore(options: {
 
     async read(key, range) {
       assertObjectKey(key);
-      const found = await open(key, range);
+      const found = await openObject(bucket, key, range);
       return found && { stream: found.stream, bytes: found.bytes };
     },
 
     async readAll(key) {
       assertObjectKey(key);
-      const found = await open(key);
+      const found = await openObject(bucket, key);
       return found && buffer(found.stream);
     },
 
@@ -184,24 +117,13 @@ export async function openS3ObjectStore(options: {
       const release = () => rm(path, { force: true });
       try {
         await mkdir(scratchDir, { recursive: true, mode: 0o700 });
-        for (let tries = 1; tries <= TRIES; tries++) {
-          const sound = await copyOut(key, path);
-          if (sound === null) return null;
-          if (sound) return { path, release };
-          logger.error(
-            { event: 'object_corrupt', objectKey: key, tries },
-            'an object came with other bytes than were put',
-          );
-        }
+        if (await copyVerified({ bucket, key, path, logger })) return { path, release };
       } catch (error) {
         await release();
         throw storageError(error);
       }
       await release();
-      throw new AppError(
-        'object_corrupt',
-        'The stored object is damaged: its bytes are not those that were put. Put it back from a backup, or upload the file again.',
-      );
+      return null;
     },
 
     async delete(key) {
@@ -219,7 +141,7 @@ export async function openS3ObjectStore(options: {
       const sha256 = createHash('sha256').update(content).digest('hex');
       try {
         await bucket.put(key, content, sha256);
-        if (!(await holds(key, { bytes: content.length, sha256 })))
+        if (!(await holds(bucket, key, { bytes: content.length, sha256 })))
           throw new Error('The storage gave back other bytes than it was given.');
       } finally {
         await bucket.delete(key);
@@ -228,7 +150,7 @@ export async function openS3ObjectStore(options: {
 
     owner: {
       async read() {
-        const found = await open(OWNER);
+        const found = await openObject(bucket, OWNER);
         return found && (await text(found.stream)).trim();
       },
       async write(deploymentId) {
@@ -245,7 +167,100 @@ export async function openS3ObjectStore(options: {
   };
 }
 
-/** Throws away what processes that were killed had put of larger objects: nobody sees it, and it is paid for. */
+/** Opens an object, or a range of it, as a stream that resumes if a connection breaks; null if there is no object. */
+async function openObject(bucket: S3Bucket, key: string, range?: { start: number; end: number }) {
+  const start = range?.start ?? 0;
+  // A Range header cannot express an end before the start.
+  if (range !== undefined && range.end < start) {
+    return (await bucket.head(key)) && { stream: Readable.from([]), bytes: 0, sha256: null };
+  }
+  const first = await bucket.get(key, { start, end: range?.end ?? null, etag: null });
+  if (first === null) return null;
+  const { body, bytes, etag, sha256 } = first;
+  const reopen = async (offset: number) => {
+    const rest = await bucket.get(key, { start: start + offset, end: start + bytes - 1, etag });
+    return rest?.body ?? null;
+  };
+  return { stream: createResumingStream({ bytes, body, reopen }), bytes, sha256 };
+}
+
+/** Whether the object exists and consists of these bytes. */
+async function holds(bucket: S3Bucket, key: string, file: { bytes: number; sha256: string }): Promise<boolean> {
+  const found = await openObject(bucket, key);
+  if (found === null) return false;
+  if (found.bytes !== file.bytes) {
+    found.stream.destroy();
+    return false;
+  }
+  return (await hashStream(found.stream)) === file.sha256;
+}
+
+/** Puts a file, unless the bucket has it, and reads it back. @throws AppError `unavailable` if the storage keeps other bytes */
+async function putVerified(
+  put: Omit<Parameters<typeof putFile>[0], 'logger'> & { logger: Pick<Logger, 'warn' | 'error'> },
+): Promise<void> {
+  const { bucket, key, file, logger } = put;
+  const before = await bucket.head(key);
+  let known = before !== null && before.bytes === file.bytes && before.sha256 === file.sha256;
+  for (let puts = 0; ; known = false) {
+    if (!known) {
+      puts += 1;
+      await putFile(put).catch((error: unknown) => {
+        if (!(error instanceof S3Failure && DAMAGED_ON_THE_WAY.has(error.code)) || puts === TRIES) throw error;
+      });
+    }
+    if (await holds(bucket, key, file)) return;
+    logger.error({ event: 'storage_damages', objectKey: key }, 'object storage has other bytes than it was given');
+    if (puts < TRIES) continue;
+    // Others may refer to an object that existed before: `mds doctor` finds it.
+    if (before === null) await bucket.delete(key);
+    throw new AppError(
+      'unavailable',
+      'The object storage keeps other bytes than it is given. Nothing was kept; its operator finds the reason in the log.',
+      { headers: { 'Retry-After': '60' } },
+    );
+  }
+}
+
+/**
+ * Copies an object into a file and checks its bytes. False if there is no object.
+ * @throws AppError `object_corrupt` if they are not those that were put
+ */
+async function copyVerified(parts: {
+  bucket: S3Bucket;
+  key: string;
+  path: string;
+  logger: Pick<Logger, 'error'>;
+}): Promise<boolean> {
+  for (let tries = 1; tries <= TRIES; tries++) {
+    const sound = await copyOut(parts.bucket, parts.key, parts.path);
+    if (sound === null) return false;
+    if (sound) return true;
+    const about = { event: 'object_corrupt', objectKey: parts.key, tries };
+    parts.logger.error(about, 'object arrived with other bytes than were put');
+  }
+  throw new AppError(
+    'object_corrupt',
+    'The stored object is damaged: its bytes are not those that were put. Put it back from a backup, or upload the file again.',
+  );
+}
+
+/** Copies an object into a file. @returns whether its bytes are those that were recorded; null if there is no object */
+async function copyOut(bucket: S3Bucket, key: string, path: string): Promise<boolean | null> {
+  const found = await openObject(bucket, key);
+  if (found === null) return null;
+  const hash = createHash('sha256');
+  const hashing = async function* (source: AsyncIterable<Buffer>) {
+    for await (const piece of source) {
+      hash.update(piece);
+      yield piece;
+    }
+  };
+  await pipeline(found.stream, hashing, createWriteStream(path, { mode: 0o600 }));
+  return found.sha256 === null || found.sha256 === hash.digest('hex');
+}
+
+/** Aborts multipart uploads that killed processes have left: they are invisible, and paid for. */
 async function abortStaleUploads(bucket: S3Bucket, olderThanMs: number): Promise<void> {
   for await (const upload of bucket.listUploads()) {
     if (upload.begunAt !== null && Date.now() - upload.begunAt.getTime() >= olderThanMs)

@@ -1,63 +1,63 @@
 import { failureOf, S3Failure } from './s3-failure.ts';
 
-/** Tells a storage that hangs from one that takes its time, and lets nobody wait for the former. */
+/** Distinguishes a storage that hangs from a slow one, so that nobody waits for the former. */
 export interface SilenceWatch {
   /**
-   * Asks the storage something. Whatever it answers, errors included, shows that it does not hang.
+   * Sends a request. Any answer, errors included, shows that the storage does not hang.
    * @param request as in `PutObject`
-   * @param send its signal ends it when the storage turns out to hang
-   * @throws S3Failure `Silent` where the storage hangs, at once while that is known; else what `send` throws
+   * @param send its signal ends it if the storage is found to hang
+   * @throws S3Failure `Silent` if the storage hangs, at once while that is known; else what `send` throws
    */
   during<T>(request: string, send: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Has `cut` called when the storage turns out to hang, unless the function that it returns was called before. */
+  /** Calls `cut` if the storage is found to hang, unless the returned function was called before. */
   onSilence(cut: () => void): () => void;
   close(): void;
 }
 
-/** Of the time that silence may last, the part after which the storage is asked whether it is there; the rest is for its answer. */
+/** The part of the allowed silence after which the storage is probed; the rest is for the answer to the probe. */
 const DOUBT_SHARE = 1 / 3;
-/** Between two questions to a storage that hangs. */
-const ASK_AGAIN_MS = 1_000;
+/** Between two probes of a storage that hangs. */
+const PROBE_AGAIN_MS = 1_000;
 
 /**
- * {@link SilenceWatch}. No limit of time on a request fits both a storage that hangs and one that is slow, or behind a narrow line.
- * So while somebody waits and nobody is answered, the storage is asked something tiny beside it all. Where no answer comes to that either,
- * everybody is told; from then on it is asked until it answers.
- * @param parts.silentMs how long a storage for which somebody waits may say nothing to anybody
- * @param parts.ask resolves with whether an answer came, whatever it said; on a connection of its own, as old ones may lead nowhere
- * @param parts.onChange told when the storage is found to hang, and when it answers again
+ * {@link SilenceWatch}. No time limit of a request fits both a storage that hangs and one that is slow, or behind a narrow line. So while
+ * requests wait and none is answered, a tiny probe is sent beside them. If it is not answered either, all requests end. From then on
+ * the storage is probed until it answers.
+ * @param parts.silentMs how long a storage may answer no request while at least one waits
+ * @param parts.probe resolves with whether any answer came; uses a connection of its own, because old ones may lead nowhere
+ * @param parts.onChange called when the storage is found to hang, and when it answers again
  */
 export function createSilenceWatch(parts: {
   silentMs: number;
-  ask: (signal: AbortSignal) => Promise<boolean>;
+  probe: (signal: AbortSignal) => Promise<boolean>;
   onChange: (silent: boolean) => void;
 }): SilenceWatch {
-  const { silentMs, ask, onChange } = parts;
+  const { silentMs, probe, onChange } = parts;
   const doubtMs = Math.round(silentMs * DOUBT_SHARE);
   const waiting = new Set<() => void>();
-  let asking = new AbortController();
+  let probing = new AbortController();
   let closed = false;
   let silent = false;
   let heardAt = 0;
   let watching = false;
   let timer: NodeJS.Timeout | undefined;
 
-  const become = (next: boolean) => {
+  const setSilent = (next: boolean) => {
     if (silent === next) return;
     silent = next;
     onChange(silent);
   };
-  const heard = () => {
+  const noteAnswer = () => {
     heardAt = performance.now();
-    become(false);
+    setSilent(false);
   };
   /** Whether an answer came in time. */
-  const askInTime = async (): Promise<boolean> => {
+  const probeInTime = async (): Promise<boolean> => {
     // Node 20 may lose what `AbortSignal.any` makes of `AbortSignal.timeout` before its time is over.
-    asking = new AbortController();
-    const late = setTimeout(() => asking.abort(), silentMs - doubtMs).unref();
+    probing = new AbortController();
+    const late = setTimeout(() => probing.abort(), silentMs - doubtMs).unref();
     try {
-      return await ask(asking.signal);
+      return await probe(probing.signal);
     } finally {
       clearTimeout(late);
     }
@@ -72,16 +72,16 @@ export function createSilenceWatch(parts: {
     else if (!silent && heardMs < doubtMs) lookIn(doubtMs - heardMs);
     else {
       const before = heardAt;
-      const answered = await askInTime();
+      const answered = await probeInTime();
       if (closed) return;
-      if (answered) heard();
+      if (answered) noteAnswer();
       if (heardAt > before) {
         lookIn(doubtMs);
         return;
       }
-      become(true);
+      setSilent(true);
       for (const cut of [...waiting]) cut();
-      lookIn(ASK_AGAIN_MS);
+      lookIn(PROBE_AGAIN_MS);
     }
   };
 
@@ -93,7 +93,7 @@ export function createSilenceWatch(parts: {
     };
     waiting.add(cutOnce);
     if (!watching && !closed) {
-      // Nobody has waited for anything to hear.
+      // Before this, no request waited for an answer.
       heardAt = performance.now();
       watching = true;
       lookIn(doubtMs);
@@ -108,11 +108,11 @@ export function createSilenceWatch(parts: {
       const done = onSilence(() => cutting.abort());
       try {
         const answer = await send(cutting.signal);
-        heard();
+        noteAnswer();
         return answer;
       } catch (error) {
         if (cutting.signal.aborted) throw new S3Failure(request, 'Silent', 0, null);
-        if (failureOf(error, request).status > 0) heard();
+        if (failureOf(error, request).status > 0) noteAnswer();
         throw error;
       } finally {
         done();
@@ -123,7 +123,7 @@ export function createSilenceWatch(parts: {
 
     close() {
       closed = true;
-      asking.abort();
+      probing.abort();
       clearTimeout(timer);
     },
   };

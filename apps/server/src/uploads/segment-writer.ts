@@ -9,22 +9,22 @@ import { segmentKey, type UploadSegment } from './upload-segments.ts';
 
 export interface SegmentWriterParts {
   id: string;
-  /** Where the upload stands. */
+  /** Of the upload when the writer is made. */
   offset: number;
   segmentBytes: number;
   store: Pick<ObjectStore, 'put' | 'delete'>;
-  /** Folder of the segment that is filling. */
+  /** Folder of the segment that is being filled. */
   stagingDir: string;
   writing: PieceWriting;
   hashing: FileHashing;
-  /** Asked before each segment is put. @throws AppError `upload_locked` */
+  /** Called before each segment is put. @throws AppError `upload_locked` */
   confirm(): Promise<void>;
   onWritten(bytes: number): void;
-  /** What lies in the local file `path` is about to be put, and then gone from there. */
+  /** Called before the local file `path` is put, which moves it away. */
   beforePut(segment: UploadSegment, path: string): Promise<void>;
   afterPut(segment: UploadSegment, key: string): void;
-  /** A segment that was put has been taken back. */
-  onUndone(key: string): void;
+  /** Called when a segment that was put has been deleted again. */
+  onReverted(key: string): void;
 }
 
 /** A segment on the local disk. */
@@ -37,8 +37,8 @@ interface Filling {
 }
 
 /**
- * {@link UploadWriter} that puts segments into the store. While one is being put the next one fills, and one at a time is put, so that no
- * segment is there without those before it.
+ * {@link UploadWriter} that puts segments into the store. The next segment is filled while one is put. One is put at a time: no segment
+ * is in the store without those before it.
  */
 export function createSegmentWriter(parts: SegmentWriterParts): UploadWriter {
   const { id, store, segmentBytes, writing, hashing } = parts;
@@ -80,7 +80,7 @@ export function createSegmentWriter(parts: SegmentWriterParts): UploadWriter {
     }
   };
 
-  /** Has the segment put, once the one before it is. @throws what that one failed with */
+  /** Puts the filled segment, after the one before it. @throws what that one failed with */
   const seal = async () => {
     const sealed = filling;
     if (sealed === null) return;
@@ -123,17 +123,17 @@ export function createSegmentWriter(parts: SegmentWriterParts): UploadWriter {
     halt: () => putting,
 
     async keep() {
-      // What failed first is what is told; and after a segment that is not there none may follow.
+      // The first failure is the one that is reported. After a missing segment none may follow.
       await commit().catch(() => undefined);
       await abandon();
     },
 
-    async undo() {
+    async revert() {
       await abandon();
-      // From the end, so that what a crash leaves of them has no gap.
+      // From the end: what a crash leaves of them has no gap.
       for (const key of put.splice(0).reverse()) {
         await store.delete(key);
-        parts.onUndone(key);
+        parts.onReverted(key);
       }
     },
 

@@ -11,7 +11,7 @@ import { createUploadFiles, type UploadFiles } from './upload-files.ts';
 import { offsetConflict } from './upload-problems.ts';
 import { bytesOf, chainOf, listSegments, type UploadSegment } from './upload-segments.ts';
 
-/** Largest segment: what a sender loses at most of what it has sent, and what is read back at once. */
+/** Largest segment: the most that a sender has to send again, and that is read back at once. */
 const SEGMENT_BYTES = 16 * 1024 * 1024;
 const REMOVED_AT_ONCE = 8;
 
@@ -19,7 +19,7 @@ export interface StoredUploadFilesParts {
   store: ObjectStore;
   /** Folder of this node's copies. */
   folder: string;
-  /** Folder of segments on their way; emptied at every start. */
+  /** Folder of segments that are being filled; emptied at every start. */
   stagingDir: string;
   writing: PieceWriting;
   hashing: FileHashing;
@@ -27,15 +27,15 @@ export interface StoredUploadFilesParts {
   segmentBytes?: number;
 }
 
-/** What this process knows of its copy of an upload: segments that lie in it, and how far it goes without a gap. */
+/** What this process knows of its copy of an upload: the segments in it, and its length up to the first gap. */
 interface Copy {
   segments: Map<string, UploadSegment>;
   end: number;
 }
 
 /**
- * {@link UploadFiles} in an object store that several nodes share: the bytes are kept for good as segments, and any node can go on with
- * any upload. The local file is a copy, which spares reading them back where the same process received them.
+ * {@link UploadFiles} in an object store that several nodes share. The durable bytes are segments, and any node can resume any upload. The
+ * local file is a copy, which saves reading back what the same process received.
  */
 export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFiles {
   const { store, folder, writing, hashing, logger, segmentBytes = SEGMENT_BYTES } = parts;
@@ -52,14 +52,14 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
     open(local.pathOf(id), constants.O_RDWR | constants.O_CREAT, 0o600);
 
   const chain = async (id: string) => {
-    // A store may list late what it has: of what this process has put itself it need not be told.
+    // A store may list objects late. What this process has put itself is known here.
     const found = new Map<string, UploadSegment & { key: string }>();
     for (const [key, segment] of copies.get(id)?.segments ?? []) found.set(key, { ...segment, key });
     for await (const segment of listSegments(store, id)) found.set(segment.key, segment);
     return chainOf(found.values());
   };
 
-  /** Reads a segment into its place. One that is not what its name says is removed: its sender has it still. */
+  /** Reads a segment into its place. One that does not match its name is removed: its sender still has the bytes. */
   const readBack = async (file: FileHandle, { key, offset, bytes, sha256 }: UploadSegment & { key: string }) => {
     const object = await store.read(key);
     if (object === null) throw offsetConflict();
@@ -75,7 +75,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
       }
     });
     if (at === offset + bytes && hash.digest('hex') === sha256) return;
-    logger.error({ key }, 'a segment of an upload is damaged and was removed; its sender is asked for it again');
+    logger.error({ key }, 'damaged segment of an upload removed; its sender has to send it again');
     await store.delete(key);
     throw offsetConflict();
   };
@@ -84,7 +84,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
     pathOf: local.pathOf,
     handOut: local.handOut,
 
-    // There is nothing to be kept of no bytes: the row is enough.
+    // An upload without bytes needs only its row.
     create: async () => undefined,
 
     async append(id, offset, { confirm, onWritten, onReadable }) {
@@ -106,7 +106,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
           copy.end = Math.max(copy.end, segment.offset + segment.bytes);
           onReadable(copy.end);
         },
-        onUndone(key) {
+        onReverted(key) {
           copy.segments.delete(key);
           copy.end = Math.min(copy.end, offset);
         },
@@ -117,7 +117,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
 
     async gather(id, bytes) {
       const copy = copyOf(id);
-      // Where all of it went through here, or was read back, the store need not be asked what it has.
+      // If all of it was received or read back here, the store need not be asked.
       const isHere = copy.end === bytes;
       const segments = isHere ? [] : await chain(id);
       const missing = segments.filter(({ key }) => !copy.segments.has(key));
@@ -129,7 +129,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
           copy.segments.set(segment.key, segment);
         }
         if (!isHere) copy.end = bytesOf(segments);
-        // Behind it may lie what was never put.
+        // Bytes after it may never have been put.
         await file.truncate(copy.end);
       } finally {
         await file.close();
@@ -147,7 +147,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
 
     async clean() {
       await local.clean();
-      // Which segments lie in them the process knew that left them.
+      // Only the process that left them knew which segments they hold.
       for await (const { id } of local.all()) await rm(local.pathOf(id), { force: true });
     },
 
@@ -158,14 +158,14 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
         of.push(segment);
         found.set(segment.id, of);
       }
-      // Copies of uploads that came to their end on another node.
+      // Copies of uploads that ended on another node.
       for await (const { id } of local.all()) if (!found.has(id)) found.set(id, []);
       for (const [id, segments] of found) yield { id, bytes: bytesOf(chainOf(segments)) };
     },
   };
 }
 
-/** Writes what lies in the file `path` to the segment's place. */
+/** Writes the file `path` to the segment's place. */
 async function copyInto(file: FileHandle, path: string, { offset }: UploadSegment): Promise<void> {
   const source = await open(path, 'r');
   await pipeline(source.createReadStream({ highWaterMark: 1024 * 1024 }), async (pieces: AsyncIterable<Buffer>) => {

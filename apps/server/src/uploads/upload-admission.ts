@@ -14,13 +14,13 @@ export interface UploadAdmissionParts {
   expiryMs: number;
 }
 
-/** What is known of an upload when it is asked for. */
+/** What is known of an upload when its creation is requested. */
 export type AskedUpload = Pick<NewUpload, 'id' | 'projectId' | 'tokenSha256' | 'metadata' | 'length'>;
 
-/** Lets new uploads in. */
+/** Creates uploads. */
 export interface UploadAdmission {
   /**
-   * Makes an upload: room, file and row, or none of them.
+   * Creates an upload: room, file and row, or none of them.
    * @throws AppError `invalid_request`, `empty_file`, `too_many_uploads`, `insufficient_storage`
    */
   admit(asked: AskedUpload): Promise<void>;
@@ -30,12 +30,12 @@ export function createUploadAdmission(parts: UploadAdmissionParts): UploadAdmiss
   const { uploads, files, progress, maxOpen, expiryMs } = parts;
   return {
     async admit(asked) {
-      const wishes = readUploadMetadata(asked.metadata ?? {});
+      const requested = readUploadMetadata(asked.metadata ?? {});
       if (asked.length === 0) {
         throw new AppError('empty_file', 'An upload of no bytes is no media object. Nothing was created.');
       }
       const createdAtMs = Date.now();
-      const upload = { ...asked, ...wishes, createdAtMs, expiresAtMs: createdAtMs + expiryMs };
+      const upload = { ...asked, ...requested, createdAtMs, expiresAtMs: createdAtMs + expiryMs };
       await progress.begin(upload.id, upload.length);
       try {
         await files.create(upload.id);

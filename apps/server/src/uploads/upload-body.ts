@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { continueBody } from '../http/unread-body.ts';
 
-/** The body of a request that adds to an upload. However it ends, what came of it counts. */
+/** The body of a request that adds to an upload. The bytes that came count, however it ends. */
 export interface UploadBody {
   readonly stream: ReadableStream<Uint8Array>;
-  /** Ends the stream with what has come; whatever else the sender sends is not read here. */
+  /** Ends the stream after the bytes that have come. The rest is not read here. */
   end(): void;
 }
 
 /**
- * The body as a stream that never fails: a sender that breaks off, or is silent for `idleMs` while more is wanted, has sent what it has
- * sent. One that waits for `100 Continue` hears it when the first byte is wanted.
+ * The body as a stream that never fails. If the sender breaks off, or is silent for `idleMs` while more is wanted, the stream ends after
+ * the bytes that came. `100 Continue` is sent when the first byte is wanted.
  */
 export function createUploadBody(
   req: IncomingMessage,
@@ -28,7 +28,7 @@ export function createUploadBody(
   };
   const onData = (chunk: Buffer) => {
     controller.enqueue(chunk);
-    // One piece ahead of who reads.
+    // Read one piece ahead of the consumer.
     if ((controller.desiredSize ?? 0) >= 0) wait();
     else {
       clearTimeout(idle);
@@ -43,7 +43,7 @@ export function createUploadBody(
     req.pause();
     controller.close();
   };
-  // A connection may break while nobody reads from it, and an error event that nobody listens to would end the process.
+  // A connection may break while nobody reads from it. An error event without a listener would end the process.
   req.on('error', end);
 
   const source = {
@@ -70,6 +70,6 @@ export function createUploadBody(
       req.off('data', onData).off('end', end).off('close', end);
     },
   };
-  // With nothing held in advance, nothing is asked of the sender before somebody reads.
+  // A high-water mark of 0: nothing is asked of the sender before the first read.
   return { stream: new ReadableStream(source, { highWaterMark: 0 }), end };
 }

@@ -13,25 +13,25 @@ export interface UploadCompletionParts {
   ingest: Pick<Ingest, 'accept'>;
   files: UploadFiles;
   progress: UploadProgress;
-  /** How long the outcome is kept for those who ask, in milliseconds. */
+  /** How long the outcome can be asked for, in milliseconds. */
   keepMs: number;
-  /** Aborted when the service stops: what is not accepted then is taken up at the next start. */
+  /** Aborted when the service stops: what is not accepted by then is resumed at the next start. */
   signal: AbortSignal;
-  /** Told of every upload that is over. */
+  /** Called for every upload that is over. */
   onOver(state: UploadOutcome['state']): void;
   logger: Logger;
 }
 
-/** What becomes of an upload whose bytes are all there, or will never be. Whoever calls has its lock. */
+/** Ends uploads, accepted or not. The caller has the upload's lock. */
 export interface UploadCompletion {
   /**
-   * Checks, identifies and accepts the file; done once, however often it is tried.
-   * @param bytes that are there of it
-   * @throws AppError why it was rejected, which is final and recorded; or `insufficient_storage`, `unavailable` and the like, after
-   *   which the upload is as it was and may be tried again
+   * Checks, identifies and accepts the file. It is accepted once, however often this is called.
+   * @param bytes that have arrived
+   * @throws AppError the reason of a rejection, which is final and recorded; or `insufficient_storage`, `unavailable` and the like,
+   *   which leave the upload as it was, to be tried again
    */
   complete(upload: UploadRecord, bytes: number): Promise<void>;
-  /** Ends an open upload without a media object and removes its bytes. False where it was over. */
+  /** Ends an open upload without a media object and removes its bytes. False if it was over. */
   discard(id: string, outcome: Exclude<UploadOutcome, { state: 'accepted' }>): Promise<boolean>;
 }
 
@@ -58,7 +58,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
         `The file that arrived has the SHA-256 ${sha256}, not the one announced.`,
       );
     }
-    // Named after the upload, so that one that a crash interrupted finds the media object that it had made.
+    // Named after the upload: after a crash, the next try finds the media object that it had made.
     const idempotencyKey = upload.idempotencyKey ?? id;
     const { media: accepted, created } = await ingest.accept({
       projectId,
@@ -80,7 +80,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
         if (!isFinal(error)) throw roomError(error);
         const failure = { code: error.code, message: error.message };
         await end(upload.id, { state: 'rejected', failure });
-        logger.info({ uploadId: upload.id, code: error.code }, 'an upload was rejected');
+        logger.info({ uploadId: upload.id, code: error.code }, 'upload rejected');
         throw error;
       }
     },

@@ -5,34 +5,34 @@ import { UploadId } from '@mds/contract';
 import { systemCode } from '../base/storage-error.ts';
 import type { PieceWriting } from '../ingest/piece-writing.ts';
 
-/** A second name of a file that is whole, for the ingest to take away. */
+/** Suffix of the second name of a complete file, which ingest moves away. */
 const WHOLE = '.whole';
 
 /** The bytes of uploads. */
 export interface UploadFiles {
   /** Makes an upload of no bytes, durably. */
   create(id: string): Promise<void>;
-  /** Begins to add bytes at the upload's end. Whoever gets the writer closes it. */
+  /** Begins to add bytes at the upload's end. The caller closes the writer. */
   append(id: string, offset: number, options: AppendOptions): Promise<UploadWriter>;
-  /** How many bytes are kept for good: the offset of the upload. */
+  /** The number of durable bytes: the offset of the upload. */
   size(id: string): Promise<number>;
-  /** The local file. Where {@link gather} was not called before, bytes of it may be missing. */
+  /** The local file. It may lack bytes unless {@link gather} was called. */
   pathOf(id: string): string;
   /**
-   * Brings the bytes that are kept elsewhere only into the local file.
+   * Copies bytes that the local file lacks into it.
    * @param bytes that the upload has
-   * @returns whether they took the place of bytes that {@link AppendOptions.onReadable} was told of, so that a hash of those is void
+   * @returns whether they replaced bytes that {@link AppendOptions.onReadable} was called for, which voids a hash of those
    */
   gather(id: string, bytes: number): Promise<boolean>;
   /**
-   * A further name of the local file, which whoever gets it may move away. The bytes themselves stay until the upload is known to be
-   * over, so that a crash in between loses nothing.
+   * Makes a second name of the local file, which the caller may move away. The bytes stay until the upload is known to be over: a crash
+   * in between loses nothing.
    */
   handOut(id: string): Promise<string>;
   remove(id: string): Promise<void>;
-  /** Removes further names that a crash left: before anything else is done here. */
+  /** Removes second names that a crash left. Called before anything else. */
   clean(): Promise<void>;
-  /** The uploads of which there are bytes, and how many. */
+  /** The uploads that have bytes, with their number. */
   all(): AsyncGenerator<{ id: string; bytes: number }>;
 }
 
@@ -40,9 +40,9 @@ export interface UploadFiles {
 export interface AppendOptions {
   /** Makes sure that the upload is still this process's. @throws AppError `upload_locked` */
   confirm(): Promise<void>;
-  /** Told of each stretch that was written to the local disk, in order, with its length in bytes. */
+  /** Called for each stretch that was written to the local disk, in order, with its length in bytes. */
   onWritten(bytes: number): void;
-  /** The local file has all bytes before `end`, and they stay as they are. */
+  /** Called when the local file has all bytes before `end`; they no longer change. */
   onReadable(end: number): void;
 }
 
@@ -50,15 +50,15 @@ export interface AppendOptions {
 export interface UploadWriter {
   /** Takes the next piece. @returns when another may come */
   take(piece: Uint8Array): Promise<void>;
-  /** All that was taken is kept for good on return. */
+  /** Makes all pieces taken durable. */
   commit(): Promise<void>;
-  /** After a failure: no more is taken. Resolves when nothing is being written any more. */
+  /** Stops writing after a failure. Resolves when no write is under way. */
   halt(): Promise<void>;
-  /** Then: keeps for good what can be kept of what was taken. */
+  /** Makes durable what it can of the pieces taken; called after `halt`. */
   keep(): Promise<void>;
-  /** Or: the upload stands where it stood when the writer was made. */
-  undo(): Promise<void>;
-  /** Lets go of the upload, with what was neither committed nor kept given up. */
+  /** Returns the upload to the offset at which the writer was made; called after `halt`. */
+  revert(): Promise<void>;
+  /** Releases the upload. Pieces that were neither committed nor kept are dropped. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export function createUploadFiles({ folder, writing }: { folder: string; writing
     },
 
     async append(id, offset, { onWritten, onReadable }) {
-      // Made anew where a crash came between row and file.
+      // Created here if a crash came between row and file.
       const file = await open(pathOf(id), constants.O_RDWR | constants.O_CREAT, 0o600);
       let end = offset;
       const writer = writing.begin(file, offset, (bytes) => {
@@ -110,11 +110,11 @@ export function createUploadFiles({ folder, writing }: { folder: string; writing
           try {
             await file.datasync();
           } catch {
-            // The volume does not even let that be done: what came is given up.
+            // The volume refuses even this: drop what came.
             await file.truncate(offset);
           }
         },
-        undo: () => file.truncate(offset),
+        revert: () => file.truncate(offset),
         async close() {
           await writer.close();
           await file.close();
@@ -122,7 +122,7 @@ export function createUploadFiles({ folder, writing }: { folder: string; writing
       };
     },
 
-    // All there is, is here.
+    // The local file has all bytes.
     gather: async () => false,
 
     async handOut(id) {
@@ -131,7 +131,7 @@ export function createUploadFiles({ folder, writing }: { folder: string; writing
       try {
         await link(pathOf(id), path);
       } catch (error) {
-        // Some file systems know no second names.
+        // Some file systems have no hard links.
         if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemCode(error) ?? '')) throw error;
         await copyFile(pathOf(id), path);
       }

@@ -7,10 +7,10 @@ import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
 import type { UploadProgress } from './upload-progress.ts';
 
-/** Looks for what is overdue this often, or four times within the expiry where that is short; in milliseconds. */
+/** Overdue uploads are looked for this often, or four times within a short expiry; in milliseconds. */
 const LONGEST_PAUSE_MS = 60_000;
 const PAGE = 200;
-/** Where several processes take uploads: what others left is looked for this often, and taken up when nothing came for so long. */
+/** If several processes take uploads: how often uploads that others left are looked for, and after what silence they are taken over. */
 const SWEEP_MS = 10 * 60_000;
 const ABANDONED_MS = 60_000;
 
@@ -20,21 +20,21 @@ export interface UploadJanitorParts {
   progress: UploadProgress;
   completion: UploadCompletion;
   locker: Pick<UploadLocker, 'run' | 'isHeld'>;
-  /** Whether other processes take uploads over the same database. */
+  /** Whether other processes take uploads with the same database. */
   shared: boolean;
-  /** Whether what nobody knows may be removed: not as long as it may be somebody else's. Default: it may. */
+  /** Whether bytes of unknown uploads may be removed. Not while they may belong to another deployment. Default: yes. */
   mayRemove?: () => boolean;
-  /** Who accepts a media object passes it. Default: nobody is kept out. */
+  /** Passed before a media object is accepted. Default: nothing is refused. */
   writes?: Pick<WriteGate, 'enter'>;
   expiryMs: number;
   logger: Logger;
 }
 
-/** Takes up what a restart interrupted, and clears away what was abandoned. */
+/** Resumes uploads that a restart interrupted, and removes abandoned ones. */
 export interface UploadJanitor {
   /**
-   * Removes bytes without an upload, and then, without waiting for it, accepts what is whole. A process that is alone with the database
-   * frees all locks before, and takes room for what is on its way; others may have theirs still.
+   * Removes bytes without an upload. Then accepts complete uploads, without waiting for that. A process that has the database to itself
+   * first releases all locks, and reserves room for unfinished uploads; otherwise other processes may hold theirs.
    */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -65,15 +65,15 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     return whole;
   };
 
-  /** A store of several nodes may be away for a while, which is no reason not to start. */
+  /** A shared store may be unavailable for a while, which must not prevent the start. */
   const sweepLater = (error: unknown): UploadRecord[] => {
     if (!shared || !(error instanceof AppError)) throw error;
-    logger.warn({ err: error }, 'what uploads have left could not be looked for; later');
+    logger.warn({ err: error }, 'leftovers of uploads could not be looked for; tried again later');
     sweptAtMs = Number.NEGATIVE_INFINITY;
     return [];
   };
 
-  /** Takes room for every upload that is on its way, of which there may be no byte yet. */
+  /** Reserves room for every unfinished upload, even if none of its bytes has arrived. */
   const takeRoom = async () => {
     for (let after: string | null = null; ; ) {
       const page: UploadRecord[] = await uploads.open({ after, limit: PAGE });
@@ -83,7 +83,7 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
     }
   };
 
-  /** Whoever received it seems to be gone. The clocks of several machines need not agree to the second for that. */
+  /** Whether the process that received it seems to be gone. The clocks of the machines need not agree to the second. */
   const isAbandoned = ({ expiresAtMs }: UploadRecord) => Date.now() - (expiresAtMs - expiryMs) > ABANDONED_MS;
 
   const acceptWhole = async ({ id }: UploadRecord) => {
@@ -97,13 +97,13 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
         const leave = writes.enter(() => undefined);
         await completion.complete(upload, bytes).finally(leave);
       } catch (error) {
-        // It is recorded, or is tried again when its sender asks.
+        // A final failure is recorded; any other is tried again when the sender asks.
         if (!(error instanceof AppError)) throw error;
       }
     });
   };
 
-  /** Lets go of what came to its end in another process, and takes up what others left. */
+  /** Drops uploads that ended in another process, and takes over those that others left. */
   const followOthers = async () => {
     for (const id of progress.known()) {
       if (locker.isHeld(id) || (await uploads.find(id))?.state === 'open') continue;
@@ -111,29 +111,29 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       await files.remove(id);
     }
     if (performance.now() - sweptAtMs < SWEEP_MS) return;
-    for (const upload of await sweep()) if (isAbandoned(upload)) await acceptWhole(upload).catch(passOver(upload));
+    for (const upload of await sweep()) if (isAbandoned(upload)) await acceptWhole(upload).catch(logAndGoOn(upload));
   };
 
-  /** One that another request or node has, or that fails, keeps none of the others. */
-  const passOver =
+  /** An upload that fails, or that another request or node has, does not hold up the others. */
+  const logAndGoOn =
     ({ id }: Pick<UploadRecord, 'id'>) =>
     (error: unknown) =>
-      logger.warn({ err: error, uploadId: id }, 'an abandoned upload could not be cleared away');
+      logger.warn({ err: error, uploadId: id }, 'abandoned upload could not be removed');
 
-  const clearAway = async () => {
+  const removeAbandoned = async () => {
     if (shared) await followOthers();
     for (const { id } of await uploads.overdue(Date.now(), PAGE)) {
       if (stopping) return;
-      // Bytes are coming.
+      // Bytes are arriving.
       if (locker.isHeld(id)) continue;
       await locker
         .run(id, async () => {
           const upload = await uploads.find(id);
           if (upload?.state !== 'open' || upload.expiresAtMs > Date.now()) return;
           await completion.discard(id, { state: 'expired' });
-          logger.info({ uploadId: id }, 'an upload was given up, as nothing came for a long time');
+          logger.info({ uploadId: id }, 'upload given up: nothing came for a long time');
         })
-        .catch(passOver({ id }));
+        .catch(logAndGoOn({ id }));
     }
     await uploads.forget(Date.now());
   };
@@ -146,10 +146,10 @@ export function createUploadJanitor(parts: UploadJanitorParts): UploadJanitor {
       if (!shared) await takeRoom();
       for (const upload of whole) {
         if (shared && !isAbandoned(upload)) continue;
-        queue(() => acceptWhole(upload), 'an upload could not be accepted after the start');
+        queue(() => acceptWhole(upload), 'upload could not be accepted after the start');
       }
       const pauseMs = Math.min(LONGEST_PAUSE_MS, expiryMs / 4);
-      timer = setInterval(() => queue(clearAway, 'abandoned uploads could not be cleared away'), pauseMs).unref();
+      timer = setInterval(() => queue(removeAbandoned, 'abandoned uploads could not be removed'), pauseMs).unref();
     },
     async stop() {
       stopping = true;

@@ -98,7 +98,7 @@ describe('the lock of an upload', () => {
   });
 
   it('that is not given back in time is refused with 423, and whoever has it keeps it', async () => {
-    const locker = makeLocker({ patience: 50 });
+    const locker = makeLocker({ waitMs: 50 });
     await locker.newLock(ID).lock(never, () => undefined);
     await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({
       code: 'upload_locked',
@@ -147,7 +147,7 @@ describe('the lock of an upload', () => {
 
   it('fault 11: is not taken from another process that lives, however long it keeps it', async () => {
     const other = await otherProcess(false);
-    const locker = makeLocker({ patience: 4000, death: 2500 });
+    const locker = makeLocker({ waitMs: 4000, deathMs: 2500 });
     await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({ code: 'upload_locked' });
     expect(await other.hear()).toBe('asked');
     other.tell('confirm');
@@ -156,7 +156,7 @@ describe('the lock of an upload', () => {
 
   it('fault 11: is taken from a process that stands still, which finds out before it writes another byte', async () => {
     const other = await otherProcess(false);
-    const locker = makeLocker({ death: 2500 });
+    const locker = makeLocker({ deathMs: 2500 });
     other.child.kill('SIGSTOP');
     await locker.newLock(ID).lock(never, () => undefined);
     other.child.kill('SIGCONT');
@@ -171,7 +171,7 @@ describe('the lock of an upload', () => {
     const ended = once(other.child, 'exit');
     other.child.kill('SIGKILL');
     await ended;
-    const locker = makeLocker({ death: 1000 });
+    const locker = makeLocker({ deathMs: 1000 });
     await locker.newLock(ID).lock(never, () => undefined);
     await locker.confirm(ID);
   }, 60_000);

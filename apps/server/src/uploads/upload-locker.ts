@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
 import { AppError } from '../base/app-error.ts';
 import type { Logger } from '../base/logger.ts';
-import { createBeatWatch } from '../beats/beat-watch.ts';
 import type { UploadRepository } from '../db/upload-repository.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import { noSuchUpload } from './upload-problems.ts';
 
 export interface UploadLockerParts {
@@ -12,39 +12,42 @@ export interface UploadLockerParts {
   timing?: Partial<UploadLockTiming>;
 }
 
-/** In milliseconds of a clock that never jumps. */
+/** On a clock that never jumps. */
 export interface UploadLockTiming {
-  /** How long it is waited for a lock that another request has. */
-  patience: number;
-  /** Between two beats of a holder. */
-  beat: number;
-  /** A holder whose beat stands still for this long is dead. */
-  death: number;
-  /** How soon a holder sees that somebody waits. */
-  look: number;
-  /** How often somebody who waits for another process looks. */
-  poll: number;
-  /** A holder whose last beat is older than this beats before it writes: another may have taken it for dead. */
-  doubt: number;
+  /** Longest wait for a lock that another request has. */
+  waitMs: number;
+  /** Between two heartbeats of a holder. */
+  heartbeatMs: number;
+  /** A holder whose heartbeat stands still for this long is dead. */
+  deathMs: number;
+  /** How often a holder checks whether another request waits. */
+  checkMs: number;
+  /** How often a request that waits for another process tries again. */
+  pollMs: number;
+  /** A holder whose last heartbeat is older than this sends one before it writes: another may have taken it for dead. */
+  doubtMs: number;
 }
 
-const TIMING: UploadLockTiming = { patience: 30_000, beat: 1000, death: 10_000, look: 250, poll: 100, doubt: 5000 };
+const TIMING: UploadLockTiming = {
+  ...{ waitMs: 30_000, heartbeatMs: 1000, deathMs: 10_000 },
+  ...{ checkMs: 250, pollMs: 100, doubtMs: 5000 },
+};
 
-/** Sees to it that one request at a time has an upload, over all processes that share the database. */
+/** Lets one request at a time have an upload, over all processes that share the database. */
 export interface UploadLocker extends Locker {
   /**
-   * Makes sure that this process still has the lock: asked before every write, so that one that slept and was taken for dead
-   * writes nothing any more.
+   * Makes sure that this process still has the lock. Called before every write: a process that slept and was taken for dead must write
+   * nothing.
    * @throws AppError `upload_locked`
    */
   confirm(id: string): Promise<void>;
   isHeld(id: string): boolean;
   /**
-   * Stands for the time in which this process has the lock without a break: while it is the same, nobody else has added to the upload.
-   * Null where the lock is not held.
+   * Identifies the time for which this process has had the lock without a break. While it is the same, no other process has added to the
+   * upload. Null if the lock is not held.
    */
   tenure(id: string): object | null;
-  /** Does something under the lock. It cannot be asked to hurry. */
+  /** Runs a task under the lock. Other requests cannot interrupt it. */
   run<T>(id: string, task: () => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
@@ -53,14 +56,14 @@ interface Held {
   requestRelease: RequestRelease;
   released: Promise<void>;
   release(): void;
-  /** When the database said yes; null while it has not. */
+  /** When the database granted the lock; null before. */
   sinceMs: number | null;
   lost: boolean;
 }
 
 /**
- * {@link UploadLocker} by the locks of the database. Within this process who waits asks the holder directly; a holder in another
- * process is asked through the database.
+ * {@link UploadLocker} by locks in the database. A waiting request asks a holder in this process directly, and one in another process
+ * through the database.
  */
 export function createUploadLocker({ uploads, logger, timing = {} }: UploadLockerParts): UploadLocker {
   const ms = { ...TIMING, ...timing };
@@ -69,7 +72,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
   const now = () => performance.now();
   let beatAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
+  let checking: Promise<void> = Promise.resolve();
 
   const beat = async (): Promise<void> => {
     const atMs = now();
@@ -80,13 +83,13 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
       entry.lost = true;
       void entry.requestRelease();
     }
-    for (const id of ours) await giveBackStray(id);
+    for (const id of ours) await releaseStray(id);
   };
 
-  /** A lock that could not be given back when its request ended would be kept alive by the beat of all others. */
-  const giveBackStray = async (id: string): Promise<void> => {
+  /** Releases a lock whose release failed when its request ended. The common heartbeat would keep it alive. */
+  const releaseStray = async (id: string): Promise<void> => {
     if (held.has(id)) return;
-    // Who asks for it meanwhile waits, or would believe to have it.
+    // A request that comes meanwhile waits for it; otherwise it would believe that it has the lock.
     held.set(
       id,
       newEntry(() => undefined),
@@ -94,9 +97,9 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
     await unlock(id);
   };
 
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     for (const id of await uploads.releaseRequested(holder)) void held.get(id)?.requestRelease();
-    if (now() - beatAtMs >= ms.beat) await beat();
+    if (now() - beatAtMs >= ms.heartbeatMs) await beat();
   };
 
   const watch = () => {
@@ -106,36 +109,36 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
         timer = undefined;
         return;
       }
-      looking = looking
-        .then(look)
-        .catch((error: unknown) => logger.warn({ err: error }, 'the locks of uploads could not be looked at'));
-    }, ms.look).unref();
+      checking = checking
+        .then(check)
+        .catch((error: unknown) => logger.warn({ err: error }, 'locks of uploads could not be checked'));
+    }, ms.checkMs).unref();
   };
 
   /** Waits for the database to give the lock to this process, which has it for this request already. */
   const lockInDatabase = async (id: string, signal: AbortSignal, deadlineMs: number): Promise<void> => {
-    // Who slept itself does not know how long the other stood still.
-    const watched = createBeatWatch(now, { maxGapMs: ms.death / 2 });
+    // If this process slept, the holder may have been alive meanwhile.
+    const watched = createHeartbeatWatch(now, { maxGapMs: ms.deathMs / 2 });
     let asked: string | null = null;
     for (;;) {
       const other = await uploads.lock(id, holder);
       if (other === undefined) throw noSuchUpload();
-      // Our own: given back in a moment in which the database could not be written.
+      // Our own: its release failed because the database could not be written.
       if (other === null || other.holder === holder) return;
       if (asked !== other.holder) await uploads.requestRelease(id);
       asked = other.holder;
       watched.observe([{ id: other.holder, beat: other.beat }]);
-      if ((watched.silentMs(other.holder) ?? 0) >= ms.death && (await uploads.takeLock(id, other, holder))) {
-        logger.warn({ uploadId: id }, 'the lock of an upload was taken from a process that is gone');
+      if ((watched.silentMs(other.holder) ?? 0) >= ms.deathMs && (await uploads.takeLock(id, other, holder))) {
+        logger.warn({ uploadId: id }, 'lock of an upload taken from a process that is gone');
         return;
       }
       if (signal.aborted || now() >= deadlineMs) throw locked();
-      await new Promise((resolve) => setTimeout(resolve, ms.poll));
+      await new Promise((resolve) => setTimeout(resolve, ms.pollMs));
     }
   };
 
   const acquire = async (id: string, signal: AbortSignal, requestRelease: RequestRelease): Promise<void> => {
-    const deadlineMs = now() + ms.patience;
+    const deadlineMs = now() + ms.waitMs;
     for (let other = held.get(id); other; other = held.get(id)) {
       void other.requestRelease();
       if (signal.aborted || !(await inTime(other.released, deadlineMs - now()))) throw locked();
@@ -159,8 +162,8 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
     try {
       if (!entry.lost) await uploads.unlock(id, holder);
     } catch (error) {
-      // In the database it stays with this process, which gives it back with its next beat.
-      logger.warn({ err: error, uploadId: id }, 'the lock of an upload could not be given back');
+      // In the database this process still has it, and releases it with its next heartbeat.
+      logger.warn({ err: error, uploadId: id }, 'lock of an upload could not be released');
     } finally {
       held.delete(id);
       entry.release();
@@ -177,7 +180,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
     async confirm(id) {
       const entry = held.get(id);
       if (!entry || entry.sinceMs === null) throw locked();
-      if (!entry.lost && now() - Math.max(beatAtMs, entry.sinceMs) > ms.doubt) await beat();
+      if (!entry.lost && now() - Math.max(beatAtMs, entry.sinceMs) > ms.doubtMs) await beat();
       if (entry.lost) throw locked();
     },
     isHeld: (id) => held.has(id),
@@ -196,7 +199,7 @@ export function createUploadLocker({ uploads, logger, timing = {} }: UploadLocke
     async stop() {
       clearInterval(timer);
       timer = undefined;
-      await looking;
+      await checking;
     },
   };
 }
@@ -209,7 +212,7 @@ function newEntry(requestRelease: RequestRelease): Held {
   return { requestRelease, released, release, sinceMs: null, lost: false };
 }
 
-/** Whether something happens within that time. */
+/** Whether an event happens within that time. */
 async function inTime(event: Promise<void>, withinMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {

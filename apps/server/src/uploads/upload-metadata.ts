@@ -4,19 +4,19 @@ import type { NewUpload } from '../db/upload-repository.ts';
 
 type Metadata = Record<string, string | null>;
 
-/** What the metadata of an upload says about how to take it in. */
-export type UploadWishes = Pick<NewUpload, 'filename' | 'duplicate' | 'idempotencyKey' | 'expectedSha256'>;
+/** What the metadata of an upload asks for. */
+export type RequestedUpload = Pick<NewUpload, 'filename' | 'duplicate' | 'idempotencyKey' | 'expectedSha256'>;
 
 const Duplicate = z.enum(['existing', 'allow']);
-/** As the header `Idempotency-Key` of the other way in. */
+/** Like the header `Idempotency-Key` of an upload in one request. */
 const IdempotencyKey = z.string().min(1).max(255);
 const SHA256_BYTES = 32;
 
 /**
- * Reads the keys that mean something here; others are ignored, as clients send names and types of their own.
+ * Reads the keys that the service knows. Others are ignored: clients send names and types of their own.
  * @throws AppError `invalid_request` that names the key
  */
-export function readUploadMetadata(metadata: Metadata): UploadWishes {
+export function readUploadMetadata(metadata: Metadata): RequestedUpload {
   const given = (key: string) => metadata[key] || null;
   const duplicate = Duplicate.safeParse(given('duplicate') ?? 'existing');
   if (!duplicate.success) throw badKey('duplicate', 'must be existing or allow');

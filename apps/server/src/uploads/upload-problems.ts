@@ -4,7 +4,7 @@ import { AppError } from '../base/app-error.ts';
 import { storageError } from '../base/storage-error.ts';
 import type { UploadRecord } from '../db/upload-repository.ts';
 
-/** What the protocol's own refusals are called here, by the object that is thrown or by what it says. */
+/** The problem for each refusal of the tus library, by its text. */
 const REFUSALS: Record<string, () => AppError> = {
   [ERRORS.MISSING_OFFSET.body]: () => badHeader('upload-offset', 'is needed: the offset that HEAD tells'),
   [ERRORS.INVALID_CONTENT_TYPE.body]: badContentType,
@@ -21,7 +21,7 @@ const REFUSALS: Record<string, () => AppError> = {
 };
 
 /**
- * What a caller is told for an error of the protocol's library, which says itself what went wrong; anything else comes back as it is.
+ * Translates an error of the tus library into a problem; any other error is returned as it is.
  * @param maxBytes the largest file that is accepted
  */
 export function uploadProblem(error: unknown, maxBytes: number): unknown {
@@ -30,7 +30,7 @@ export function uploadProblem(error: unknown, maxBytes: number): unknown {
   return REFUSALS[error.body]?.() ?? error;
 }
 
-/** Whether a body was cut for being longer than it may be. */
+/** Whether a body was cut because it was too long. */
 export function isOverrun(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'status_code' in error && error.status_code === 413;
 }
@@ -53,7 +53,7 @@ export function tooLarge(maxBytes: number): AppError {
   return new AppError('payload_too_large', `The file is larger than the ${maxBytes} bytes that are accepted here.`);
 }
 
-/** The upload stands where it stood. */
+/** The offset of the upload is unchanged. */
 export function beyondLength(): AppError {
   return new AppError(
     'payload_too_large',
@@ -72,13 +72,13 @@ export function badContentType(): AppError {
   });
 }
 
-/** A header that is not as the protocol wants it. @param message goes on from the header's name */
+/** A header that violates the protocol. @param message continues the sentence after the header's name */
 export function badHeader(path: string, message: string): AppError {
   const issue: ProblemIssue = { in: 'header', path, message };
   return new AppError('invalid_request', `The header ${path} ${message}.`, { issues: [issue] });
 }
 
-/** Why an upload takes no more bytes, and has no offset to tell; null where it is open or became a media object. */
+/** Why an upload takes no more bytes and has no offset; null if it is open or became a media object. */
 export function overProblem(upload: UploadRecord): AppError | null {
   switch (upload.state) {
     case 'open':
@@ -97,7 +97,7 @@ export function overProblem(upload: UploadRecord): AppError | null {
   }
 }
 
-/** A full volume, told as it is for uploads: nothing that was there is lost. */
+/** The problem of a full volume, in the words of uploads: what had arrived is kept. */
 export function roomError(error: unknown): unknown {
   const known = storageError(error);
   if (!(known instanceof AppError) || known.code !== 'insufficient_storage') return known;

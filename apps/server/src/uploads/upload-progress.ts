@@ -3,11 +3,11 @@ import type { StagingReservation, StagingSpace } from '../ingest/staging-space.t
 import type { FileHash, FileHashing } from '../storage/file-hashing.ts';
 import type { UploadFiles } from './upload-files.ts';
 
-/** What this process knows of an upload beside its row and its file. */
+/** What this process knows of an upload besides its row and its file. */
 export interface Progress {
   /** Room on the volume. */
   room: StagingReservation;
-  /** Of the file, which another process, or this one before a restart, may have begun. */
+  /** Of the file. Another process, or this one before a restart, may have begun the file. */
   hash: FileHash;
 }
 
@@ -24,11 +24,11 @@ export interface UploadProgress {
    * @throws AppError `insufficient_storage`
    */
   begin(id: string, length: number | null): Promise<void>;
-  /** That of an upload of which `size` bytes are there. */
+  /** Returns the progress of an upload that has `size` bytes. */
   of(upload: Pick<UploadRecord, 'id' | 'length'>, size: number): Progress;
-  /** Nothing is on its way any more: the room is given back. */
+  /** Gives the room back: nothing more arrives. */
   end(id: string): void;
-  /** The uploads that something is known of here. */
+  /** Ids of all uploads with progress here. */
   known(): string[];
 }
 

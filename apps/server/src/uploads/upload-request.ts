@@ -3,7 +3,7 @@ import { TUS_VERSION } from '@mds/contract';
 import { AppError } from '../base/app-error.ts';
 import { badHeader } from './upload-problems.ts';
 
-/** What the protocol lets a POST stand for, where something between client and service knows no other methods. */
+/** Methods that a POST may stand for, if a proxy between client and service allows no others. */
 const OVERRIDES = new Set(['PATCH', 'DELETE', 'HEAD']);
 const SIZE = /^\d{1,15}$/;
 
@@ -33,10 +33,10 @@ export function requireUploadHeaders(req: IncomingMessage): void {
   }
 }
 
-/** What the library has to do with; others, such as those of proxies, it would only find fault with. */
+/** Headers that the library needs. It would refuse others, such as those of proxies. */
 const PASSED_ON = /^(content-(type|length)|tus-resumable|upload-.+)$/;
 
-/** The same request as the web's interfaces have it. The address is only ever looked at by us. */
+/** The same request as a Fetch API Request. Only our own code reads its URL. */
 export function webRequest(req: IncomingMessage, method: string, body: ReadableStream<Uint8Array> | null): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) if (PASSED_ON.test(name)) headers.set(name, String(value));

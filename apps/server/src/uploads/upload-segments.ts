@@ -4,18 +4,18 @@ import type { ObjectStore } from '../storage/object-store.ts';
 const PREFIX = 'uploads/';
 const KEY = /^uploads\/([^/]+)\/(\d{20})-(\d+)-([0-9a-f]{64})$/;
 
-/** A stretch of an upload that is kept as an object. */
+/** A stretch of an upload that is stored as an object. */
 export interface UploadSegment {
   id: string;
-  /** Of its first byte in the upload. */
+  /** Position of its first byte in the upload. */
   offset: number;
   bytes: number;
   sha256: string;
 }
 
 /**
- * Key of a segment. It names what the segment is, so that one that comes late, from a process that was taken for dead, never takes the
- * place of another, and so that a damaged one is known.
+ * Key of a segment. It contains all that identifies the segment: a late put of a process that was taken for dead never replaces another
+ * segment, and a damaged segment is recognized.
  */
 export function segmentKey({ id, offset, bytes, sha256 }: UploadSegment): string {
   return `${PREFIX}${UploadId.parse(id)}/${String(offset).padStart(20, '0')}-${bytes}-${sha256}`;
@@ -34,8 +34,8 @@ export async function* listSegments(
 }
 
 /**
- * The segments of one upload that together are its beginning, in order and without a gap; each goes beyond the one before. They overlap
- * where two processes put away the same bytes.
+ * Selects the segments that together are the beginning of the upload, in order and without a gap; each ends after the one before. They
+ * overlap if two processes have put the same bytes.
  */
 export function chainOf<Segment extends UploadSegment>(segments: Iterable<Segment>): Segment[] {
   const sorted = [...segments].sort(
@@ -57,7 +57,7 @@ export function chainOf<Segment extends UploadSegment>(segments: Iterable<Segmen
   return chain;
 }
 
-/** How many bytes of the upload the chain is. */
+/** The number of bytes from the beginning of the upload to the end of the chain. */
 export function bytesOf(chain: readonly UploadSegment[]): number {
   const last = chain.at(-1);
   return last === undefined ? 0 : endOf(last);

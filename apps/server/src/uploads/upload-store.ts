@@ -21,14 +21,14 @@ export interface UploadStoreParts {
 }
 
 /**
- * Where the protocol's handlers keep uploads: bytes in {@link UploadFiles}, everything else in the database. Every method is called under
- * the upload's lock. What is acknowledged is kept for good: each write is before its offset is told, and the last one is told when the
- * file has become a media object.
+ * The data store of the tus library: bytes in {@link UploadFiles}, everything else in the database. Every method is called under the
+ * upload's lock. Acknowledged bytes are durable: an offset is returned after its bytes were written, and the last one after the file
+ * has become a media object.
  */
 export class UploadStore extends DataStore {
   readonly #parts: UploadStoreParts;
   readonly #writing = new Map<string, Promise<unknown>>();
-  /** Sizes of uploads by the tenure of their lock in which they were found out: asking where the bytes are may be dear. */
+  /** Sizes of uploads by the tenure of the lock in which they were read: asking the store may be expensive. */
   readonly #sizes = new WeakMap<object, number>();
 
   constructor(parts: UploadStoreParts) {
@@ -37,7 +37,7 @@ export class UploadStore extends DataStore {
     this.extensions = [...TUS_EXTENSIONS];
   }
 
-  /** Where an upload stands. One that is whole and not accepted yet, for a crash or a lost answer, is accepted first. */
+  /** Returns the state of an upload. If it is complete but not accepted yet, after a crash or a lost answer, it is accepted first. */
   override async getUpload(id: string): Promise<Upload> {
     const { record, size } = await this.#take(id);
     if (record.state !== 'open') return uploadOf(record, record.length ?? 0);
@@ -51,7 +51,7 @@ export class UploadStore extends DataStore {
     if (!(await this.#parts.uploads.declareLength(id, length))) throw noSuchUpload();
   }
 
-  /** Ends an upload; one that has become a media object is none any more. */
+  /** Ends an upload. One that has become a media object cannot be ended. */
   override async remove(id: string): Promise<void> {
     const { record } = await this.#take(id);
     if (record.state === 'accepted') {
@@ -69,8 +69,8 @@ export class UploadStore extends DataStore {
   }
 
   /**
-   * Resolves when nothing is being written to an upload. A stream that fails in the middle of a pipeline does not wait for who reads from
-   * it, so that the library would give the lock back while bytes are still being put away.
+   * Resolves when no write to an upload is under way. A stream that fails in a pipeline does not wait for its reader: without this, the
+   * library would release the lock while bytes are still written.
    */
   async settled(id: string): Promise<void> {
     await this.#writing.get(id)?.catch(() => undefined);
@@ -109,7 +109,7 @@ export class UploadStore extends DataStore {
 
   async #append(body: Readable, id: string, offset: number, progress: Progress): Promise<number> {
     const { files, locker } = this.#parts;
-    // From here on only who has written to the end knows it.
+    // From here on the size is unknown until the write has ended.
     const tenure = locker.tenure(id);
     if (tenure) this.#sizes.delete(tenure);
     let end = offset;
@@ -124,7 +124,7 @@ export class UploadStore extends DataStore {
       onReadable: (to) => progress.hash.follow(to),
     });
     try {
-      // Destroyed by us, the body would fail as if its sender had broken it off, and the library would tell that instead.
+      // If we destroyed the body, it would fail as if its sender had aborted it, and the library would report that instead.
       for await (const piece of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         await locker.confirm(id);
         await progress.room.grow(end + piece.length);
@@ -135,12 +135,12 @@ export class UploadStore extends DataStore {
       return end;
     } catch (error) {
       await writer.halt();
-      // It may have seen bytes that the file is about to lose.
+      // The hash may include bytes that the file is about to lose.
       progress.hash.forget();
-      // Who lost the lock leaves the bytes to whoever has it now.
+      // If the lock is lost, the bytes belong to its new holder.
       await locker.confirm(id);
-      // Which bytes of a body that is too long belong to the file nobody knows: it stands where it stood.
-      if (isOverrun(error)) await writer.undo();
+      // It is unknown which bytes of a body that is too long belong to the file: none is kept.
+      if (isOverrun(error)) await writer.revert();
       else await writer.keep();
       throw isOverrun(error) ? error : roomError(error);
     } finally {
@@ -149,7 +149,7 @@ export class UploadStore extends DataStore {
   }
 }
 
-/** An upload that was never finished in its time is over, whether or not it has been cleared away. */
+/** An open upload past its expiry is over, even if it was not removed yet. */
 function expired({ state }: UploadRecord): UploadRecord['state'] {
   return state === 'open' ? 'expired' : state;
 }

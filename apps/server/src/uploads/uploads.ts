@@ -32,22 +32,22 @@ import { createUploadProgress } from './upload-progress.ts';
 import { requireUploadHeaders, uploadMethodOf, webRequest } from './upload-request.ts';
 import { UploadStore } from './upload-store.ts';
 
-/** A sender that says nothing for this long is cut off, and may come back; in milliseconds. */
+/** A sender that is silent for this long is cut off, and may resume; in milliseconds. */
 const IDLE_MS = 60_000;
 
 export interface UploadsParts {
   uploads: UploadRepository;
   media: Pick<MediaRepository, 'findByIdempotencyKey'>;
   ingest: Pick<Ingest, 'accept'>;
-  /** Folder of the bytes on their way; outlives restarts. */
+  /** Folder of unfinished uploads; outlives restarts. */
   folder: string;
-  /** Whether other processes take uploads over the same database. */
+  /** Whether other processes take uploads with the same database. */
   shared?: boolean;
-  /** Where they keep the bytes, so that any of them can go on with any upload; null: each in its folder. */
+  /** The store that shares their bytes, so that any process can resume any upload; null: each keeps them in its folder. */
   segments?: { store: ObjectStore; stagingDir: string; segmentBytes?: number } | null;
-  /** Whether bytes of uploads that nobody knows may be removed there. Default: they may. */
+  /** Whether bytes of unknown uploads may be removed there. Default: yes. */
   mayRemove?: () => boolean;
-  /** What is accepted without a request passes it; requests have. Default: nothing is kept out. */
+  /** Passed by what is accepted without a request; requests have passed it already. Default: nothing is refused. */
   writes?: Pick<WriteGate, 'enter'>;
   space: StagingSpace;
   writing: PieceWriting;
@@ -60,15 +60,15 @@ export interface UploadsParts {
   logger: Logger;
 }
 
-/** On whose behalf a request is made. */
+/** The project and token of a request. */
 export interface UploadCaller {
   projectId: string;
   tokenSha256: string;
 }
 
-/** Counts since the start of the process, but for `open`. */
+/** Counts since the start of the process, except `open`. */
 export interface UploadFigures {
-  /** Uploads that are on their way, in the whole database. */
+  /** Unfinished uploads in the whole database. */
   open: number;
   /** Bodies that are arriving at the moment. */
   receiving: number;
@@ -82,43 +82,32 @@ export interface Uploads {
   /**
    * Answers a request of the protocol.
    * @param id the upload of the path; null for the collection
-   * @throws AppError whatever is to be told instead
+   * @throws AppError for every refusal
    */
   serve(req: IncomingMessage, res: ServerResponse, id: string | null, caller: UploadCaller): Promise<void>;
   figures(): Promise<UploadFigures>;
-  /** Takes up what a restart interrupted. */
+  /** Resumes what a restart interrupted. */
   start(): Promise<void>;
-  /** Ends the bodies that are arriving: what came of each is kept and acknowledged, and no more is taken. */
+  /** Ends the bodies that are arriving: the bytes received are kept and acknowledged, and no more are taken. */
   leave(): void;
-  /** Ends the rest, once every request is answered. */
+  /** Ends the rest, after every request was answered. */
   stop(): Promise<void>;
 }
 
-/** A request on its way through the protocol's library. */
-interface Passage {
+/** A request on its way through the tus library. */
+interface TusRequest {
   id: string | null;
   caller: UploadCaller;
   failure: unknown;
 }
 
-/** {@link Uploads}: what the protocol's library says in its own terms, in the service's. */
+/** {@link Uploads}: the tus library does the protocol; this translates its answers and errors into the service's. */
 export function createUploads(parts: UploadsParts): Uploads {
-  const {
-    uploads,
-    writing,
-    logger,
-    shared = false,
-    segments = null,
-    maxBytes,
-    maxOpen,
-    expiryMs,
-    idleMs = IDLE_MS,
-  } = parts;
-  const nextUlid = monotonicFactory();
+  const { uploads, writing, logger, shared = false, segments = null } = parts;
+  const { maxBytes, maxOpen, expiryMs, idleMs = IDLE_MS } = parts;
   const stopped = new AbortController();
   const bodies = new Set<UploadBody>();
   const figures: Omit<UploadFigures, 'open' | 'receiving'> = { receivedBytes: 0, over: {} };
-  const passages = new WeakMap<Request, Passage>();
   let leaving = false;
 
   const hashing = createFileHashing();
@@ -130,17 +119,12 @@ export function createUploads(parts: UploadsParts): Uploads {
   const admission = createUploadAdmission({ uploads, files, progress, maxOpen, expiryMs });
   const locker = createUploadLocker({ uploads, logger });
   const completion = createUploadCompletion({
-    uploads,
-    media: parts.media,
-    ingest: parts.ingest,
-    files,
-    progress,
+    ...{ uploads, media: parts.media, ingest: parts.ingest, files, progress, logger },
     keepMs: expiryMs,
     signal: stopped.signal,
     onOver: (state) => {
       figures.over[state] = (figures.over[state] ?? 0) + 1;
     },
-    logger,
   });
   const janitor = createUploadJanitor({
     ...{ uploads, files, progress, completion, locker, shared, expiryMs, logger },
@@ -151,82 +135,23 @@ export function createUploads(parts: UploadsParts): Uploads {
     figures.receivedBytes += count;
   };
   const store = new UploadStore({ uploads, files, progress, completion, locker, expiryMs, onBytes });
+  const tus = createTusServer({ uploads, store, locker, admission, maxBytes });
 
-  const passageOf = (request: Request): Passage => {
-    const passage = passages.get(request);
-    if (!passage) throw new Error('a request reached the uploads from elsewhere');
-    return passage;
-  };
-
-  const tus = new Server({
-    path: UPLOADS_PATH,
-    datastore: store,
-    locker: {
-      newLock: (id) => {
-        const lock = locker.newLock(id);
-        return { lock: lock.lock, unlock: () => store.settled(id).then(lock.unlock) };
-      },
-    },
-    maxSize: maxBytes,
-    // A body that is cut for somebody who waits has nothing to do but to be written down.
-    lockDrainTimeout: 1,
-    namingFunction: (request) => {
-      const passage = passageOf(request);
-      passage.id = `upl_${nextUlid().toLowerCase()}`;
-      return passage.id;
-    },
-    generateUrl: (_request, { id }) => `${UPLOADS_PATH}/${id}`,
-    getFileIdFromRequest: (request) => passageOf(request).id ?? undefined,
-    onIncomingRequest: async (request, id) => {
-      if (request.method === 'POST') return;
-      const upload = await uploads.find(id);
-      if (upload?.projectId !== passageOf(request).caller.projectId) throw noSuchUpload();
-    },
-    onUploadCreate: async (request, upload) => {
-      // Before the library locks it: the lock is in the row.
-      const { id, metadata = null, size: length = null } = upload;
-      await admission.admit({ id, metadata, length, ...passageOf(request).caller });
-      return {};
-    },
-    onResponseError: (request, error) => {
-      passageOf(request as Request).failure = error;
-      return undefined;
-    },
-  });
-
-  const failureOf = async (response: Response, { failure }: Passage): Promise<unknown> => {
-    if (failure !== null) return uploadProblem(failure, maxBytes);
-    // The library's own look at headers says its refusals in a line.
-    const name = /^Invalid ([a-z-]+)/.exec(await response.text())?.[1];
-    if (name === 'content-type') return badContentType();
-    return badHeader(name ?? 'tus-resumable', 'is not as the protocol wants it');
-  };
-
-  /** What an answer says beside what the library makes it say. */
-  const addOutcome = (res: ServerResponse, upload: UploadRecord | null) => {
-    if (upload?.state === 'open') res.setHeader('Upload-Expires', new Date(upload.expiresAtMs).toUTCString());
-    if (upload?.state !== 'accepted' || upload.mediaId === null) return;
-    res.setHeader(MEDIA_ID_HEADER, upload.mediaId);
-    res.setHeader(MEDIA_CREATED_HEADER, String(upload.mediaCreated ?? false));
-  };
-
-  const exchange = async (req: IncomingMessage, res: ServerResponse, method: string, passage: Passage) => {
+  const exchange = async (req: IncomingMessage, res: ServerResponse, method: string, tusRequest: TusRequest) => {
     const body = method === 'POST' || method === 'PATCH' ? createUploadBody(req, res, { idleMs }) : null;
     if (body) bodies.add(body);
     try {
-      const request = webRequest(req, method, body?.stream ?? null);
-      passages.set(request, passage);
-      const response = await tus.handleWeb(request);
-      if (!response.ok) throw await failureOf(response, passage);
+      const response = await tus.handle(webRequest(req, method, body?.stream ?? null), tusRequest);
+      if (!response.ok) throw await failureOf(response, tusRequest, maxBytes);
       for (const name of PROTOCOL_HEADERS) {
         const value = response.headers.get(name);
         if (value !== null) res.setHeader(name, value);
       }
-      if (passage.id !== null) addOutcome(res, await uploads.find(passage.id));
+      if (tusRequest.id !== null) addOutcome(res, await uploads.find(tusRequest.id));
       res.statusCode = response.status;
     } catch (error) {
-      // Nobody was told where it is.
-      if (method === 'POST' && passage.id !== null) await completion.discard(passage.id, { state: 'terminated' });
+      // The client never learned the URL of a new upload.
+      if (method === 'POST' && tusRequest.id !== null) await completion.discard(tusRequest.id, { state: 'terminated' });
       throw error;
     } finally {
       if (body) {
@@ -242,14 +167,7 @@ export function createUploads(parts: UploadsParts): Uploads {
       const method = uploadMethodOf(req);
       res.setHeader('Tus-Resumable', TUS_VERSION);
       res.setHeader('Cache-Control', 'no-store');
-      if (method === 'OPTIONS') {
-        res.setHeader('Tus-Version', TUS_VERSION);
-        res.setHeader('Tus-Extension', TUS_EXTENSIONS.join(','));
-        res.setHeader('Tus-Max-Size', maxBytes);
-        res.statusCode = 204;
-        res.end();
-        return;
-      }
+      if (method === 'OPTIONS') return answerOptions(res, maxBytes);
       try {
         requireUploadHeaders(req);
         if (leaving) throw stopping();
@@ -280,15 +198,93 @@ export function createUploads(parts: UploadsParts): Uploads {
   };
 }
 
-/** Those of the library's headers that belong to the protocol. */
+/** Headers of the library's answers that belong to the protocol. */
 const PROTOCOL_HEADERS = ['Location', 'Upload-Offset', 'Upload-Length', 'Upload-Defer-Length', 'Upload-Metadata'];
 
-function stopping(): AppError {
-  return new AppError(
-    'unavailable',
-    'The service is stopping. What arrived of the upload is kept; go on in a moment.',
-    {
-      headers: { 'Retry-After': '2' },
+/** Makes the library's server, with the ids, the locks and the ownership checks of this service. */
+function createTusServer(parts: {
+  uploads: UploadRepository;
+  store: UploadStore;
+  locker: ReturnType<typeof createUploadLocker>;
+  admission: ReturnType<typeof createUploadAdmission>;
+  maxBytes: number;
+}): { handle(request: Request, tusRequest: TusRequest): Promise<Response> } {
+  const { uploads, store, locker, admission, maxBytes } = parts;
+  const nextUlid = monotonicFactory();
+  const tusRequests = new WeakMap<Request, TusRequest>();
+  const tusRequestOf = (request: Request): TusRequest => {
+    const found = tusRequests.get(request);
+    if (!found) throw new Error('a request reached the uploads from elsewhere');
+    return found;
+  };
+  const server = new Server({
+    path: UPLOADS_PATH,
+    datastore: store,
+    locker: {
+      newLock: (id) => {
+        const lock = locker.newLock(id);
+        return { lock: lock.lock, unlock: () => store.settled(id).then(lock.unlock) };
+      },
     },
-  );
+    maxSize: maxBytes,
+    // If a body is cut off for another request, only its bytes are left to be written.
+    lockDrainTimeout: 1,
+    namingFunction: (request) => {
+      const tusRequest = tusRequestOf(request);
+      tusRequest.id = `upl_${nextUlid().toLowerCase()}`;
+      return tusRequest.id;
+    },
+    generateUrl: (_request, { id }) => `${UPLOADS_PATH}/${id}`,
+    getFileIdFromRequest: (request) => tusRequestOf(request).id ?? undefined,
+    onIncomingRequest: async (request, id) => {
+      if (request.method === 'POST') return;
+      const upload = await uploads.find(id);
+      if (upload?.projectId !== tusRequestOf(request).caller.projectId) throw noSuchUpload();
+    },
+    onUploadCreate: async (request, upload) => {
+      // The row must exist before the library locks the upload: the lock is in the row.
+      const { id, metadata = null, size: length = null } = upload;
+      await admission.admit({ id, metadata, length, ...tusRequestOf(request).caller });
+      return {};
+    },
+    onResponseError: (request, error) => {
+      tusRequestOf(request as Request).failure = error;
+      return undefined;
+    },
+  });
+  return {
+    handle(request, tusRequest) {
+      tusRequests.set(request, tusRequest);
+      return server.handleWeb(request);
+    },
+  };
+}
+
+async function failureOf(response: Response, { failure }: TusRequest, maxBytes: number): Promise<unknown> {
+  if (failure !== null) return uploadProblem(failure, maxBytes);
+  // The library refuses bad headers itself, with one line of text.
+  const name = /^Invalid ([a-z-]+)/.exec(await response.text())?.[1];
+  if (name === 'content-type') return badContentType();
+  return badHeader(name ?? 'tus-resumable', 'is not as the protocol wants it');
+}
+
+/** Adds the headers of the upload's state to those of the library. */
+function addOutcome(res: ServerResponse, upload: UploadRecord | null): void {
+  if (upload?.state === 'open') res.setHeader('Upload-Expires', new Date(upload.expiresAtMs).toUTCString());
+  if (upload?.state !== 'accepted' || upload.mediaId === null) return;
+  res.setHeader(MEDIA_ID_HEADER, upload.mediaId);
+  res.setHeader(MEDIA_CREATED_HEADER, String(upload.mediaCreated ?? false));
+}
+
+function answerOptions(res: ServerResponse, maxBytes: number): void {
+  res.setHeader('Tus-Version', TUS_VERSION);
+  res.setHeader('Tus-Extension', TUS_EXTENSIONS.join(','));
+  res.setHeader('Tus-Max-Size', maxBytes);
+  res.statusCode = 204;
+  res.end();
+}
+
+function stopping(): AppError {
+  const detail = 'The service is stopping. What arrived of the upload is kept; go on in a moment.';
+  return new AppError('unavailable', detail, { headers: { 'Retry-After': '2' } });
 }

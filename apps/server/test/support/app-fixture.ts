@@ -169,7 +169,7 @@ export async function startApp(
       wakeWorkers: () => {
         fixture.woken += 1;
       },
-      queueBound: { requireRoom: async () => undefined },
+      queueLimit: { requireRoom: async () => undefined },
       rateLimit: 0,
       regions: { regions, regionMonitor, events, regionsChanged: () => statusBoard.refreshRegions() },
       cache: {

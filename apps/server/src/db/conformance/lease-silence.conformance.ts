@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { NoteSilence, StandingLease } from '../../beats/lease-watch.ts';
+import type { NoteSilence, WatchedLease } from '../../heartbeats/lease-watch.ts';
 
 /** What is leased, by what the silence of its leases needs to know. */
 export interface Leased {
@@ -7,13 +7,13 @@ export interface Leased {
   add(): Promise<unknown>;
   /** Takes a lease of what is due. */
   claim(): Promise<{ beat(): Promise<boolean>; reclaim(): Promise<boolean> }>;
-  held(): Promise<StandingLease[]>;
+  held(): Promise<WatchedLease[]>;
   noteSilence: NoteSilence;
 }
 
 /** How long leases have been silent, as noted with them. */
 export function leaseSilenceConformance({ add, claim, held, noteSilence }: Leased): void {
-  const seen = async (): Promise<StandingLease> => {
+  const seen = async (): Promise<WatchedLease> => {
     const [lease] = await held();
     if (!lease) throw new Error('There is no lease.');
     return lease;

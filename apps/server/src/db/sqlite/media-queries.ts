@@ -22,7 +22,8 @@ export function createKnownMedia(db: SqliteDatabase): KnownMedia {
     .select()
     .from(media)
     .where(and(eq(media.sha256, sql.placeholder('sha256')), ofProject))
-    .orderBy(media.id)
+    // The unary plus keeps SQLite from reading all media of the project in the order of `id` instead of the index by content.
+    .orderBy(sql`+${media.id}`)
     .limit(1)
     .prepare();
   const byIdempotencyKey = db

@@ -90,6 +90,26 @@ describe('the SQLite file', () => {
   });
 });
 
+it('finds known bytes by their index: an upload costs the same among a million media', () => {
+  const db = openDatabase(':memory:');
+  const statements: string[] = [];
+  const prepare = db.$client.prepare.bind(db.$client);
+  Object.assign(db.$client, {
+    prepare: (text: string) => {
+      statements.push(text);
+      return prepare(text);
+    },
+  });
+  createMediaRepository(db, { events: createEventWriter(), commits: createGroupCommit(db) });
+  const byContent = statements.filter((text) => text.includes('"sha256" = ?'));
+  expect(byContent).not.toEqual([]);
+  for (const text of byContent) {
+    const plan = prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`).all(null, null, null);
+    expect(plan.map(({ detail }) => detail).join()).toContain('media_by_content');
+  }
+  db.$client.close();
+});
+
 describe('events', () => {
   it('are kept up to a number: the table of a busy service does not grow for ever', async () => {
     const db = openDatabase(':memory:');

@@ -1,7 +1,7 @@
 import { ulid } from 'ulid';
 import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaRepository } from '../../db/media-repository.ts';
-import type { Following } from './following.ts';
+import type { EngineUpdates } from './engine-updates.ts';
 import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 
 export interface BullJobQueueParts {
@@ -9,7 +9,7 @@ export interface BullJobQueueParts {
   rows: JobQueue;
   media: Pick<MediaRepository, 'find'>;
   engine: QueueEngine;
-  following: Following;
+  following: EngineUpdates;
   /** Compares rows and engine now. */
   reconcile: () => Promise<unknown>;
 }

@@ -1,12 +1,12 @@
 import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaRepository } from '../../db/media-repository.ts';
-import type { Following } from './following.ts';
+import type { EngineUpdates } from './engine-updates.ts';
 
 /** Media whose jobs an engine hands out: it is told of each that came or went, once that is committed. */
 export function createBullMediaRepository(parts: {
   media: MediaRepository;
   rows: Pick<JobQueue, 'records'>;
-  following: Following;
+  following: EngineUpdates;
 }): MediaRepository {
   const { media, rows, following } = parts;
   return {

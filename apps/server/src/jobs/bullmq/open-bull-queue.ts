@@ -1,7 +1,7 @@
 import type { Repositories } from '../../db/repositories.ts';
 import { createBullJobQueue } from './bull-job-queue.ts';
 import { createBullMediaRepository } from './bull-media-repository.ts';
-import { createFollowing } from './following.ts';
+import { createEngineUpdates } from './engine-updates.ts';
 import { type BullEngineOptions, openBullEngine, type RedisOptions } from './open-bull-engine.ts';
 import { createReconciler, type ReconcilerParts } from './reconciler.ts';
 
@@ -26,7 +26,7 @@ export async function openBullQueue(options: BullQueueOptions): Promise<Reposito
     logger,
     redis: redis && { ...redis, deploymentId: deployment.id },
   });
-  const following = createFollowing({ rows, engine, logger });
+  const following = createEngineUpdates({ rows, engine, logger });
   const reconciler = createReconciler({ rows, engine, logger, ...timing });
   const { reconcile } = reconciler;
   reconciler.start();

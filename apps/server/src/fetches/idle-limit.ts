@@ -1,20 +1,20 @@
 import { SourceError } from './source-error.ts';
 
-/** How long a source may keep us waiting. */
-export interface Patience {
-  /** Longest wait for {@link Patience.minBytes}, in milliseconds. Time that we take ourselves does not count. */
+/** How long a source may be idle. */
+export interface IdleLimit {
+  /** Longest wait for {@link IdleLimit.minBytes}, in milliseconds. Our own processing time does not count. */
   idleMs: number;
-  /** What has to come in that time: a byte now and then does not keep a connection. */
+  /** What has to arrive in that time: an occasional byte does not keep a connection open. */
   minBytes: number;
 }
 
 /**
- * Passes on what a source sends, as long as it sends.
- * @throws SourceError `source_timeout` where it trickles or stops
+ * Passes a body on as long as its source keeps sending.
+ * @throws SourceError `source_timeout` if it trickles or stops
  */
-export async function* withPatience(
+export async function* limitIdleTime(
   body: AsyncIterator<Uint8Array>,
-  { idleMs, minBytes }: Patience,
+  { idleMs, minBytes }: IdleLimit,
 ): AsyncGenerator<Uint8Array> {
   let leftMs = idleMs;
   let bytes = 0;
@@ -44,7 +44,7 @@ async function within<T>(work: Promise<T>, leftMs: number, idleMs: number): Prom
     return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
-    // What is given up breaks when its connection is closed, and nobody listens any more.
+    // After a timeout it fails when its connection is closed, and nobody listens any more.
     work.catch(() => undefined);
   }
 }

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { timeWaiting } from './waiting-times.ts';
+import { measureWaits } from './worker-waits.ts';
 
 test('what a worker waits for of its queue and of its writes is counted, also where it fails', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-waiting-'));
   const repositories = openSqliteRepositories(join(folder, 'mds.sqlite'));
   const lease = { jobId: 1, mediaId: 'none', token: 'none', attempt: 1 };
   try {
-    const { jobs, media, times } = timeWaiting(repositories);
+    const { jobs, media, times } = measureWaits(repositories);
     expect(await jobs.claim('worker')).toBeNull();
     expect([times.claims.calls, times.upkeep.calls]).toEqual([1, 0]);
     expect(times.claims.ms).toBeGreaterThan(0);

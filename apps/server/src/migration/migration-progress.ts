@@ -20,7 +20,7 @@ export interface MigrationExtent {
 }
 
 /** How far a move is. */
-export interface MigrationStanding {
+export interface MigrationProgress {
   state: MigrationState;
   phase: MigrationPhase;
   startedAtMs: number;

@@ -10,7 +10,7 @@ const BELIEVE_MS = 60_000;
 /** And where other processes queue media, too, of which they do not tell. */
 const BELIEVE_SHARED_MS = 5_000;
 
-export interface QueueBoundParts {
+export interface QueueLimitParts {
   media: Pick<MediaRepository, 'countQueued'>;
   /** Media of one project that may wait to be processed. */
   maxQueued: number;
@@ -21,7 +21,7 @@ export interface QueueBoundParts {
 }
 
 /** Keeps projects from queueing more than can be worked off. */
-export interface QueueBound {
+export interface QueueLimit {
   /**
    * To be asked before a body is read. What is being received at that moment still comes on top, which admission bounds.
    * @throws AppError `overloaded` with `Retry-After`
@@ -31,8 +31,8 @@ export interface QueueBound {
   queued(projectId: string): void;
 }
 
-/** {@link QueueBound} that counts rows only where the queue may be full by what it knows. */
-export function createQueueBound(parts: QueueBoundParts): QueueBound {
+/** {@link QueueLimit} that counts rows only where the queue may be full by what it knows. */
+export function createQueueLimit(parts: QueueLimitParts): QueueLimit {
   const { media, maxQueued, shared = false, nowMs = () => performance.now() } = parts;
   const believeMs = shared ? BELIEVE_SHARED_MS : BELIEVE_MS;
   const known = new Map<string, { atMost: number; countedAtMs: number }>();

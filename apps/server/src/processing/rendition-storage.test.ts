@@ -11,7 +11,7 @@ import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createLocalObjectStore } from '../storage/local-object-store.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { createRenditionShelf } from './rendition-shelf.ts';
+import { createRenditionStorage } from './rendition-storage.ts';
 
 const revision = '0a1b2c3d';
 const MASTER = '#EXTM3U\nv/1.m4s\n';
@@ -25,7 +25,7 @@ let mediaObject: MediaRecord;
 let lease: Lease;
 let row: NewRendition;
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'mds-shelf-'));
+  root = await mkdtemp(join(tmpdir(), 'mds-renditions-'));
   store = createLocalObjectStore({ root: join(root, 'objects') });
   repositories = openSqliteRepositories(':memory:');
   ({ mediaObject, lease } = await begin('1'));
@@ -57,8 +57,8 @@ async function begin(last: string): Promise<{ mediaObject: MediaRecord; lease: L
 }
 const key = (file: string, of: Pick<MediaRecord, 'sha256'> = mediaObject) =>
   renditionFileKey({ sourceSha256: of.sha256, name: 'hls', revision, file });
-const shelfOf = (over: Partial<ObjectStore> = {}) =>
-  createRenditionShelf({ ...repositories, store: { ...store, ...over }, mediaObject });
+const storageOf = (over: Partial<ObjectStore> = {}) =>
+  createRenditionStorage({ ...repositories, store: { ...store, ...over }, mediaObject });
 /** Files as an engine leaves them. */
 const make = async (files: Record<string, string>): Promise<ReadyRendition> => {
   const made = [];
@@ -94,13 +94,13 @@ const findMaster = () =>
 describe('a rendition of several files', () => {
   it('is put into the store file by file, and seen when its row says so', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one', 'v/2.m4s': 'two' });
-    const shelved = await shelfOf().put(lease, row, made, never);
-    expect(shelved?.row).toMatchObject({ state: 'ready', files: 3, bytes: MASTER.length + 6, sha256: sha256(MASTER) });
+    const stored = await storageOf().store(lease, row, made, never);
+    expect(stored?.row).toMatchObject({ state: 'ready', files: 3, bytes: MASTER.length + 6, sha256: sha256(MASTER) });
     expect(await keys()).toEqual([key('master.m3u8'), key('v/1.m4s'), key('v/2.m4s')].sort());
     expect(await findMaster()).toBeNull();
-    await repositories.media.publishRendition(lease, shelved?.row ?? row);
+    await repositories.media.publishRendition(lease, stored?.row ?? row);
     expect(await findMaster()).toMatchObject({ sha256: sha256(MASTER) });
-    await shelfOf().require(shelved ? [shelved] : []);
+    await storageOf().requireStored(stored ? [stored] : []);
   });
 
   it('invariant 2: is not seen in part where the store fails half-way, and what is there is known to belong to it', async () => {
@@ -109,7 +109,7 @@ describe('a rendition of several files', () => {
       if (at.endsWith('v/1.m4s')) throw new Error('The disk is gone.');
       return store.put(at, file);
     };
-    await expect(shelfOf({ put }).put(lease, row, made, never)).rejects.toThrow('The disk is gone.');
+    await expect(storageOf({ put }).store(lease, row, made, never)).rejects.toThrow('The disk is gone.');
     expect(await findMaster()).toBeNull();
     expect((await repositories.media.renditions(mediaObject.id))[0]?.state).toBe('pending');
     for (const left of await keys()) expect([left, await repositories.media.isReferenced(left)]).toEqual([left, true]);
@@ -124,16 +124,16 @@ describe('a rendition of several files', () => {
     };
     await leave('v/1.m4s', 'ONE');
     await leave('v/2.m4s', 'longer than it was');
-    const shelved = await shelfOf().put(
+    const stored = await storageOf().store(
       lease,
       row,
       await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one', 'v/2.m4s': 'two' }),
       never,
     );
-    for (const { objectKey, sha256: recorded } of shelved?.files ?? []) {
+    for (const { objectKey, sha256: recorded } of stored?.files ?? []) {
       expect(sha256(String(await store.readAll(objectKey)))).toBe(recorded);
     }
-    expect(shelved?.files).toHaveLength(3);
+    expect(stored?.files).toHaveLength(3);
   });
 
   it.each(['../escape.m4s', '/etc/passwd', 'v/../../x.m4s', 'V/1.m4s', 'v/.hidden'])(
@@ -141,35 +141,35 @@ describe('a rendition of several files', () => {
     async (name) => {
       const made = await make({ 'master.m3u8': MASTER });
       const files = [...(made.files ?? []), { name, path: made.path, contentType: 'video/mp4', bytes: 1 }];
-      await expect(shelfOf().put(lease, row, { ...made, files }, never)).rejects.toThrow(RangeError);
+      await expect(storageOf().store(lease, row, { ...made, files }, never)).rejects.toThrow(RangeError);
       expect(await keys()).toEqual([]);
     },
   );
 
   it('stands only where every file is there, and serves another media object of the same bytes as well', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one' });
-    const shelved = await shelfOf().put(lease, row, made, never);
+    const stored = await storageOf().store(lease, row, made, never);
     await repositories.media.publish(lease, {
-      renditions: shelved ? [shelved.row] : [],
+      renditions: stored ? [stored.row] : [],
       thumbhash: null,
       warnings: [],
     });
     const twin = await begin('2');
     mediaObject = twin.mediaObject;
-    const shelf = shelfOf();
-    const standing = (await shelf.standing([row])).get(row.objectKey ?? '');
-    expect(standing?.files).toHaveLength(2);
-    if (standing) expect(await shelf.adopt(twin.lease, standing)).toBe(true);
+    const storage = storageOf();
+    const existing = (await storage.findExisting([row])).get(row.objectKey ?? '');
+    expect(existing?.files).toHaveLength(2);
+    if (existing) expect(await storage.adopt(twin.lease, existing)).toBe(true);
     await repositories.media.publish(twin.lease, {
-      renditions: standing ? [standing.row] : [],
+      renditions: existing ? [existing.row] : [],
       thumbhash: null,
       warnings: [],
     });
     expect(await findMaster()).toMatchObject({ mediaId: twin.mediaObject.id, sha256: sha256(MASTER) });
 
     await store.delete(key('v/1.m4s'));
-    expect((await shelf.standing([row])).size).toBe(0);
-    await expect(shelf.require(standing ? [standing] : [])).rejects.toMatchObject({
+    expect((await storage.findExisting([row])).size).toBe(0);
+    await expect(storage.requireStored(existing ? [existing] : [])).rejects.toMatchObject({
       code: 'object_missing',
       retryable: true,
     });

@@ -2,29 +2,29 @@ import type { JobQueue } from '../db/job-queue.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 
 /** How often something was asked of others, and how long it took altogether, in milliseconds. */
-export interface WaitingTime {
+export interface WaitTotal {
   calls: number;
   ms: number;
 }
 
 /** What a worker waits for of its queue and its database, as long as it runs. */
-export interface WaitingTimes {
+export interface WorkerWaits {
   /** Claims: until one is answered, there is nothing to do. */
-  claims: WaitingTime;
+  claims: WaitTotal;
   /** Beats, looks at leases, progress, jobs given back: media are rendered meanwhile. */
-  upkeep: WaitingTime;
+  upkeep: WaitTotal;
   /** What is written of media under a lease; the end of a job is part of it. */
-  leaseWrites: WaitingTime;
+  leaseWrites: WaitTotal;
 }
 
 const LEASE_WRITES = ['start', 'reserveFiles', 'publishRendition', 'publish', 'fail'] as const;
 
 /** The same queue and media, and how long those who use them wait for them. */
-export function timeWaiting(parts: { jobs: JobQueue; media: MediaRepository }): {
+export function measureWaits(parts: { jobs: JobQueue; media: MediaRepository }): {
   jobs: JobQueue;
   media: MediaRepository;
   /** Since the beginning; what is being waited for counts once it is over. */
-  times: Readonly<WaitingTimes>;
+  times: Readonly<WorkerWaits>;
 } {
   const none = () => ({ calls: 0, ms: 0 });
   const times = { claims: none(), upkeep: none(), leaseWrites: none() };
@@ -38,7 +38,7 @@ export function timeWaiting(parts: { jobs: JobQueue; media: MediaRepository }): 
 }
 
 /** Every one of these methods gives a promise. */
-function timed<Port extends object>(port: Port, names: readonly (keyof Port)[], sum: WaitingTime): Port {
+function timed<Port extends object>(port: Port, names: readonly (keyof Port)[], sum: WaitTotal): Port {
   const copy = { ...port };
   for (const name of names) {
     const method: unknown = port[name];

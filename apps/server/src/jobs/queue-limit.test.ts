@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Repositories } from '../db/repositories.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
-import { createQueueBound } from './queue-bound.ts';
+import { createQueueLimit } from './queue-limit.ts';
 
 let repositories: Repositories;
 let nowMs = 0;
@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => repositories.close());
 
 const bound = (maxQueued: number) =>
-  createQueueBound({
+  createQueueLimit({
     media: {
       countQueued(projectId) {
         looks += 1;

@@ -10,14 +10,14 @@ export class LeaseLostError extends Error {
   }
 }
 
-/** Tells every second that a fetch is being worked on, and how far it is. */
-export interface FetchBeat {
-  /** From now on it is this that arrives. */
+/** Writes every second that a fetch is being worked on, and its progress. */
+export interface FetchHeartbeat {
+  /** From now on, the progress is that of this part. */
   attach(part: PartFile): void;
-  /** It has come as far as it will; told at once. */
+  /** The part grows no more. Its progress is written at once. */
   detach(): Promise<void>;
-  /** What the part is a part of; on return that is written. @throws LeaseLostError; what the database fails with */
-  whole(whole: Whole): Promise<void>;
+  /** Sets what is known of the whole file. On return that is written. @throws LeaseLostError; errors of the database */
+  setWhole(whole: Whole): Promise<void>;
   /** Aborted with {@link LeaseLostError} once the lease is lost. */
   readonly lost: AbortSignal;
   stop(): Promise<void>;
@@ -25,20 +25,20 @@ export interface FetchBeat {
 
 const INTERVAL_MS = 1_000;
 
-/** What the row of a fetch says of how far it is. */
-export type FetchStanding = Pick<FetchRecord, 'receivedBytes' | 'totalBytes' | 'validator' | 'spentMs'>;
+/** The progress of a fetch in its row. */
+export type FetchProgress = Pick<FetchRecord, 'receivedBytes' | 'totalBytes' | 'validator' | 'spentMs'>;
 
 /**
- * Makes {@link FetchBeat}, which beats from now on. What is told to have arrived has been synced before. A beat that fails is passed
- * over: where none gets through, the lease ends.
- * @param options.onTold told what the row says now, after each beat and before the next
+ * Starts a {@link FetchHeartbeat}. Bytes are synced before they are reported. A heartbeat that fails is skipped; if all of them fail, the
+ * lease ends.
+ * @param options.onWritten called with the progress in the row, after each heartbeat and before the next
  */
-export function startFetchBeat(
+export function startFetchHeartbeat(
   fetches: Pick<FetchRepository, 'beat'>,
   lease: FetchLease,
-  options: { intervalMs?: number; onTold?: (standing: FetchStanding) => Promise<void> } = {},
-): FetchBeat {
-  const { intervalMs = INTERVAL_MS, onTold = async () => undefined } = options;
+  options: { intervalMs?: number; onWritten?: (progress: FetchProgress) => Promise<void> } = {},
+): FetchHeartbeat {
+  const { intervalMs = INTERVAL_MS, onWritten = async () => undefined } = options;
   const before = lease.fetch.receivedBytes;
   const lost = new AbortController();
   let { receivedBytes, totalBytes, validator, spentMs } = lease.fetch;
@@ -48,18 +48,18 @@ export function startFetchBeat(
 
   const beat = async () => {
     lost.signal.throwIfAborted();
-    // Taken together, before anything is waited for: bytes belong to a validator.
+    // Read together, before any await: bytes belong to a validator.
     const known = { totalBytes, validator };
     if (part !== null) receivedBytes = await part.sync();
     const nowMs = performance.now();
     const fruitful = known.validator !== null && receivedBytes > before;
     const sinceMs = Math.round(nowMs - lastMs);
-    const stands = await fetches.beat(lease, { ...known, receivedBytes, spentMs: sinceMs, fruitful });
+    const isHeld = await fetches.beat(lease, { ...known, receivedBytes, spentMs: sinceMs, fruitful });
     lastMs = nowMs;
-    if (!stands) lost.abort(new LeaseLostError());
+    if (!isHeld) lost.abort(new LeaseLostError());
     lost.signal.throwIfAborted();
     spentMs += sinceMs;
-    await onTold({ ...known, receivedBytes, spentMs });
+    await onWritten({ ...known, receivedBytes, spentMs });
   };
   const next = (): Promise<void> => {
     const mine = beating.then(beat);
@@ -70,8 +70,8 @@ export function startFetchBeat(
   timer.unref();
 
   return {
-    attach(arriving) {
-      part = arriving;
+    attach(arrivingPart) {
+      part = arrivingPart;
     },
     async detach() {
       if (part === null) return;
@@ -79,7 +79,7 @@ export function startFetchBeat(
       await beating;
       part = null;
     },
-    whole(known) {
+    setWhole(known) {
       ({ totalBytes, validator } = known);
       return next();
     },

@@ -15,47 +15,50 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { hashFile } from './hash-file.ts';
 import { ProcessingError } from './processing-error.ts';
 
-/** Files that are on their way into the store at once: each waits for the disk twice. */
+/** Files that are put at once: each waits for the disk twice. */
 const PUTS_AT_ONCE = 8;
 
 /** A rendition that is made and in the store. */
-export interface ShelvedRendition {
+export interface StoredRendition {
   row: NewRendition;
-  /** Its files where it consists of several, else none. */
+  /** Its files, if it consists of several. */
   files: NewRenditionFile[];
 }
 
-/** A rendition found in the store, and of which media object. */
-export type StandingRendition = ShelvedRendition & { mediaId: string };
+/** A rendition that is ready and in the store, with the media object that it belongs to. */
+export type ExistingRendition = StoredRendition & { mediaId: string };
 
-/** The place of one media object's renditions in the object store. */
-export interface RenditionShelf {
-  /** Renditions that are ready and really there, of this media object or another of the same bytes: they need not be made again. */
-  standing(planned: readonly NewRendition[]): Promise<Map<string, StandingRendition>>;
-  /** Names the files of what stands as this media object's, too. False: the lease is lost. */
-  adopt(lease: Lease, standing: StandingRendition): Promise<boolean>;
+/** Moves the renditions of one media object into the object store. */
+export interface RenditionStorage {
   /**
-   * Moves what was made into the store, file by file. Nothing of it is delivered before its row is published.
-   * @returns null where the lease is lost
+   * Finds renditions that are ready and in the store, of this media object or another of the same bytes. They need not be made again.
+   * @returns by object key
    */
-  put(lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal): Promise<ShelvedRendition | null>;
-  /** @throws ProcessingError where an object of these is missing, or of another size */
-  require(shelved: Iterable<ShelvedRendition>): Promise<void>;
+  findExisting(planned: readonly NewRendition[]): Promise<Map<string, ExistingRendition>>;
+  /** Records the files of an existing rendition for this media object, too. False: the lease is lost. */
+  adopt(lease: Lease, existing: ExistingRendition): Promise<boolean>;
+  /**
+   * Moves a rendition into the store, file by file. None of it is delivered before its row is published.
+   * @returns null if the lease is lost
+   */
+  store(lease: Lease, row: NewRendition, made: ReadyRendition, signal: AbortSignal): Promise<StoredRendition | null>;
+  /** @throws ProcessingError if one of their objects is missing or has another size */
+  requireStored(renditions: Iterable<StoredRendition>): Promise<void>;
   /** Keys under which objects were put, or were about to be. */
-  readonly touched: ReadonlySet<string>;
+  readonly writtenKeys: ReadonlySet<string>;
 }
 
-/** {@link RenditionShelf} of one media object. */
-export function createRenditionShelf(parts: {
+/** {@link RenditionStorage} of one media object. */
+export function createRenditionStorage(parts: {
   media: Pick<MediaRepository, 'findReadyObject' | 'reserveFiles'>;
   pieceDigests: Pick<PieceDigestRepository, 'put'>;
   store: ObjectStore;
   mediaObject: MediaRecord;
-}): RenditionShelf {
+}): RenditionStorage {
   const { media, pieceDigests, store, mediaObject } = parts;
-  const touched = new Set<string>();
+  const writtenKeys = new Set<string>();
 
-  const isThere = async ({ row, files }: ShelvedRendition): Promise<boolean> => {
+  const isStored = async ({ row, files }: StoredRendition): Promise<boolean> => {
     const objects = files.length > 0 ? files : [{ objectKey: row.objectKey, bytes: row.bytes }];
     for (const { objectKey, bytes } of objects) {
       if (objectKey === null || (await store.stat(objectKey))?.bytes !== bytes) return false;
@@ -64,18 +67,18 @@ export function createRenditionShelf(parts: {
   };
 
   /**
-   * Puts a file under its key. What an attempt that was cut off left there may have the size of this file and other bytes,
-   * as encoders give them on another number of cores.
+   * Puts a file under its key. An interrupted attempt may have left an object of this size with other bytes there: encoders give other
+   * bytes on another number of cores.
    */
   const putFile = async (key: string, file: { path: string; sha256: string; bytes: number }): Promise<void> => {
-    touched.add(key);
-    const left = await store.read(key);
-    if (left !== null && (await hashStream(left.stream)) !== file.sha256) await store.delete(key);
+    writtenKeys.add(key);
+    const leftover = await store.read(key);
+    if (leftover !== null && (await hashStream(leftover.stream)) !== file.sha256) await store.delete(key);
     await store.put(key, file);
   };
 
-  /** Before the row that needs them: whoever sees the row can verify its object piece by piece. */
-  const keepPieces = async (sha256: string, pieces: Buffer | null): Promise<void> => {
+  /** Called before the row is written: every reader of the row can verify its object piece by piece. */
+  const savePieces = async (sha256: string, pieces: Buffer | null): Promise<void> => {
     if (pieces !== null) await pieceDigests.put(sha256, pieces);
   };
 
@@ -86,7 +89,7 @@ export function createRenditionShelf(parts: {
       if (!isRenditionFile(file.name)) throw new RangeError(`"${file.name}" cannot be a file of a rendition.`);
       const objectKey = renditionFileKey({ sourceSha256: mediaObject.sha256, name, revision, file: file.name });
       const { sha256, bytes, pieces } = await hashFile(file.path, signal);
-      await keepPieces(sha256, pieces);
+      await savePieces(sha256, pieces);
       hashed.push({ file: file.name, contentType: file.contentType, objectKey, sha256, bytes, path: file.path });
     }
     const [first] = hashed;
@@ -95,12 +98,12 @@ export function createRenditionShelf(parts: {
     }
     const files = hashed.map(({ path: _, ...file }) => file);
     if (!(await media.reserveFiles(lease, row, files))) return null;
-    // The first one last: whoever looks into the store sees by it that the others are there.
+    // The first file goes last: if it is in the store, the others are, too.
     for (let from = hashed.length; from > 0; from -= PUTS_AT_ONCE) {
       signal.throwIfAborted();
-      const some = hashed.slice(Math.max(0, from - PUTS_AT_ONCE), from);
-      const outcomes = await Promise.allSettled(some.map((file) => putFile(file.objectKey, file)));
-      // All have come to an end before anything is cleared away.
+      const batch = hashed.slice(Math.max(0, from - PUTS_AT_ONCE), from);
+      const outcomes = await Promise.allSettled(batch.map((file) => putFile(file.objectKey, file)));
+      // All puts have ended before the caller removes the files.
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     }
     const { sha256 } = first;
@@ -109,14 +112,14 @@ export function createRenditionShelf(parts: {
   };
 
   return {
-    async standing(planned) {
-      const found = new Map<string, StandingRendition>();
+    async findExisting(planned) {
+      const found = new Map<string, ExistingRendition>();
       for (const { objectKey } of planned) {
         const ready = objectKey === null ? null : await media.findReadyObject(objectKey);
         if (objectKey === null || ready === null) continue;
         const { mediaId, updatedAtMs: _, ...row } = ready.rendition;
-        const standing = { mediaId, row: { ...row, current: true }, files: ready.files.map(fileOf) };
-        if (await isThere(standing)) found.set(objectKey, standing);
+        const existing = { mediaId, row: { ...row, current: true }, files: ready.files.map(fileOf) };
+        if (await isStored(existing)) found.set(objectKey, existing);
       }
       return found;
     },
@@ -125,18 +128,18 @@ export function createRenditionShelf(parts: {
       return mediaId === mediaObject.id || files.length === 0 || media.reserveFiles(lease, row, files);
     },
 
-    async put(lease, row, made, signal) {
+    async store(lease, row, made, signal) {
       if (row.objectKey === null) throw new RangeError(`${row.name} was not to be made.`);
       if (made.files !== null) return putFiles(lease, row, made, signal);
       const { pieces, ...file } = await hashFile(made.path, signal);
-      await keepPieces(file.sha256, pieces);
+      await savePieces(file.sha256, pieces);
       await putFile(row.objectKey, { path: made.path, ...file });
       return { row: { ...readyRow(row, made), ...file, files: 1 }, files: [] };
     },
 
-    async require(shelved) {
-      for (const rendition of shelved) {
-        if (await isThere(rendition)) continue;
+    async requireStored(renditions) {
+      for (const rendition of renditions) {
+        if (await isStored(rendition)) continue;
         throw new ProcessingError(
           'object_missing',
           'A rendition vanished from the object store before it was published.',
@@ -145,7 +148,7 @@ export function createRenditionShelf(parts: {
       }
     },
 
-    touched,
+    writtenKeys,
   };
 }
 

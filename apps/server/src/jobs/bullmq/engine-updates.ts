@@ -6,7 +6,7 @@ import { EngineAwayError, type HandedOut, type QueueEngine } from './queue-engin
 /**
  * Has the engine follow what was committed of the rows. None of it fails: what the engine could not be told, the reconciler tells it.
  */
-export interface Following {
+export interface EngineUpdates {
   /** These media have jobs that wait. */
   queued(mediaIds: string[]): Promise<void>;
   /** A job that was out waits again. */
@@ -17,11 +17,11 @@ export interface Following {
   failed(job: HandedOut, failure: MediaFailureRecord): Promise<void>;
 }
 
-export function createFollowing(parts: {
+export function createEngineUpdates(parts: {
   rows: Pick<JobQueue, 'records'>;
   engine: QueueEngine;
   logger: Logger;
-}): Following {
+}): EngineUpdates {
   const { rows, engine, logger } = parts;
   const follow = (tell: () => Promise<void>): Promise<void> =>
     tell().catch((error: unknown) => {
