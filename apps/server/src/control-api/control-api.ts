@@ -16,7 +16,8 @@ import {
 import type { AppRoute } from '@ts-rest/core';
 import { createExpressEndpoints, type RequestValidationError } from '@ts-rest/express';
 import type { Express, NextFunction, Request, Response } from 'express';
-import type { MediaRepository, ProjectRepository } from '../db/media-repository.ts';
+import type { MediaRepository } from '../db/media-repository.ts';
+import type { ProjectRepository } from '../db/project-repository.ts';
 import type { EventStream } from '../events/event-stream.ts';
 import { metadataOf, refuseMethodsOutside } from '../http/contract-routes.ts';
 import { answerJson } from '../http/json-answers.ts';
