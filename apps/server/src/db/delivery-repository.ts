@@ -1,7 +1,7 @@
 import type { CacheStatus } from '@mds/contract';
 import { desc, eq, getTableColumns, lt, max, sql } from 'drizzle-orm';
 import { monotonicFactory } from 'ulid';
-import { changedRows, type Dialect, inChunks } from './dialect.ts';
+import { changedRows, type Dialect } from './dialect.ts';
 import { keepLatest } from './keep-latest.ts';
 import { storableText } from './storable.ts';
 import { createVersionReader } from './versions.ts';
@@ -83,7 +83,7 @@ export interface FormatProofRepository {
 
 /** Creates the {@link AssetRepository}. */
 export function createAssetRepository(dialect: Dialect): AssetRepository {
-  const { tables, read, write } = dialect;
+  const { tables, read, write, insertAll } = dialect;
   const { assets } = tables;
   const readVersion = createVersionReader(dialect);
   // Within a millisecond it counts up, which costs less than new random bits for each.
@@ -106,10 +106,8 @@ export function createAssetRepository(dialect: Dialect): AssetRepository {
           const id = `ast_${ulid(atMs).toLowerCase()}`;
           return { ...asset, id, createdAtMs: atMs, requestSeq: before + 1 + n };
         });
-        for (const chunk of inChunks(rows)) {
-          const insert = db.insert(assets).values(chunk);
-          await insert.onConflictDoUpdate({ target: [assets.region, assets.path], set: written });
-        }
+        const target = [assets.region, assets.path];
+        await insertAll(rows, (some) => db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }));
         for (const region of new Set(rows.map((row) => row.region))) {
           await keepLatest(db, { table: assets, group: eq(assets.region, region), column: assets.requestSeq, keep });
         }

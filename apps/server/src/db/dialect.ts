@@ -86,6 +86,11 @@ export interface Dialect {
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** As `write`, without waiting for the disk. If the machine of the database fails within a second, nothing was written. */
   writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
+  /**
+   * Inserts many rows in a transaction, which all have the same columns.
+   * @param build the INSERT of some of them
+   */
+  insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>): Promise<void>;
   /** Writes one event. @returns its `seq` */
   append(event: OwnedEvent): Promise<number>;
   /** Locks the rows that a query of a transaction finds. SQLite has nothing to do: a transaction that writes has the whole database. */
@@ -106,12 +111,4 @@ type WriteResult = { rowCount: number | null } | { changes: number };
 /** How many rows a statement without `returning()` wrote. */
 export function changedRows(result: WriteResult): number {
   return 'changes' in result ? result.changes : (result.rowCount ?? 0);
-}
-
-/** Rows of one INSERT. A statement has at most 32,766 parameters in SQLite and 65,535 in PostgreSQL; our widest rows have 20. */
-const CHUNK_ROWS = 1_000;
-
-/** Splits many rows into as many INSERTs as they need. */
-export function* inChunks<Row>(rows: readonly Row[]): Generator<Row[]> {
-  for (let from = 0; from < rows.length; from += CHUNK_ROWS) yield rows.slice(from, from + CHUNK_ROWS);
 }

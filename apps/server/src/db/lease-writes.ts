@@ -1,5 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { inChunks, type Transaction } from './dialect.ts';
+import type { Transaction } from './dialect.ts';
 import { mediaEvent } from './event-data.ts';
 import type { Lease } from './job-queue.ts';
 import type { MediaRepository } from './media-repository.ts';
@@ -49,7 +49,7 @@ export function createLeaseWrites(
         );
         await db.delete(renditionFiles).where(ofRendition);
         const rows = files.map((file) => ({ ...file, mediaId, name, extension, revision }));
-        for (const chunk of inChunks(rows)) await db.insert(renditionFiles).values(chunk);
+        await dialect.insertAll(rows, (some) => db.insert(renditionFiles).values(some));
       }),
 
     publishRendition: (lease, rendition) =>

@@ -1,5 +1,5 @@
 import { and, asc, eq, sql } from 'drizzle-orm';
-import { type Dialect, inChunks, type Transaction } from './dialect.ts';
+import type { Dialect, Transaction } from './dialect.ts';
 import { mediaEvent } from './event-data.ts';
 import { type AttemptRecord, KEPT_ATTEMPTS, type Lease } from './job-queue.ts';
 import { DEFAULT_PRIORITY } from './job-rules.ts';
@@ -37,14 +37,12 @@ export interface MediaJobs {
 }
 
 /** Creates {@link MediaJobs}. */
-export function createMediaJobs({ tables, read, lockRows }: Dialect, renditions: RenditionRows): MediaJobs {
+export function createMediaJobs({ tables, read, lockRows, insertAll }: Dialect, renditions: RenditionRows): MediaJobs {
   const { jobs, media, mediaRenditions, processingAttempts: attempts } = tables;
   return {
     async enqueue({ db }, { mediaIds, nowMs, priority = DEFAULT_PRIORITY }) {
       const rows = mediaIds.map((mediaId) => ({ mediaId, priority, dueAtMs: nowMs }));
-      for (const chunk of inChunks(rows)) {
-        await db.insert(jobs).values(chunk).onConflictDoNothing({ target: jobs.mediaId });
-      }
+      await insertAll(rows, (some) => db.insert(jobs).values(some).onConflictDoNothing({ target: jobs.mediaId }));
     },
 
     async lockHeld({ db }, { mediaId, token }) {

@@ -18,14 +18,15 @@ export interface KnownMedia {
 const $ = sql.placeholder;
 
 /** Creates {@link KnownMedia}, prepared because it is asked twice for each file that arrives. */
-export function createKnownMedia({ tables: { media }, prepare }: Dialect): KnownMedia {
+export function createKnownMedia({ tables: { media }, prepare, unindexed }: Dialect): KnownMedia {
   const ofProject = eq(media.projectId, $('projectId'));
   const bySha256 = prepare('media_of_content', (db) =>
     db
       .select()
       .from(media)
       .where(and(eq(media.sha256, $('sha256')), ofProject))
-      .orderBy(media.id)
+      // By the index of ids, SQLite would go through all media of the project.
+      .orderBy(unindexed(media.id))
       .limit(1),
   );
   const byIdempotencyKey = prepare('media_of_key', (db) =>

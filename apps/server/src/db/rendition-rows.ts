@@ -1,5 +1,5 @@
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
-import { type Dialect, inChunks, type Transaction } from './dialect.ts';
+import type { Dialect, Transaction } from './dialect.ts';
 import { renditionEvent } from './event-data.ts';
 import type { NewRendition, RenditionRecord } from './media-repository.ts';
 import { changesOf, settleCurrent } from './rendition-changes.ts';
@@ -31,7 +31,7 @@ export interface RenditionRows {
 }
 
 /** Creates {@link RenditionRows}. */
-export function createRenditionRows({ tables, isAnyOf }: Dialect): RenditionRows {
+export function createRenditionRows({ tables, isAnyOf, insertAll }: Dialect): RenditionRows {
   const { media, mediaRenditions } = tables;
   const { mediaId: ofMedia, name, extension, revision, ...others } = getTableColumns(mediaRenditions);
   const identity = [ofMedia, name, extension, revision];
@@ -52,10 +52,10 @@ export function createRenditionRows({ tables, isAnyOf }: Dialect): RenditionRows
         .set({ current: false })
         .where(and(eq(ofMedia, mediaId), isOld));
     }
-    for (const chunk of inChunks(rows)) {
-      const values = chunk.map((row) => ({ ...row, mediaId, updatedAtMs: nowMs }));
-      await db.insert(mediaRenditions).values(values).onConflictDoUpdate({ target: identity, set: overwritten });
-    }
+    const values = rows.map((row) => ({ ...row, mediaId, updatedAtMs: nowMs }));
+    await insertAll(values, (some) =>
+      db.insert(mediaRenditions).values(some).onConflictDoUpdate({ target: identity, set: overwritten }),
+    );
   };
 
   /** The projects that events about these media belong to; null if a media object is gone. */

@@ -34,6 +34,9 @@ const types = {
   getTypeParser: (oid: number) => (NUMBERS.has(oid) ? Number : (text: string) => text),
 };
 
+/** Rows of one INSERT. A statement has at most 65,535 parameters, and our widest rows have 20. */
+const INSERTED_ROWS = 1_000;
+
 /** https://www.postgresql.org/docs/15/wal-async-commit.html */
 const BEGIN_SOON = 'BEGIN; SET LOCAL synchronous_commit TO off';
 
@@ -72,6 +75,13 @@ export function createPostgresDialect(parts: PostgresParts): Dialect {
     hold: async (statement) => statement(writer),
     write: async (work) => (await run(work)).result,
     writeSoon: async (work) => (await run(work, BEGIN_SOON)).result,
+
+    async insertAll(rows, build) {
+      for (let from = 0; from < rows.length; from += INSERTED_ROWS) {
+        await build(rows.slice(from, from + INSERTED_ROWS));
+      }
+    },
+
     append: async (event) => (await run(async (tx) => tx.append(event))).numbers[0] ?? 0,
 
     lockRows(query, { strength, of, skipLocked = false, keyShareOf }) {

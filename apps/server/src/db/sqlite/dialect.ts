@@ -69,6 +69,25 @@ export function createSqliteDialect(
     hold: (statement) => commits.write(async () => statement(db), { isSynced: false }),
     write: async (work) => (await run(work)).result,
     writeSoon: (work) => commits.write(() => work({ db }), { isSynced: false }),
+
+    // One row at a time costs a third of many rows in one statement, which has to be parsed with all of its parameters.
+    async insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>) {
+      const prepared = new Map<string, { run(values: Row): unknown }>();
+      for (const row of rows) {
+        const columns = Object.entries(row);
+        const nulls = columns.map(([, value]) => (value === null ? 0 : 1)).join('');
+        let insert = prepared.get(nulls);
+        if (insert === undefined) {
+          // A null takes no placeholder, which would be stored as a column's type has it: as false, or as JSON.
+          const values = columns.map(([name, value]) => [name, value === null ? null : sql.placeholder(name)]);
+          const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
+          insert = one.prepare();
+          prepared.set(nulls, insert);
+        }
+        insert.run(row);
+      }
+    },
+
     append: async (event) => (await run(async (tx) => tx.append(event))).numbers[0] ?? 0,
 
     lockRows: (query) => query,

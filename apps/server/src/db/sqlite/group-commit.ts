@@ -19,6 +19,9 @@ export interface CommitOptions<T> {
   isSynced?: boolean;
 }
 
+/** `synchronous`: the log is not synced at every commit. */
+const NORMAL = 1;
+
 interface Waiting {
   /** Does the work inside a transaction. @returns what to do when that is committed */
   attempt(): Promise<() => void>;
@@ -38,6 +41,7 @@ export function createGroupCommit(client: Database): GroupCommit {
     statements.set(text, statement);
     statement.run();
   };
+  const synced = client.pragma('synchronous', { simple: true }) as number;
   let queue: Waiting[] = [];
   let isRunning = false;
   let onIdle: (() => void)[] = [];
@@ -103,10 +107,10 @@ export function createGroupCommit(client: Database): GroupCommit {
     const group = queue;
     queue = [];
     isRunning = true;
-    const isUnsynced = group.every(({ isSynced }) => !isSynced);
-    if (isUnsynced) client.pragma('synchronous = NORMAL');
+    const isUnsynced = synced > NORMAL && group.every(({ isSynced }) => !isSynced);
+    if (isUnsynced) client.pragma(`synchronous = ${NORMAL}`);
     await commit(group);
-    if (isUnsynced) client.pragma('synchronous = FULL');
+    if (isUnsynced) client.pragma(`synchronous = ${synced}`);
     isRunning = false;
     if (queue.length > 0) return void setImmediate(flush);
     const listeners = onIdle;

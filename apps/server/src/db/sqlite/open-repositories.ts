@@ -66,7 +66,10 @@ function openConnections(file: string): { writer: Database; reader: Database } {
   const database = openDatabase(path);
   const reader = openReader(database);
   // Two connections cannot share a database in memory. A file without a name is as good.
-  if (isTemporary) rmSync(dirname(path), { recursive: true });
+  if (isTemporary) {
+    database.$client.pragma('synchronous = OFF');
+    rmSync(dirname(path), { recursive: true });
+  }
   return { writer: database.$client, reader };
 }
 
