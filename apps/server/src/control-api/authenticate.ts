@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { TokenScope } from '@mds/contract';
 import type { NextFunction, Request, Response } from 'express';
 import { AppError } from '../base/app-error.ts';
-import type { ProjectRepository, TokenRecord } from '../db/media-repository.ts';
+import type { ProjectRepository, TokenRecord } from '../db/project-repository.ts';
 
 const REALM = 'Bearer realm="mds"';
 /** The project of the first operator token, to which the deployment as a whole belongs. */

@@ -4,8 +4,8 @@ import { AppError } from '../base/app-error.ts';
 import type { Presented } from '../base/presented.ts';
 import { DatabaseRefusedError } from '../db/database-refused-error.ts';
 import type { Migration } from '../migration/migration.ts';
-import { redactedUrl } from '../migration/redacted-url.ts';
 import type { Destination, MigrationProgress } from '../migration/migration-progress.ts';
+import { redactedUrl } from '../migration/redacted-url.ts';
 import { ObjectStorageError } from '../storage/s3-failure.ts';
 import { requireDeploymentOperator } from './authenticate.ts';
 

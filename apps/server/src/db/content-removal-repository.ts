@@ -1,3 +1,6 @@
+import { and, asc, eq, gt, lte } from 'drizzle-orm';
+import type { Dialect } from './dialect.ts';
+
 /** Bytes that may be in the store without a media object: one that had them was deleted. */
 export interface ContentRemoval {
   /** Of the original. */
@@ -14,4 +17,25 @@ export interface ContentRemovalRepository {
   stands(removal: ContentRemoval): Promise<boolean>;
   /** Forgets it, unless a media object of the content was deleted since. */
   drop(removal: ContentRemoval): Promise<void>;
+}
+
+/** Creates the {@link ContentRemovalRepository}. */
+export function createContentRemovalRepository({ tables, read, change }: Dialect): ContentRemovalRepository {
+  const { contentRemovals: removals } = tables;
+  const same = ({ sha256, sinceMs }: ContentRemoval) => and(eq(removals.sha256, sha256), eq(removals.sinceMs, sinceMs));
+  return {
+    async page({ untilMs, after, limit }) {
+      const asked = and(
+        untilMs === null ? undefined : lte(removals.sinceMs, untilMs),
+        after === null ? undefined : gt(removals.sha256, after),
+      );
+      return read.select().from(removals).where(asked).orderBy(asc(removals.sha256)).limit(limit);
+    },
+
+    stands: async (removal) => (await read.$count(removals, same(removal))) > 0,
+
+    async drop(removal) {
+      await change((db) => db.delete(removals).where(same(removal)));
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import type { ProjectRecord } from './media-repository.ts';
+import type { ProjectRecord } from './project-repository.ts';
 
 /** The project of hosts that belong to none. */
 export const DEFAULT_PROJECT = 'default';

@@ -1,4 +1,10 @@
 import type { CacheStatus } from '@mds/contract';
+import { desc, eq, getTableColumns, lt, max, sql } from 'drizzle-orm';
+import { monotonicFactory } from 'ulid';
+import { changedRows, type Dialect } from './dialect.ts';
+import { keepLatest } from './keep-latest.ts';
+import { storableText } from './storable.ts';
+import { createVersionReader } from './versions.ts';
 
 /** One record for a path in a region. */
 export interface AssetRecord {
@@ -73,4 +79,123 @@ export interface FormatProofRepository {
   load(engineKey: string): Promise<{ formatId: string; ok: boolean; reason: string | null }[]>;
   /** Replaces what is known of any engine by what is known of this one. */
   save(engineKey: string, proofs: { formatId: string; ok: boolean; reason: string | null }[]): Promise<void>;
+}
+
+/** Creates the {@link AssetRepository}. */
+export function createAssetRepository(dialect: Dialect): AssetRepository {
+  const { tables, read, write, insertAll } = dialect;
+  const { assets } = tables;
+  const readVersion = createVersionReader(dialect);
+  // Within a millisecond it counts up, which costs less than new random bits for each.
+  const ulid = monotonicFactory();
+  const written = {
+    bytes: sql`excluded.bytes`,
+    cacheStatus: sql`excluded.cache_status`,
+    requestSeq: sql`excluded.request_seq`,
+  };
+  return {
+    async record(deliveries, keep) {
+      if (deliveries.length === 0) return;
+      const latest = latestOfEach(deliveries);
+      await write(async ({ db, lock, bump }) => {
+        // Requests are counted on from the last one.
+        await lock('assets');
+        const [last] = await db.select({ seq: max(assets.requestSeq) }).from(assets);
+        const before = last?.seq ?? 0;
+        const rows = latest.map(({ atMs, ...asset }, n) => {
+          const id = `ast_${ulid(atMs).toLowerCase()}`;
+          return { ...asset, id, createdAtMs: atMs, requestSeq: before + 1 + n };
+        });
+        const target = [assets.region, assets.path];
+        await insertAll(rows, (some) => db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }));
+        for (const region of new Set(rows.map((row) => row.region))) {
+          await keepLatest(db, { table: assets, group: eq(assets.region, region), column: assets.requestSeq, keep });
+        }
+        bump('assets');
+      });
+    },
+
+    async latest({ limit, region }) {
+      const ofRegion = region === null ? undefined : eq(assets.region, region);
+      return read.select().from(assets).where(ofRegion).orderBy(desc(assets.requestSeq)).limit(limit);
+    },
+
+    version: () => readVersion('assets'),
+  };
+}
+
+/** One row for each path in a region, in the order of their last requests. The first one dates it. No statement may write a row twice. */
+function latestOfEach(deliveries: readonly DeliveredAsset[]): DeliveredAsset[] {
+  const latest = new Map<string, DeliveredAsset>();
+  for (const delivery of deliveries) {
+    const path = storableText(delivery.path);
+    const key = `${delivery.region} ${path}`;
+    const atMs = latest.get(key)?.atMs ?? delivery.atMs;
+    latest.delete(key);
+    latest.set(key, { ...delivery, path, atMs });
+  }
+  return [...latest.values()];
+}
+
+/** Creates the {@link RegionRepository}. */
+export function createRegionRepository({ tables, read, change, write }: Dialect): RegionRepository {
+  const { assets, regionNodes, regions } = tables;
+  return {
+    list: async () => read.select().from(regions).orderBy(regions.code),
+
+    async find(code) {
+      const [region] = await read.select().from(regions).where(eq(regions.code, code));
+      return region ?? null;
+    },
+
+    put: (region) =>
+      write(async ({ db, bump }) => {
+        await db.insert(regions).values(region).onConflictDoUpdate({ target: regions.code, set: region });
+        bump('regions');
+      }),
+
+    delete: (code) =>
+      write(async ({ db, bump }) => {
+        if (changedRows(await db.delete(regions).where(eq(regions.code, code))) === 0) return false;
+        await db.delete(assets).where(eq(assets.region, code));
+        bump('assets');
+        bump('regions');
+        return true;
+      }),
+
+    async heartbeat({ id, region, atMs: seenAtMs, eventsThrough = null }) {
+      const node = { region, seenAtMs, eventsThrough };
+      const set = { ...node, beat: sql`${regionNodes.beat} + 1` };
+      const first = { ...node, id, beat: 1 };
+      await change((db) => db.insert(regionNodes).values(first).onConflictDoUpdate({ target: regionNodes.id, set }));
+    },
+
+    nodes: async () => read.select().from(regionNodes),
+
+    async removeNode(id) {
+      await change((db) => db.delete(regionNodes).where(eq(regionNodes.id, id)));
+    },
+
+    async removeNodesSeenBefore(beforeMs) {
+      await change((db) => db.delete(regionNodes).where(lt(regionNodes.seenAtMs, beforeMs)));
+    },
+  };
+}
+
+/** Creates the {@link FormatProofRepository}. */
+export function createFormatProofRepository({ tables, read, write }: Dialect): FormatProofRepository {
+  const { formatProofs } = tables;
+  const { engineKey: ofEngine, ...proof } = getTableColumns(formatProofs);
+  return {
+    load: async (engineKey) => read.select(proof).from(formatProofs).where(eq(ofEngine, engineKey)),
+
+    save: (engineKey, proofs) =>
+      write(async ({ db, lock }) => {
+        // Nodes that start together save the same.
+        await lock('format proofs');
+        await db.delete(formatProofs);
+        const rows = proofs.map((proof) => ({ engineKey, ...proof }));
+        if (rows.length > 0) await db.insert(formatProofs).values(rows);
+      }),
+  };
 }

@@ -1,5 +1,23 @@
-import type { NewEvent } from './event-repository.ts';
-import type { MediaRecord, NewRendition } from './media-repository.ts';
+import type { Event, MediaStatus } from '@mds/contract';
+import type { MediaFailureRecord, MediaRecord, NewRendition } from './media-repository.ts';
+
+/** What is kept of what happens; the rest is told to who listens and forgotten. */
+export type KeptEventType = Exclude<Event['type'], 'media.progress'>;
+
+/** An event before it has a place in the order. */
+export type NewEvent =
+  | {
+      type: Exclude<KeptEventType, 'rendition.ready' | 'rendition.failed' | 'region.status_changed' | 'cache.purged'>;
+      data: { id: string; status: MediaStatus; error: MediaFailureRecord | null };
+    }
+  | { type: 'rendition.ready'; data: { id: string; name: string; extension: string; revision: string } }
+  | {
+      type: 'rendition.failed';
+      data: { id: string; name: string; extension: string; revision: string; reason: string | null };
+    }
+  | { type: 'region.status_changed'; data: { code: string; status: string } }
+  /** Of a media object, of a path with the SHA-256 of what it stood for, or where both are null of everything. */
+  | { type: 'cache.purged'; data: { media_id: string | null; path: string | null; objects?: readonly string[] } };
 
 /** An event and whose it is; null: it concerns every project. */
 export type OwnedEvent = NewEvent & { projectId: string | null };

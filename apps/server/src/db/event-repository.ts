@@ -1,23 +1,7 @@
-import type { Event, MediaStatus } from '@mds/contract';
-import type { MediaFailureRecord } from './media-repository.ts';
-
-/** What is kept of what happens; the rest is told to who listens and forgotten. */
-export type KeptEventType = Exclude<Event['type'], 'media.progress'>;
-
-/** An event before it has a place in the order. */
-export type NewEvent =
-  | {
-      type: Exclude<KeptEventType, 'rendition.ready' | 'rendition.failed' | 'region.status_changed' | 'cache.purged'>;
-      data: { id: string; status: MediaStatus; error: MediaFailureRecord | null };
-    }
-  | { type: 'rendition.ready'; data: { id: string; name: string; extension: string; revision: string } }
-  | {
-      type: 'rendition.failed';
-      data: { id: string; name: string; extension: string; revision: string; reason: string | null };
-    }
-  | { type: 'region.status_changed'; data: { code: string; status: string } }
-  /** Of a media object, of a path with the SHA-256 of what it stood for, or where both are null of everything. */
-  | { type: 'cache.purged'; data: { media_id: string | null; path: string | null; objects?: readonly string[] } };
+import { and, asc, eq, gt, isNull, max, min, or } from 'drizzle-orm';
+import type { Dialect } from './dialect.ts';
+import type { KeptEventType, NewEvent } from './event-data.ts';
+import { createVersionReader } from './versions.ts';
 
 /** An event in its place. `seq` only grows, whichever process writes. */
 export interface EventRecord {
@@ -31,6 +15,9 @@ export interface EventRecord {
 
 /** Events kept; older ones go. */
 export const KEPT_EVENTS = 10_000;
+
+/** Row of the counters that outlives the event of a purge of everything: it holds the event's `seq`. */
+export const PURGED_EVERYTHING = 'purged_everything';
 
 /** What happened, in one order for all processes. What happens to media is written with the change itself. */
 export interface EventRepository {
@@ -48,4 +35,34 @@ export interface EventRepository {
    * @returns ends it
    */
   onAppended(listener: () => void): () => void;
+}
+
+/** Creates the {@link EventRepository}. */
+export function createEventRepository(dialect: Dialect): EventRepository {
+  const { tables, read, append, onAppended } = dialect;
+  const { events } = tables;
+  const readVersion = createVersionReader(dialect);
+  return {
+    append,
+
+    async after(seq, { projectId, limit }) {
+      const whose = projectId === null ? undefined : or(isNull(events.projectId), eq(events.projectId, projectId));
+      const later = and(gt(events.seq, seq), whose);
+      return read.select().from(events).where(later).orderBy(asc(events.seq)).limit(limit);
+    },
+
+    async latest() {
+      const [row] = await read.select({ seq: max(events.seq) }).from(events);
+      return row?.seq ?? 0;
+    },
+
+    async horizon() {
+      const [row] = await read.select({ seq: min(events.seq) }).from(events);
+      const oldest = row?.seq ?? null;
+      const purged = await readVersion(PURGED_EVERYTHING);
+      return { completeAfter: oldest === null ? 0 : oldest - 1, purgedEverything: purged === 0 ? null : purged };
+    },
+
+    onAppended,
+  };
 }

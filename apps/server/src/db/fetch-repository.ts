@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { FetchStatus, MediaFailure } from '@mds/contract';
+import { and, asc, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql } from 'drizzle-orm';
+import { shownUrl } from '../base/shown-url.ts';
 import type { NoteSilence, WatchedLease } from '../heartbeats/lease-watch.ts';
+import { changedRows, type Dialect, type Executor } from './dialect.ts';
+import { keepLatest } from './keep-latest.ts';
 
 /** A file on its way in from a URL. Instants are milliseconds since the epoch. */
 export interface FetchRecord {
@@ -110,4 +115,190 @@ export interface FetchRepository {
   noteSilence: NoteSilence;
   /** Takes a lease away because its holder is gone: the fetch is due again. */
   reclaim(token: string): Promise<boolean>;
+}
+
+/** States of fetches that are not over, and of those that are. */
+const UNDER_WAY = ['queued', 'fetching'] as const;
+const OVER = ['done', 'failed', 'canceled'] as const;
+
+/** What a fetch that nobody works on has. */
+const NO_LEASE = { leaseToken: null, accepting: false } as const;
+
+/** No fetch waits longer. One that is due later was given back before the wall clock was set back. */
+const LONGEST_DELAY_MS = 3_600_000;
+
+/** A fetch as it is stored: its record, and what the queue needs. */
+interface FetchRow extends FetchRecord {
+  requestSha256: string;
+  dueAtMs: number;
+  accepting: boolean;
+  leaseToken: string | null;
+  leaseBeat: number;
+  leaseSilentMs: number;
+}
+
+function recordOf(row: FetchRow): FetchRecord {
+  const { requestSha256, dueAtMs, accepting, leaseToken, leaseBeat, leaseSilentMs, ...record } = row;
+  return record;
+}
+
+/** Creates the {@link FetchRepository}. @param options.now the wall clock, milliseconds since the epoch */
+export function createFetchRepository(
+  { tables, read, change, write, lockRows }: Dialect,
+  { now = Date.now, keep = KEPT_FETCHES }: { now?: () => number; keep?: number } = {},
+): FetchRepository {
+  const { fetches } = tables;
+  const held = ({ fetch, token }: FetchLease) => and(eq(fetches.id, fetch.id), eq(fetches.leaseToken, token));
+
+  const find = async (db: Executor, projectId: string, key: string): Promise<FetchRow | undefined> => {
+    const ofKey = and(eq(fetches.projectId, projectId), eq(fetches.idempotencyKey, key));
+    return (await db.select().from(fetches).where(ofKey))[0];
+  };
+
+  /** Writes to a fetch if its lease still stands. */
+  const underLease = async (db: Executor, lease: FetchLease, values: Partial<FetchRow>): Promise<boolean> => {
+    const change = { updatedAtMs: now(), ...values };
+    return changedRows(await db.update(fetches).set(change).where(held(lease))) === 1;
+  };
+
+  /** Removes secrets from a fetch that is over, and forgets the oldest of its project. */
+  const tidy = async (db: Executor, { id, projectId, sourceUrl }: FetchRecord): Promise<void> => {
+    const shown = { sourceUrl: shownUrl(sourceUrl), validator: null };
+    await db.update(fetches).set(shown).where(eq(fetches.id, id));
+    const group = and(eq(fetches.projectId, projectId), inArray(fetches.status, OVER));
+    await keepLatest(db, { table: fetches, group, column: fetches.id, keep });
+  };
+
+  return {
+    add: (fetch, { maxWaiting }) =>
+      write(async ({ db, lock }) => {
+        const { projectId, idempotencyKey, requestSha256, createdAtMs } = fetch;
+        // Without it, all that count at the same time would find room for one more, and none would find the key of another.
+        await lock(`fetches of ${projectId}`);
+        const known = idempotencyKey === null ? undefined : await find(db, projectId, idempotencyKey);
+        if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: recordOf(known) };
+        if (known) return { outcome: 'other', fetchId: known.id };
+        const underWay = and(eq(fetches.projectId, projectId), inArray(fetches.status, UNDER_WAY));
+        if ((await db.$count(fetches, underWay)) >= maxWaiting) return { outcome: 'full' };
+        const values = { ...fetch, updatedAtMs: createdAtMs, dueAtMs: createdAtMs, status: 'queued' as const };
+        const [row] = await db.insert(fetches).values(values).returning();
+        return { outcome: 'created', fetch: recordOf(row as FetchRow) };
+      }),
+
+    async find(id) {
+      const [row] = await read.select().from(fetches).where(eq(fetches.id, id));
+      return row ? recordOf(row) : null;
+    },
+
+    async findByIdempotencyKey(projectId, key) {
+      const row = await find(read, projectId, key);
+      return row ? recordOf(row) : null;
+    },
+
+    async page({ projectId, limit, before, status }) {
+      const asked = and(
+        eq(fetches.projectId, projectId),
+        status === undefined ? undefined : eq(fetches.status, status),
+        before === null ? undefined : lt(fetches.id, before),
+      );
+      const rows = await read.select().from(fetches).where(asked).orderBy(desc(fetches.id)).limit(limit);
+      return rows.map(recordOf);
+    },
+
+    async unfinished() {
+      const rows = await read.select({ id: fetches.id }).from(fetches).where(inArray(fetches.status, UNDER_WAY));
+      return rows.map(({ id }) => id);
+    },
+
+    async claim() {
+      const at = now();
+      const isDue = or(lte(fetches.dueAtMs, at), gt(fetches.dueAtMs, at + LONGEST_DELAY_MS));
+      const oldest = (db: Executor) =>
+        db
+          .select({ id: fetches.id })
+          .from(fetches)
+          .where(and(eq(fetches.status, 'queued'), isDue))
+          .orderBy(asc(fetches.dueAtMs), asc(fetches.id))
+          .limit(1);
+      // A look takes no lock, and most of the time there is nothing.
+      if ((await oldest(read)).length === 0) return null;
+      const token = randomUUID();
+      const claimed = {
+        ...{ status: 'fetching' as const, leaseToken: token, leaseBeat: 0, leaseSilentMs: 0, updatedAtMs: at },
+        attempts: sql`${fetches.attempts} + 1`,
+        fruitlessAttempts: sql`${fetches.fruitlessAttempts} + 1`,
+      };
+      const [row] = await change((db) => {
+        const locked = lockRows(oldest(db), { strength: 'update', skipLocked: true });
+        // By `=`, the subquery runs once. By `IN` it might run more than once, and lock a row each time.
+        return db.update(fetches).set(claimed).where(sql`${fetches.id} = ${locked}`).returning();
+      });
+      return row ? { fetch: recordOf(row), token } : null;
+    },
+
+    async beat(lease, { receivedBytes, totalBytes, validator, spentMs, fruitful }) {
+      const values = {
+        ...{ receivedBytes, totalBytes, validator, updatedAtMs: now() },
+        leaseBeat: sql`${fetches.leaseBeat} + 1`,
+        leaseSilentMs: 0,
+        spentMs: sql`${fetches.spentMs} + ${Math.round(spentMs)}`,
+        ...(fruitful ? { fruitlessAttempts: 0 } : {}),
+      };
+      return changedRows(await change((db) => db.update(fetches).set(values).where(held(lease)))) === 1;
+    },
+
+    beginAccepting: (lease) => change((db) => underLease(db, lease, { accepting: true })),
+
+    giveBack: (lease, as) =>
+      write(async ({ db }) => {
+        const query = db.select().from(fetches).where(held(lease));
+        const [row] = await lockRows(query, { strength: 'update' });
+        if (row === undefined) return false;
+        const given = { ...NO_LEASE, status: 'queued' as const };
+        const uncounted = { fruitlessAttempts: Math.max(0, row.fruitlessAttempts - 1) };
+        if (as.kind === 'released') {
+          return underLease(db, lease, { ...given, ...uncounted, dueAtMs: now(), attempts: row.attempts - 1 });
+        }
+        const { failure, delayMs, fruitless = true } = as;
+        const dueAtMs = now() + Math.ceil(delayMs);
+        return underLease(db, lease, { ...given, ...(fruitless ? {} : uncounted), failure, dueAtMs });
+      }),
+
+    end: (lease, end) =>
+      write(async ({ db }) => {
+        const done = end.status === 'done' ? { totalBytes: end.receivedBytes, failure: null } : {};
+        if (!(await underLease(db, lease, { ...end, ...done, ...NO_LEASE }))) return false;
+        await tidy(db, lease.fetch);
+        return true;
+      }),
+
+    cancel: (id) =>
+      write(async ({ db }) => {
+        const canceled = { ...NO_LEASE, status: 'canceled' as const, failure: null, updatedAtMs: now() };
+        const cancelable = and(eq(fetches.id, id), inArray(fetches.status, UNDER_WAY), eq(fetches.accepting, false));
+        const [row] = await db.update(fetches).set(canceled).where(cancelable).returning();
+        if (row === undefined) return false;
+        await tidy(db, recordOf(row));
+        return true;
+      }),
+
+    async held() {
+      const rows = await read
+        .select({ token: fetches.leaseToken, beat: fetches.leaseBeat, silentMs: fetches.leaseSilentMs })
+        .from(fetches)
+        .where(isNotNull(fetches.leaseToken));
+      return rows.flatMap(({ token, beat, silentMs }) => (token === null ? [] : [{ token, beat, silentMs }]));
+    },
+
+    async noteSilence({ token, beat, silentMs: before }, silentMs) {
+      const asSeen = and(eq(fetches.leaseToken, token), eq(fetches.leaseBeat, beat), eq(fetches.leaseSilentMs, before));
+      return changedRows(await change((db) => db.update(fetches).set({ leaseSilentMs: silentMs }).where(asSeen))) === 1;
+    },
+
+    async reclaim(token) {
+      const values = { ...NO_LEASE, status: 'queued', dueAtMs: now(), updatedAtMs: now() } as const;
+      const ofLease = eq(fetches.leaseToken, token);
+      return changedRows(await change((db) => db.update(fetches).set(values).where(ofLease))) === 1;
+    },
+  };
 }

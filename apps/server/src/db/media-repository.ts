@@ -1,4 +1,4 @@
-import type { MediaKind, MediaStatus, RenditionState, TokenScope } from '@mds/contract';
+import type { MediaKind, MediaStatus, RenditionState } from '@mds/contract';
 import type { AttemptReport, Lease } from './job-queue.ts';
 
 /** A media object as it is stored. Instants are milliseconds since the epoch. */
@@ -189,27 +189,4 @@ export interface MediaRepository {
   isReferenced(objectKey: string): Promise<boolean>;
   /** A number that changes with every write that a reader of media could see, by whichever process. */
   version(): Promise<number>;
-}
-
-/** A project, the hosts that belong to it, and the tokens that act for it. */
-export interface ProjectRepository {
-  /** The project that a request's Host (lower case, without port) belongs to; `default` where none claims it. */
-  byHost(host: string): Promise<ProjectRecord>;
-  find(id: string): Promise<ProjectRecord | null>;
-  /** Creates or renames a project and sets its hosts. */
-  put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
-  findToken(sha256: string): Promise<TokenRecord | null>;
-  /** Stores a token by the SHA-256 of its text, never the text itself. It takes the place of the project's token of that name. */
-  putToken(token: TokenRecord & { sha256: string }): Promise<void>;
-}
-
-export interface ProjectRecord {
-  id: string;
-  name: string;
-}
-
-export interface TokenRecord {
-  name: string;
-  projectId: string;
-  scope: TokenScope;
 }

@@ -1,30 +1,30 @@
-import type { ContentRemovalRepository } from './content-removal-repository.ts';
-import type { AssetRepository, FormatProofRepository, RegionRepository } from './delivery-repository.ts';
+import { type ContentRemovalRepository, createContentRemovalRepository } from './content-removal-repository.ts';
+import {
+  type AssetRepository,
+  createAssetRepository,
+  createFormatProofRepository,
+  createRegionRepository,
+  type FormatProofRepository,
+  type RegionRepository,
+} from './delivery-repository.ts';
 import type { Deployment } from './deployment.ts';
-import type { EventRepository } from './event-repository.ts';
-import type { FetchRepository } from './fetch-repository.ts';
+import type { Dialect } from './dialect.ts';
+import { createEventRepository, type EventRepository } from './event-repository.ts';
+import { createFetchRepository, type FetchRepository } from './fetch-repository.ts';
+import { createJobQueries, createWorkerRows } from './job-queries.ts';
 import type { JobQueue } from './job-queue.ts';
-import type { MediaRepository, ProjectRepository } from './media-repository.ts';
-import type { PieceDigestRepository } from './piece-digest-repository.ts';
-import type { UploadRepository } from './upload-repository.ts';
-
-/**
- * What an answer tells of: asset records, which every region that delivers writes twice a second, or anything but them. Whatever tells of
- * asset records may tell of the rest, too.
- */
-export type ToldOf = 'assets' | 'others';
-
-/** Tells whether anything that a reader could see was written since: media, regions, projects, and for those who tell of them assets. */
-export interface Versions {
-  /**
-   * Changes with every such write of this process, before anybody in it can see the write, and soon after one of another process where
-   * the database tells of those, which it does of all but assets. Where it should and does not, for now, every call gives another
-   * number. Costs nothing.
-   */
-  stamp(of: ToldOf): number;
-  /** Each changes with every such write of any process; asks the database. */
-  read(): Promise<Record<ToldOf, number>>;
-}
+import { createJobClaims, createJobLeases } from './job-writes.ts';
+import { createLeaseWrites } from './lease-writes.ts';
+import { createMediaJobs } from './media-jobs.ts';
+import { createKnownMedia, createMediaQueries } from './media-queries.ts';
+import type { MediaRepository } from './media-repository.ts';
+import { createMediaWrites } from './media-writes.ts';
+import { createPieceDigestRepository, type PieceDigestRepository } from './piece-digest-repository.ts';
+import { createProjectRepository, type ProjectRepository } from './project-repository.ts';
+import { createRenditionQueries } from './rendition-queries.ts';
+import { createRenditionRows } from './rendition-rows.ts';
+import { createUploadRepository, type UploadRepository } from './upload-repository.ts';
+import { createVersions, type Versions } from './versions.ts';
 
 /** Everything that is kept in the database, behind ports in the service's own words. */
 export interface Repositories {
@@ -54,4 +54,48 @@ export interface Repositories {
   /** Resolves when the database answers and can be written. */
   probe(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The repositories alone, without what opens and closes their database. */
+export type OpenRepositories = Omit<Repositories, 'shared' | 'deployment' | 'waitMs' | 'probe' | 'close'>;
+
+/**
+ * Creates every repository over a database.
+ * @param guard wraps each repository, so that its methods retry and fail in the way of the database
+ * @param now the wall clock, milliseconds since the epoch
+ */
+export function createRepositories(
+  dialect: Dialect,
+  guard: <T extends object>(repository: T) => T,
+  now: () => number = Date.now,
+): OpenRepositories {
+  const known = createKnownMedia(dialect);
+  const renditions = createRenditionRows(dialect);
+  const jobs = createMediaJobs(dialect, renditions);
+  const parts = { dialect, known, jobs, mediaJobs: jobs, renditions, now };
+  return {
+    media: guard({
+      ...createMediaQueries(dialect, known),
+      ...createRenditionQueries(dialect),
+      ...createMediaWrites(parts),
+      ...createLeaseWrites(parts),
+    }),
+    jobs: guard({
+      ...createJobClaims(parts),
+      ...createJobLeases(parts),
+      ...createJobQueries(parts),
+      ...createWorkerRows(dialect),
+      attempts: jobs.attempts,
+    }),
+    projects: guard(createProjectRepository(dialect, now)),
+    assets: guard(createAssetRepository(dialect)),
+    regions: guard(createRegionRepository(dialect)),
+    pieceDigests: guard(createPieceDigestRepository(dialect)),
+    contentRemovals: guard(createContentRemovalRepository(dialect)),
+    formatProofs: guard(createFormatProofRepository(dialect)),
+    fetches: guard(createFetchRepository(dialect, { now })),
+    events: guard(createEventRepository(dialect)),
+    uploads: guard(createUploadRepository(dialect)),
+    versions: guard(createVersions(dialect)),
+  };
 }

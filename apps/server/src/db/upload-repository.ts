@@ -1,3 +1,5 @@
+import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lte, ne, sql } from 'drizzle-orm';
+import { changedRows, type Dialect } from './dialect.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /**
@@ -78,4 +80,109 @@ export interface UploadRepository {
   unlock(id: string, holder: string): Promise<void>;
   /** Frees every lock: for the start of the one process that owns the data folder. */
   unlockAll(): Promise<void>;
+}
+
+/** Creates the {@link UploadRepository}. */
+export function createUploadRepository({ tables, ...db }: Dialect): UploadRepository {
+  const { uploads } = tables;
+  const { lockHolder, lockBeat, lockReleaseRequested, ...recordColumns } = getTableColumns(uploads);
+  const unlocked = { lockHolder: null, lockBeat: 0, lockReleaseRequested: false };
+  const isOpen = eq(uploads.state, 'open');
+  const isOpenUpload = (id: string) => and(eq(uploads.id, id), isOpen);
+  const select = () => db.read.select(recordColumns).from(uploads);
+
+  return {
+    create: (upload, { maxOpen }) =>
+      db.write(async (tx) => {
+        // Without it, all that count at the same time would find room for one more.
+        await tx.lock(`uploads of ${upload.tokenSha256}`);
+        const open = await tx.db.$count(uploads, and(eq(uploads.tokenSha256, upload.tokenSha256), isOpen));
+        if (open >= maxOpen) return false;
+        await tx.db.insert(uploads).values({ ...upload, state: 'open' });
+        return true;
+      }),
+
+    async find(id) {
+      const [row] = await select().where(eq(uploads.id, id));
+      return row ?? null;
+    },
+
+    async declareLength(id, length) {
+      const undeclared = and(isOpenUpload(id), isNull(uploads.length));
+      return changedRows(await db.change((on) => on.update(uploads).set({ length }).where(undeclared))) > 0;
+    },
+
+    async postpone(id, expiresAtMs) {
+      await db.change((on) => on.update(uploads).set({ expiresAtMs }).where(isOpenUpload(id)));
+    },
+
+    async finish(id, outcome, expiresAtMs) {
+      const values = { ...outcome, expiresAtMs };
+      return changedRows(await db.change((on) => on.update(uploads).set(values).where(isOpenUpload(id)))) > 0;
+    },
+
+    async open({ after, limit }) {
+      const later = after === null ? undefined : gt(uploads.id, after);
+      return select().where(and(isOpen, later)).orderBy(asc(uploads.id)).limit(limit);
+    },
+
+    countOpen: async () => db.read.$count(uploads, isOpen),
+
+    async overdue(nowMs, limit) {
+      const isOverdue = and(isOpen, lte(uploads.expiresAtMs, nowMs));
+      return select().where(isOverdue).orderBy(asc(uploads.expiresAtMs)).limit(limit);
+    },
+
+    async forget(nowMs) {
+      const over = and(ne(uploads.state, 'open'), lte(uploads.expiresAtMs, nowMs));
+      return changedRows(await db.change((on) => on.delete(uploads).where(over)));
+    },
+
+    async lock(id, holder) {
+      for (;;) {
+        const taken = { ...unlocked, lockHolder: holder };
+        const free = and(eq(uploads.id, id), isNull(lockHolder));
+        if (changedRows(await db.hold((on) => on.update(uploads).set(taken).where(free))) > 0) return null;
+        const [row] = await db.read
+          .select({ holder: lockHolder, beat: lockBeat })
+          .from(uploads)
+          .where(eq(uploads.id, id));
+        if (row === undefined) return undefined;
+        // Between the two statements it may have been unlocked.
+        if (row.holder !== null) return { holder: row.holder, beat: row.beat };
+      }
+    },
+
+    async takeLock(id, from, holder) {
+      const unchanged = and(eq(uploads.id, id), eq(lockHolder, from.holder), eq(lockBeat, from.beat));
+      const taken = { ...unlocked, lockHolder: holder };
+      return changedRows(await db.hold((on) => on.update(uploads).set(taken).where(unchanged))) > 0;
+    },
+
+    async requestRelease(id) {
+      await db.hold((on) => on.update(uploads).set({ lockReleaseRequested: true }).where(eq(uploads.id, id)));
+    },
+
+    async releaseRequested(holder) {
+      const asked = and(eq(lockHolder, holder), eq(lockReleaseRequested, true));
+      const rows = await db.read.select({ id: uploads.id }).from(uploads).where(asked);
+      return rows.map(({ id }) => id);
+    },
+
+    async beat(holder) {
+      const beat = { lockBeat: sql`${lockBeat} + 1` };
+      const held = eq(lockHolder, holder);
+      const rows = await db.hold((on) => on.update(uploads).set(beat).where(held).returning({ id: uploads.id }));
+      return rows.map(({ id }) => id);
+    },
+
+    async unlock(id, holder) {
+      const held = and(eq(uploads.id, id), eq(lockHolder, holder));
+      await db.hold((on) => on.update(uploads).set(unlocked).where(held));
+    },
+
+    async unlockAll() {
+      await db.hold((on) => on.update(uploads).set(unlocked).where(isNotNull(lockHolder)));
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { ProjectRecord, ProjectRepository } from '../db/media-repository.ts';
+import type { ProjectRecord, ProjectRepository } from '../db/project-repository.ts';
 
 /** Finds the project of a request. */
 export type CurrentProject = (req: IncomingMessage) => Promise<ProjectRecord>;

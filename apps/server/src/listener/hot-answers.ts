@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_API_PREFIX } from '@mds/contract';
 import { LRUCache } from 'lru-cache';
-import type { ToldOf, Versions } from '../db/repositories.ts';
+import type { VersionScope } from '../db/changes.ts';
+import type { Versions } from '../db/versions.ts';
 import { matchesEtag, onAnswer, whenAnswered } from '../http/answer.ts';
 import type { HotRequest } from '../http/answer-sink.ts';
 import { type AnswerSink, type PreparedFields, prepareFields } from '../http/answer-sink.ts';
@@ -30,10 +31,10 @@ interface Basis {
 }
 
 /** What is known of all that answers are made of; each as it was at the same time. */
-type Known = Record<ToldOf, Basis> & { atMs: number };
+type Known = Record<VersionScope, Basis> & { atMs: number };
 
 interface HotAnswer {
-  of: ToldOf;
+  of: VersionScope;
   basis: Basis;
   etag: string;
   body: readonly [Buffer];
@@ -117,14 +118,14 @@ export function createHotAnswers(parts: {
   /** The id is written anew for each request. */
   const also = [REQUEST_ID_HEADER, ''];
 
-  const isFresh = (of: ToldOf, nowMs: number) =>
+  const isFresh = (of: VersionScope, nowMs: number) =>
     known !== null && nowMs - known.atMs <= VERSION_AGE_MS && known[of].stamp === versions.stamp(of);
 
   const read = async (atMs: number) => {
     const stamp = { assets: versions.stamp('assets'), others: versions.stamp('others') };
     try {
       const version = await versions.read();
-      const of = (told: ToldOf): Basis => ({ stamp: stamp[told], version: version[told], atMs });
+      const of = (told: VersionScope): Basis => ({ stamp: stamp[told], version: version[told], atMs });
       known = { atMs, assets: of('assets'), others: of('others') };
     } finally {
       reading = null;
@@ -258,7 +259,7 @@ export function createHotAnswers(parts: {
 }
 
 /** What the answers of a route tell of. */
-function toldBy(route: string): ToldOf {
+function toldBy(route: string): VersionScope {
   return route === `${READ_API_PREFIX}/assets` ? 'assets' : 'others';
 }
 

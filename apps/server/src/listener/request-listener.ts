@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../base/logger.ts';
-import type { Versions } from '../db/repositories.ts';
+import type { Versions } from '../db/versions.ts';
 import type { HotRequest } from '../http/answer-sink.ts';
 import { type AnswerSink, sinkOf } from '../http/answer-sink.ts';
 import { makeRequestId, REQUEST_ID_HEADER, setRequestId } from '../http/request-id.ts';

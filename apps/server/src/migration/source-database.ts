@@ -1,5 +1,5 @@
-import { storableText } from '../db/postgres/columns.ts';
 import { Database } from '../db/sqlite/driver.ts';
+import { storableText } from '../db/storable.ts';
 import { createChangeLog, createChangeReader } from './change-log.ts';
 import type { Value } from './column-rules.ts';
 import type { Column, Table } from './tables.ts';

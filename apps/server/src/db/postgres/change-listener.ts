@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientConfig, Pool } from 'pg';
 import type { Logger } from '../../base/logger.ts';
-import { CHANNEL, type Changes } from './changes.ts';
-import type { QuerySource } from './database.ts';
+import { CHANNEL, type SharedChanges } from './changes.ts';
+import type { QuerySource } from './dialect.ts';
 import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';
 
 /** Before a lost connection is made anew, at most. */
@@ -28,7 +28,7 @@ export interface ChangeListener {
 export async function startChangeListener(parts: {
   connection: ClientConfig;
   pool: Pool;
-  changes: Changes;
+  changes: SharedChanges;
   logger: Logger;
   timing?: WatchTiming;
 }): Promise<ChangeListener> {
@@ -42,7 +42,7 @@ export async function startChangeListener(parts: {
     let mine: WatchedConnection | null = null;
     const opened = await openWatchedConnection({
       connection,
-      onNotification: changes.told,
+      onNotification: changes.receive,
       onLate(late) {
         if (mine === null || mine !== listening) return;
         isLate = late;

@@ -1,48 +1,46 @@
-import { bigint, customType } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  customType,
+  doublePrecision,
+  foreignKey,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  unique,
+} from 'drizzle-orm/pg-core';
+import { storableText } from '../storable.ts';
 
 const storedText = customType<{ data: string; driverData: string }>({
-  // In the order of bytes, as in SQLite: no locale's order, which an upgrade of the system could change under an index.
+  // Sorted by bytes, as in SQLite. A system upgrade can change the order of a locale under an index.
   dataType: () => 'text COLLATE "C"',
   toDriver: storableText,
 });
 
 const storedJson = customType<{ data: unknown; driverData: string }>({
-  // Not `jsonb`, which forgets the order of keys and refuses some strings: what was written is read.
+  // Not `jsonb`, which loses the order of keys and refuses some strings.
   dataType: () => 'json',
   toDriver: (value) => JSON.stringify(value),
 });
 
 const storedBytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' });
 
-/** Text as it can be stored: PostgreSQL's cannot hold NUL (U+0000), which names of files and sent paths may; it becomes U+FFFD. */
-export function storableText(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text;
-}
-
-/** What a prepared query is given, as {@link storableText}: its placeholders know nothing of the columns that they are compared with. */
-export function storableValues<T extends Record<string, string | number | null>>(values: T): T {
-  const storable = Object.entries(values).map(([name, value]) => [
-    name,
-    typeof value === 'string' ? storableText(value) : value,
-  ]);
-  return Object.fromEntries(storable) as T;
-}
-
-/** Text of any length; of certain words where a type says so. */
-export function text<T extends string = string>(name: string) {
-  return storedText(name).$type<T>();
-}
-
-/** A document. */
-export function json<T>(name: string) {
-  return storedJson(name).$type<T>();
-}
-
-export function bytea(name: string) {
-  return storedBytes(name);
-}
-
-/** What may exceed 2^31: bytes, milliseconds, counters. All of ours are exact as numbers of JavaScript. */
-export function int8(name: string) {
-  return bigint(name, { mode: 'number' });
-}
+/** The column types of PostgreSQL. */
+export const postgresColumns = {
+  table: pgTable,
+  /** Text of any length; of certain words if the type says so. */
+  text: <T extends string = string>(name: string) => storedText(name).$type<T>(),
+  integer: (name: string) => integer(name),
+  /** For values that may exceed 2^31: bytes, milliseconds, counters. All of ours are exact as JavaScript numbers. */
+  bigint: (name: string) => bigint(name, { mode: 'number' }),
+  sequence: (name: string) => bigint(name, { mode: 'number' }).primaryKey().generatedByDefaultAsIdentity(),
+  double: (name: string) => doublePrecision(name),
+  boolean: (name: string) => boolean(name),
+  json: <T>(name: string) => storedJson(name).$type<T>(),
+  bytes: (name: string) => storedBytes(name),
+  index,
+  unique,
+  primaryKey,
+  foreignKey,
+};

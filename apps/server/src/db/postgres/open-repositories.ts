@@ -1,31 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { drizzle } from 'drizzle-orm/node-postgres';
 import { Client, type ClientBase, Pool } from 'pg';
 import { AppError } from '../../base/app-error.ts';
 import type { Logger } from '../../base/logger.ts';
 import { systemCode } from '../../base/storage-error.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
+import { DEFAULT_PROJECT_RECORD } from '../default-project.ts';
 import type { SchemaState } from '../migrations.ts';
-import type { Repositories } from '../repositories.ts';
+import { createRepositories, type Repositories } from '../repositories.ts';
+import { PROBE_VERSION } from '../versions.ts';
 import { startChangeListener } from './change-listener.ts';
-import { createChanges } from './changes.ts';
+import { createSharedChanges } from './changes.ts';
 import { watchConnectionWaits } from './connection-waits.ts';
-import { createContentRemovalRepository } from './content-removal-repository.ts';
-import { createVersions, type PostgresDatabase, PROBE_VERSION } from './database.ts';
-import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
 import { deploymentOf } from './deployment.ts';
+import { createPostgresDialect } from './dialect.ts';
 import { isUnavailable, resilient } from './errors.ts';
-import { createEventRepository } from './event-repository.ts';
-import { createFetchRepository } from './fetch-repository.ts';
-import { createJobQueue } from './job-queue.ts';
-import { createMediaRepository } from './media-repository.ts';
 import { inspectSchema, migrate } from './migrate.ts';
-import { createPieceDigestRepository } from './piece-digest-repository.ts';
 import { type PoolShare, sharePool } from './pool-share.ts';
-import { createProjectRepository, ensureDefaultProject } from './project-repository.ts';
 import { type DatabaseSettings, databaseSettings, OPENING_NAME, PATIENCE_MS } from './settings.ts';
-import { createTransactions } from './transaction.ts';
-import { createUploadRepository } from './upload-repository.ts';
 
 /** Connections of a process, beside the one that listens. Each is a process of the server's. */
 const CONNECTIONS = 10;
@@ -53,39 +44,25 @@ export async function openPostgresRepositories(
     await ensureDefaultProject(client);
     return deploymentOf(client);
   });
-  const changes = createChanges();
+  const changes = createSharedChanges();
   const pool = new Pool({ ...settings.connection, max: CONNECTIONS });
-  // A connection that is lost while nobody uses it ends nothing but itself; so does one in use, whose user hears of it by the query.
+  // A lost connection ends nothing but itself. If it is in use, its query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
   const waitMs = watchConnectionWaits(pool);
-  const db: PostgresDatabase = drizzle(pool);
   const writing = sharePool(pool, { most: WRITING_CONNECTIONS, patienceMs: PATIENCE_MS });
-  // Of a pool, Drizzle uses what a share has: single queries, as transactions are ours.
-  const writingDb = drizzle(writing as Pool) as PostgresDatabase;
-  const transactions = createTransactions(writing, { changes });
   try {
     const listener = await startChangeListener({ connection: settings.connection, pool, changes, logger });
+    const dialect = createPostgresDialect({ pool, writing, listening: listener.queries, changes });
     const { probe } = resilient({
       async probe() {
         await Promise.race([writeProbe(writing), overdue(PROBE_PATIENCE_MS)]);
       },
     });
     return {
+      ...createRepositories(dialect, resilient),
       shared: true,
       deployment,
-      media: resilient(createMediaRepository(db, { transactions, listening: listener.queries })),
-      projects: resilient(createProjectRepository(db, { transactions })),
-      assets: resilient(createAssetRepository(db, { transactions })),
-      regions: resilient(createRegionRepository(db, { transactions, writingDb })),
-      pieceDigests: resilient(createPieceDigestRepository(db, { writingDb })),
-      contentRemovals: resilient(createContentRemovalRepository(db, { writingDb })),
-      formatProofs: resilient(createFormatProofRepository(db, { transactions })),
-      jobs: resilient(createJobQueue(writingDb, { transactions })),
-      fetches: resilient(createFetchRepository(writingDb, { transactions })),
-      events: resilient(createEventRepository(db, { transactions, changes })),
-      uploads: resilient(createUploadRepository(writingDb, { transactions })),
-      versions: resilient(createVersions(listener.queries, changes)),
       waitMs,
       probe,
       async close() {
@@ -152,6 +129,13 @@ function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
     `The database ${shown} cannot be opened: ${reason}. See that it runs and that MDS_DATABASE_URL is right, then start again.`,
     { cause: error },
   );
+}
+
+/** Creates the project of hosts that belong to none, unless it exists. */
+async function ensureDefaultProject(client: ClientBase): Promise<void> {
+  const { id, name } = DEFAULT_PROJECT_RECORD;
+  const text = 'INSERT INTO projects (id, name, created_at_ms) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
+  await client.query(text, [id, name, Date.now()]);
 }
 
 async function writeProbe(pool: Pick<PoolShare, 'query'>): Promise<void> {

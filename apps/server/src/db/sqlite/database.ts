@@ -1,29 +1,25 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { sql } from 'drizzle-orm';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 import { readMigrations, type SchemaState, schemaState } from '../migrations.ts';
-import type { ToldOf, Versions } from '../repositories.ts';
 import { Database } from './driver.ts';
-import { versions } from './schema.ts';
 
 export type SqliteDatabase = BetterSQLite3Database & { $client: Database };
 
-/** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
+/** Migrations are data and ship as they are, so that `src` and `dist` both use this folder. */
 const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', import.meta.url));
 
 /**
  * Opens the database file, checks it and brings its schema up to date. Never migrates down, never deletes.
- * @param file path, or `:memory:`
- * @throws DatabaseRefusedError where the file is damaged, is no database, or was written by a newer version
+ * @throws DatabaseRefusedError if the file is damaged, is no database, or was written by a newer version
  */
 export function openDatabase(file: string): SqliteDatabase {
-  const isNew = file === ':memory:' || !existsSync(file);
+  const isNew = !existsSync(file);
   const client = open(file);
   try {
-    // First of all: setting the journal mode writes into the file, and a file that is not ours is not to be changed.
+    // Before anything else: to set the journal mode writes into the file, and a file that is not ours must not change.
     if (!isNew) refuseDamaged(client, file);
     refuseNewer(client, file);
     // WAL with synchronous=FULL: a commit is on disk before it is acknowledged.
@@ -41,8 +37,9 @@ export function openDatabase(file: string): SqliteDatabase {
 }
 
 /**
- * Which steps the database has had, and which {@link openDatabase} would take. Nothing is written; a file that is not there has had none.
- * @throws DatabaseRefusedError where the file is damaged, is no database, or was written by a newer version
+ * Lists the migrations that the database has had, and those that {@link openDatabase} would apply. Writes nothing. A file that does not
+ * exist has had none.
+ * @throws DatabaseRefusedError if the file is damaged, is no database, or was written by a newer version
  */
 export function inspectSchema(file: string): SchemaState {
   const mine = readMigrations(MIGRATIONS);
@@ -51,7 +48,7 @@ export function inspectSchema(file: string): SchemaState {
   try {
     refuseDamaged(client, file);
     refuseNewer(client, file);
-    const last = hasSteps(client) ? lastApplied(client) : 0;
+    const last = hasMigrations(client) ? lastApplied(client) : 0;
     return schemaState(file, mine, ({ folderMillis }) => folderMillis <= last);
   } catch (error) {
     throw asRefusal(error, file);
@@ -83,10 +80,10 @@ function damaged(file: string, cause?: unknown): DatabaseRefusedError {
   );
 }
 
-/** Reads the structure of the file without the full content check, whose time grows with the number of rows. */
+/** Reads the structure of the file. The full content check takes longer with every row, so only small files get it. */
 function refuseDamaged(client: Database, file: string): void {
   const pages = client.pragma('page_count', { simple: true }) as number;
-  // The whole check while it is quick; beyond that the schema and one row of each table must be readable.
+  // Of a larger file, the schema and one row of each table must be readable.
   if (pages < 4096) {
     const verdict = client.pragma('quick_check(1)', { simple: true });
     if (verdict !== 'ok') throw damaged(file, verdict);
@@ -96,7 +93,7 @@ function refuseDamaged(client: Database, file: string): void {
 }
 
 function refuseNewer(client: Database, file: string): void {
-  if (!hasSteps(client)) {
+  if (!hasMigrations(client)) {
     const strangers = client.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").pluck().get() as number;
     if (strangers > 0) {
       throw new DatabaseRefusedError(
@@ -114,51 +111,19 @@ function refuseNewer(client: Database, file: string): void {
   }
 }
 
-function hasSteps(client: Database): boolean {
+function hasMigrations(client: Database): boolean {
   return client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== undefined;
 }
 
-/** When the newest step was made that the database has had; 0 where it has had none. They are taken in this order, and none is left out. */
+/** When the newest migration was made that the database has had; 0 if it has had none. They are applied in this order, and none is left out. */
 function lastApplied(client: Database): number {
   return Number(client.prepare('SELECT max(created_at) FROM __drizzle_migrations').pluck().get() ?? 0);
 }
 
-/** Versions that this process has bumped, of whichever database: one too many costs an answer that is made anew. */
-let ownWrites = 0;
-/** Those of asset records alone. */
-let ownAssetWrites = 0;
-
-/** The row of `versions` that only says that the database can be written; no reader sees it change. */
-export const PROBE_VERSION = 'probe';
-/** The counter of asset records. */
-const ASSETS_VERSION = 'assets';
-
-/** Adds 1 to a version counter, inside the caller's transaction. */
-export function bumpVersion(db: Pick<SqliteDatabase, 'insert'>, name: string): void {
-  // Transactions are synchronous: nobody in this process can look between this line and the commit.
-  if (name === ASSETS_VERSION) ownAssetWrites += 1;
-  else ownWrites += 1;
-  db.insert(versions)
-    .values({ name, value: 1 })
-    .onConflictDoUpdate({ target: versions.name, set: { value: sql`${versions.value} + 1` } })
-    .run();
-}
-
-/** Reads a version counter: a number that changes with every write, by whichever process. */
-export function versionReader(db: SqliteDatabase, name: string): () => number {
-  const statement = db.$client.prepare('SELECT value FROM versions WHERE name = ?').pluck();
-  return () => (statement.get(name) as number | undefined) ?? 0;
-}
-
-/** {@link Versions} over SQLite: sums of counters, none of which ever goes back. */
-export function createVersions(db: SqliteDatabase): Versions {
-  const total = db.$client.prepare<[string, string], Record<ToldOf, number>>(
-    'SELECT total(value) AS assets, total(value) FILTER (WHERE name <> ?) AS others FROM versions WHERE name <> ?',
-  );
-  return {
-    stamp: (of) => (of === 'assets' ? ownWrites + ownAssetWrites : ownWrites),
-    async read() {
-      return total.get(ASSETS_VERSION, PROBE_VERSION) as Record<ToldOf, number>;
-    },
-  };
+/** Opens a second connection to an open database. It sees what is committed, and can write nothing. */
+export function openReader({ $client: writer }: SqliteDatabase): Database {
+  const client = new Database(writer.name, { timeout: 10_000 });
+  client.pragma('query_only = ON');
+  client.pragma('cache_size = -65536');
+  return client;
 }

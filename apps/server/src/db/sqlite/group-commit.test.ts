@@ -1,23 +1,20 @@
-import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { beforeEach, expect, it } from 'vitest';
-import type { SqliteDatabase } from './database.ts';
 import { Database } from './driver.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
 let said: string[];
-let db: SqliteDatabase;
+let client: Database;
 let commits: GroupCommit;
 beforeEach(() => {
   said = [];
-  const client = new Database(':memory:', { verbose: (statement) => said.push(String(statement)) });
+  client = new Database(':memory:', { verbose: (statement) => said.push(String(statement)) });
   client.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text BLOB NOT NULL UNIQUE)');
-  db = drizzle(client);
-  commits = createGroupCommit(db);
+  commits = createGroupCommit(client);
 });
 
-const insert = (statement: string, ...values: string[]) => db.$client.prepare(statement).run(...values).lastInsertRowid;
+const insert = (statement: string, ...values: string[]) => client.prepare(statement).run(...values).lastInsertRowid;
 const note = (text: string) => () => insert('INSERT INTO notes (text) VALUES (?)', text);
-const notes = () => db.$client.prepare('SELECT text FROM notes ORDER BY id').pluck().all();
+const notes = () => client.prepare('SELECT text FROM notes ORDER BY id').pluck().all();
 const committed = () => said.filter((statement) => statement === 'COMMIT').length;
 
 it('commits what comes in one turn once, in its order, and what comes later by itself', async () => {
@@ -44,7 +41,7 @@ it('undoes what fails and nothing else: all that it had written, and not what th
 });
 
 it('fault 17: what finds no room in the file takes nobody with it, though that ends the transaction of all', async () => {
-  db.$client.pragma('max_page_count = 20');
+  client.pragma('max_page_count = 20');
   const outcomes = await Promise.allSettled([
     commits.write(note('a')),
     commits.write(note('x'.repeat(200_000))),
@@ -56,8 +53,8 @@ it('fault 17: what finds no room in the file takes nobody with it, though that e
 });
 
 it('a commit that fails for one of them is made again for each, so that only that one hears of it', async () => {
-  db.$client.pragma('foreign_keys = ON');
-  db.$client.exec('CREATE TABLE parts (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)');
+  client.pragma('foreign_keys = ON');
+  client.exec('CREATE TABLE parts (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)');
   const orphan = () => insert('INSERT INTO parts (note) VALUES (99)');
   const outcomes = await Promise.allSettled([commits.write(note('a')), commits.write(orphan)]);
   // Together they fail for one of them; by themselves, the other is well.

@@ -1,80 +1,142 @@
-import type { SqliteDatabase } from './database.ts';
-import { type Transaction, WRITE } from './transaction.ts';
+import type { Database } from './driver.ts';
 
-/** Has what is to be written at the same moment share one commit, whose sync is what writing costs. */
+/** Lets writes that wait at the same moment share one commit, because the sync of a commit is what a write costs. */
 export interface GroupCommit {
   /**
-   * Runs `work` in a transaction, together with whatever else is waiting: it is written whole or not at all, whatever becomes of the
-   * others. It may be run twice, the first time in vain.
-   * @returns what `work` returned, once that is on disk
+   * Runs `work` in a transaction, together with whatever else is waiting. It takes effect whole or not at all, whatever happens to the
+   * others. It may run twice, the first time in vain. It must wait for nothing but this connection.
+   * @returns what `work` returned, after the commit
    */
-  write<T>(work: (tx: Transaction) => T): Promise<T>;
+  write<T>(work: () => T | Promise<T>, options?: CommitOptions<T>): Promise<T>;
+  /** Resolves when nothing waits or runs. */
+  idle(): Promise<void>;
 }
+
+export interface CommitOptions<T> {
+  /** Called at the commit, before anything else can see what was written. */
+  onCommit?(result: T): void;
+  /** False: the commit does not wait for the disk, unless that of another write of the group does. */
+  isSynced?: boolean;
+}
+
+/** `synchronous`: the log is not synced at every commit. */
+const NORMAL = 1;
 
 interface Waiting {
   /** Does the work inside a transaction. @returns what to do when that is committed */
-  attempt(tx: Transaction): () => void;
+  attempt(): Promise<() => void>;
   reject(reason: unknown): void;
+  isSynced: boolean;
 }
 
 /**
- * Makes a {@link GroupCommit}. A commit keeps the loop for a sync of the disk; what arrives meanwhile is looked at in the next turn, all
- * at once, and waits for one more sync instead of one each. Alone, nothing waits for company.
+ * Makes a {@link GroupCommit} over a connection that nothing else writes with. A commit blocks the event loop while the disk syncs.
+ * What arrives meanwhile is looked at in the next turn, all at once, and waits for one more sync instead of one each. A single write
+ * does not wait for company.
  */
-export function createGroupCommit(db: SqliteDatabase): GroupCommit {
+export function createGroupCommit(client: Database): GroupCommit {
+  const statements = new Map<string, { run(): unknown }>();
+  const run = (text: string) => {
+    const statement = statements.get(text) ?? client.prepare(text);
+    statements.set(text, statement);
+    statement.run();
+  };
+  const synced = client.pragma('synchronous', { simple: true }) as number;
   let queue: Waiting[] = [];
+  let isRunning = false;
+  let onIdle: (() => void)[] = [];
 
-  const alone = ({ attempt, reject }: Waiting) => {
+  /** Immediate: takes the write lock at once, so that a transaction never fails half-way for being late. */
+  const transaction = async (work: () => Promise<() => void>): Promise<void> => {
+    run('BEGIN IMMEDIATE');
     try {
-      db.transaction(attempt, WRITE)();
+      const settle = await work();
+      run('COMMIT');
+      // At once: nothing may read what was committed before `onCommit` was called.
+      settle();
+    } catch (error) {
+      if (client.inTransaction) run('ROLLBACK');
+      throw error;
+    }
+  };
+
+  const savepoint = async ({ attempt, reject }: Waiting): Promise<() => void> => {
+    run('SAVEPOINT one');
+    try {
+      const settle = await attempt();
+      run('RELEASE one');
+      return settle;
+    } catch (error) {
+      // Some failures, a full disk among them, end the whole transaction, and not only the savepoint.
+      if (!client.inTransaction) throw error;
+      run('ROLLBACK TO one');
+      run('RELEASE one');
+      return () => reject(error);
+    }
+  };
+
+  const together = (group: readonly Waiting[]): Promise<void> =>
+    transaction(async () => {
+      const settles: (() => void)[] = [];
+      for (const one of group) settles.push(await savepoint(one));
+      return () => {
+        for (const settle of settles) settle();
+      };
+    });
+
+  const alone = async ({ attempt, reject }: Waiting): Promise<void> => {
+    try {
+      await transaction(attempt);
     } catch (error) {
       reject(error);
     }
   };
 
-  const together = (group: readonly Waiting[]) => {
-    const outcomes = db.transaction(
-      (tx) =>
-        group.map(({ attempt, reject }) => {
-          try {
-            return tx.transaction(attempt);
-          } catch (error) {
-            // Some failures, a full disk among them, end the whole transaction, and not the savepoint alone.
-            if (!db.$client.inTransaction) throw error;
-            return () => reject(error);
-          }
-        }),
-      WRITE,
-    );
-    for (const tell of outcomes) tell();
-  };
-
-  const flush = () => {
-    const group = queue;
-    queue = [];
+  const commit = async (group: readonly Waiting[]): Promise<void> => {
     if (group.length > 1) {
       try {
-        together(group);
-        return;
+        return await together(group);
       } catch {
-        // Nothing was committed. Each hears of its own failure, and of nobody else's.
+        // Nothing was committed. Each gets its own failure, and nobody else's.
       }
     }
-    for (const one of group) alone(one);
+    for (const one of group) await alone(one);
+  };
+
+  const flush = async (): Promise<void> => {
+    const group = queue;
+    queue = [];
+    isRunning = true;
+    const isUnsynced = synced > NORMAL && group.every(({ isSynced }) => !isSynced);
+    if (isUnsynced) client.pragma(`synchronous = ${NORMAL}`);
+    await commit(group);
+    if (isUnsynced) client.pragma(`synchronous = ${synced}`);
+    isRunning = false;
+    if (queue.length > 0) return void setImmediate(flush);
+    const listeners = onIdle;
+    onIdle = [];
+    for (const listener of listeners) listener();
   };
 
   return {
-    write<T>(work: (tx: Transaction) => T): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        if (queue.length === 0) setImmediate(flush);
+    write: (work, { onCommit, isSynced = true } = {}) =>
+      new Promise((resolve, reject) => {
+        if (queue.length === 0 && !isRunning) setImmediate(flush);
         queue.push({
-          attempt: (tx) => {
-            const result = work(tx);
-            return () => resolve(result);
-          },
+          isSynced,
           reject,
+          async attempt() {
+            const result = await work();
+            return () => {
+              onCommit?.(result);
+              resolve(result);
+            };
+          },
         });
-      });
+      }),
+
+    async idle() {
+      if (queue.length > 0 || isRunning) await new Promise<void>((resolve) => onIdle.push(resolve));
     },
   };
 }

@@ -34,7 +34,7 @@ const notesOf = (db: Database) => ({
 describe('a database that another connection has locked', () => {
   it('fault 20: keeps writes waiting, in their order, while reads and the event loop go on; nothing is written twice', async () => {
     const queue = createLockQueue();
-    const notes = queue.patient(notesOf(mine));
+    const notes = queue.guard(notesOf(mine));
     other.exec('BEGIN EXCLUSIVE');
     const adding = ['a', 'b', 'c', 'd'].map((text) => notes.add(text));
     let turns = 0;
@@ -54,8 +54,8 @@ describe('a database that another connection has locked', () => {
 
   it('is told of as unavailable after a while, to each as long as it waits, and nothing was written', async () => {
     const queue = createLockQueue();
-    const patient = queue.patient(notesOf(mine), 5_000);
-    const hasty = queue.patient(notesOf(mine), 100);
+    const patient = queue.guard(notesOf(mine), 5_000);
+    const hasty = queue.guard(notesOf(mine), 100);
     other.exec('BEGIN EXCLUSIVE');
     const long = patient.add('long');
     const began = performance.now();
@@ -73,7 +73,7 @@ describe('a database that another connection has locked', () => {
 
   it('does not hide what else is wrong with a write, and is closed when nobody waits any more', async () => {
     const queue = createLockQueue();
-    const notes = queue.patient(notesOf(mine));
+    const notes = queue.guard(notesOf(mine));
     await notes.add('a');
     await expect(notes.add('a')).rejects.toMatchObject({ code: 'SQLITE_CONSTRAINT_UNIQUE' });
     other.exec('BEGIN EXCLUSIVE');

@@ -21,7 +21,7 @@ export interface LockQueue {
    * transaction or one statement, which takes the lock before it does anything.
    * @throws AppError `unavailable` (of each method) where the lock lasts longer than `patienceMs`; then nothing was written
    */
-  patient<T extends object>(repository: T, patienceMs?: number): T;
+  guard<T extends object>(repository: T, patienceMs?: number): T;
   /** Resolves when nobody waits any more. */
   drained(): Promise<void>;
 }
@@ -80,10 +80,10 @@ export function createLockQueue(): LockQueue {
     });
 
   return {
-    patient<T extends object>(repository: T, patienceMs = LOCK_PATIENCE_MS): T {
+    guard<T extends object>(repository: T, patienceMs = LOCK_PATIENCE_MS): T {
       const methods = Object.entries(repository).map(([name, method]: [string, unknown]) => {
         if (typeof method !== 'function') throw new TypeError(`${name} of a repository is not a method`);
-        const patientMethod = (...args: unknown[]): unknown => {
+        const guarded = (...args: unknown[]): unknown => {
           const answer: unknown = method.apply(repository, args);
           if (!(answer instanceof Promise)) return answer;
           return answer.catch((error: unknown) => {
@@ -91,7 +91,7 @@ export function createLockQueue(): LockQueue {
             return wait(() => method.apply(repository, args), patienceMs);
           });
         };
-        return [name, patientMethod];
+        return [name, guarded];
       });
       // The same names with the same signatures, which the compiler cannot know.
       return Object.fromEntries(methods) as T;

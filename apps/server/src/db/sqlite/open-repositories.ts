@@ -1,66 +1,87 @@
-import type { Repositories } from '../repositories.ts';
-import { createContentRemovalRepository } from './content-removal-repository.ts';
-import { createVersions, openDatabase, PROBE_VERSION } from './database.ts';
-import { createAssetRepository, createFormatProofRepository, createRegionRepository } from './delivery-repository.ts';
-import { deploymentOf } from './deployment.ts';
-import { createEventRepository, createEventWriter } from './event-repository.ts';
-import { createFetchRepository } from './fetch-repository.ts';
-import { createGroupCommit } from './group-commit.ts';
-import { createJobQueue } from './job-queue.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { DEFAULT_PROJECT_RECORD } from '../default-project.ts';
+import { type Deployment, newDeploymentId } from '../deployment.ts';
+import { createRepositories, type Repositories } from '../repositories.ts';
+import { PROBE_VERSION } from '../versions.ts';
+import { openDatabase, openReader } from './database.ts';
+import { createSqliteDialect } from './dialect.ts';
+import type { Database } from './driver.ts';
 import { createLockQueue } from './lock-queue.ts';
-import { createMediaRepository } from './media-repository.ts';
-import { createPieceDigestRepository } from './piece-digest-repository.ts';
-import { createProjectRepository } from './project-repository.ts';
-import { createUploadRepository } from './upload-repository.ts';
 
-/** Readiness and status want to know soon whether the database can be written; in milliseconds. */
+/** Readiness and status must know soon if the database can be written; in milliseconds. */
 const PROBE_PATIENCE_MS = 1_000;
+
+/** What tests set. */
+export interface SqliteOptions {
+  /** The wall clock, milliseconds since the epoch. */
+  now?: () => number;
+  /** How many events are kept. */
+  keptEvents?: number;
+}
 
 /**
  * Opens the embedded database and every repository over it.
- * @param file path of the SQLite file, or `:memory:`
- * @throws DatabaseRefusedError where the file is not one to touch
+ * @param file path of the SQLite file; `:memory:` for one that goes when it is closed
+ * @throws DatabaseRefusedError if the file is not one to touch
  */
-export function openSqliteRepositories(file: string): Repositories {
-  const db = openDatabase(file);
-  const probe = db.$client.prepare(
-    'INSERT INTO versions (name, value) VALUES (?, 1) ON CONFLICT DO UPDATE SET value = value + 1',
-  );
-  const eventWriter = createEventWriter();
+export function openSqliteRepositories(file: string, { now, keptEvents }: SqliteOptions = {}): Repositories {
+  const { writer, reader } = openConnections(file);
+  const deployment = deploymentOf(writer);
+  const { id, name } = DEFAULT_PROJECT_RECORD;
+  const project = 'INSERT INTO projects (id, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';
+  writer.prepare(project).run(id, name, Date.now());
+  // Whoever opens the file waits for its lock as SQLite does. From now on no event loop does.
+  for (const connection of [writer, reader]) connection.pragma('busy_timeout = 0');
+  const dialect = createSqliteDialect({ writer, reader }, { now, keep: keptEvents });
   const locks = createLockQueue();
-  const { patient } = locks;
-  const probing = patient(
-    {
-      async probe() {
-        probe.run(PROBE_VERSION);
-      },
-    },
-    PROBE_PATIENCE_MS,
-  );
-  const repositories: Repositories = {
-    shared: false,
-    deployment: deploymentOf(db),
-    media: patient(createMediaRepository(db, { events: eventWriter, commits: createGroupCommit(db) })),
-    projects: patient(createProjectRepository(db)),
-    assets: patient(createAssetRepository(db)),
-    regions: patient(createRegionRepository(db)),
-    pieceDigests: patient(createPieceDigestRepository(db)),
-    contentRemovals: patient(createContentRemovalRepository(db)),
-    formatProofs: patient(createFormatProofRepository(db)),
-    jobs: patient(createJobQueue(db, { events: eventWriter })),
-    fetches: patient(createFetchRepository(db)),
-    events: patient(createEventRepository(db, eventWriter)),
-    uploads: patient(createUploadRepository(db)),
-    versions: patient(createVersions(db)),
-    // It has one, which is this process's own.
-    waitMs: () => 0,
-    probe: probing.probe,
-    async close() {
-      await locks.drained();
-      db.$client.close();
+  const raise = 'INSERT INTO versions (name, value) VALUES (?, 1) ON CONFLICT DO UPDATE SET value = value + 1';
+  const raiseProbe = writer.prepare(raise);
+  const probing = {
+    async probe() {
+      await dialect.hold(async () => raiseProbe.run(PROBE_VERSION));
     },
   };
-  // Whoever opens the file waits for the lock as SQLite does; from now on nobody's event loop does.
-  db.$client.pragma('busy_timeout = 0');
-  return repositories;
+  return {
+    ...createRepositories(dialect, locks.guard, now),
+    shared: false,
+    deployment,
+    // It has the only connections, which belong to this process.
+    waitMs: () => 0,
+    probe: locks.guard(probing, PROBE_PATIENCE_MS).probe,
+    async close() {
+      await locks.drained();
+      await dialect.idle();
+      reader.close();
+      writer.close();
+    },
+  };
+}
+
+/** Two connections: {@link createSqliteDialect} says why. */
+function openConnections(file: string): { writer: Database; reader: Database } {
+  const isTemporary = file === ':memory:';
+  const path = isTemporary ? join(mkdtempSync(join(tmpdir(), 'mds-memory-')), 'mds.sqlite') : file;
+  const database = openDatabase(path);
+  const reader = openReader(database);
+  // Two connections cannot share a database in memory. A file without a name is as good.
+  if (isTemporary) {
+    database.$client.pragma('synchronous = OFF');
+    rmSync(dirname(path), { recursive: true });
+  }
+  return { writer: database.$client, reader };
+}
+
+/** Which deployment the database belongs to; the first time, to a new one. */
+function deploymentOf(client: Database): Deployment {
+  const make = client.transaction(() => {
+    const known = client.prepare('SELECT id FROM deployments').pluck().get() as string | undefined;
+    const id = known ?? newDeploymentId();
+    if (known === undefined) {
+      client.prepare('INSERT INTO deployments (id, created_at_ms) VALUES (?, ?)').run(id, Date.now());
+    }
+    return { id, hasMedia: client.prepare('SELECT 1 FROM media LIMIT 1').get() !== undefined };
+  });
+  return make.immediate();
 }

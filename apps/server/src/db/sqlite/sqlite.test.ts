@@ -1,15 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { repositoriesConformance } from '../conformance/repositories.conformance.ts';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 import { openDatabase } from './database.ts';
 import { Database } from './driver.ts';
-import { createEventRepository, createEventWriter } from './event-repository.ts';
-import { createGroupCommit } from './group-commit.ts';
-import { createJobQueue } from './job-queue.ts';
-import { createMediaRepository } from './media-repository.ts';
 import { openSqliteRepositories } from './open-repositories.ts';
 
 repositoriesConformance('SQLite', async () => openSqliteRepositories(':memory:'));
@@ -90,49 +86,42 @@ describe('the SQLite file', () => {
   });
 });
 
-it('finds known bytes by their index: an upload costs the same among a million media', () => {
-  const db = openDatabase(':memory:');
-  const statements: string[] = [];
-  const prepare = db.$client.prepare.bind(db.$client);
-  Object.assign(db.$client, {
-    prepare: (text: string) => {
-      statements.push(text);
-      return prepare(text);
-    },
-  });
-  createMediaRepository(db, { events: createEventWriter(), commits: createGroupCommit(db) });
-  const byContent = statements.filter((text) => text.includes('"sha256" = ?'));
+it('finds known bytes by their index: an upload costs the same among a million media', async () => {
+  const prepared = vi.spyOn(Database.prototype, 'prepare');
+  const { media, close } = openSqliteRepositories(file);
+  await media.findBySha256('default', 'a'.repeat(64));
+  const byContent = prepared.mock.calls.map(([text]) => text).filter((text) => text.includes('"sha256" = ?'));
+  prepared.mockRestore();
   expect(byContent).not.toEqual([]);
+  const client = new Database(file);
   for (const text of byContent) {
-    const plan = prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`).all(null, null, null);
+    const plan = client.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`).all(null, null, null);
     expect(plan.map(({ detail }) => detail).join()).toContain('media_by_content');
   }
-  db.$client.close();
+  client.close();
+  await close();
 });
 
 describe('events', () => {
   it('are kept up to a number: the table of a busy service does not grow for ever', async () => {
-    const db = openDatabase(':memory:');
-    const writer = createEventWriter(Date.now, 3);
-    const events = createEventRepository(db, writer);
+    const { events, close } = openSqliteRepositories(':memory:', { keptEvents: 3 });
     const data = { code: 'fra1', status: 'operational' };
     for (let n = 0; n < 7; n++) await events.append({ projectId: null, type: 'region.status_changed', data });
     const kept = await events.after(0, { projectId: null, limit: 100 });
     expect(kept.map(({ seq }) => seq)).toEqual([5, 6, 7]);
-    db.$client.close();
+    await close();
   });
 
   it('of a change that was rolled back are not told', async () => {
-    const db = openDatabase(':memory:');
-    const events = createEventWriter();
-    db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
-    const repository = createMediaRepository(db, { events, commits: createGroupCommit(db) });
-    await repository.accept(MEDIUM, EXISTING);
+    const { media, events, close } = openSqliteRepositories(file);
+    await media.accept(MEDIUM, EXISTING);
     // The job of a media object whose events are written first cannot be written.
-    db.$client.exec('DROP TABLE jobs');
-    await expect(repository.accept({ ...MEDIUM, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
-    expect(await createEventRepository(db, events).latest()).toBe(1);
-    db.$client.close();
+    const client = new Database(file);
+    client.exec('DROP TABLE jobs');
+    client.close();
+    await expect(media.accept({ ...MEDIUM, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
+    expect(await events.latest()).toBe(1);
+    await close();
   });
 });
 
@@ -154,11 +143,8 @@ describe('media that lost their job', () => {
 describe('fault 23: a wall clock that jumps', () => {
   it('a job to be retried waits neither for hours nor for ever when the clock is set back', async () => {
     let nowMs = Date.UTC(2026, 0, 31);
-    const db = openDatabase(':memory:');
-    const clock = { events: createEventWriter(), commits: createGroupCommit(db), now: () => nowMs };
-    const jobs = createJobQueue(db, clock);
-    db.$client.prepare("INSERT INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)").run();
-    await createMediaRepository(db, clock).accept(MEDIUM, EXISTING);
+    const { media, jobs, close } = openSqliteRepositories(':memory:', { now: () => nowMs });
+    await media.accept(MEDIUM, EXISTING);
     const lease = await jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
     await jobs.giveBack(lease, {
@@ -170,7 +156,7 @@ describe('fault 23: a wall clock that jumps', () => {
     nowMs -= 24 * 60 * 60 * 1000;
     expect(await jobs.claim('worker')).toMatchObject({ attempt: 2 });
     expect((await jobs.counts()).oldestDueMs).toBe(0);
-    db.$client.close();
+    await close();
   });
 });
 
@@ -190,16 +176,12 @@ describe('fault 24: a database file that is not one to touch', () => {
     expect(before.equals(await readFile(file)), 'the file was changed').toBe(true);
   };
   const makeDatabase = async (media = 0) => {
-    const db = openDatabase(file);
-    db.$client
-      .prepare("INSERT OR IGNORE INTO projects (id, name, created_at_ms) VALUES ('default', 'Default', 0)")
-      .run();
-    const repository = createMediaRepository(db, { events: createEventWriter(), commits: createGroupCommit(db) });
+    const repositories = openSqliteRepositories(file);
     for (let n = 0; n < media; n++) {
       const id = `med_${String(n).padStart(26, '0')}`;
-      await repository.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);
+      await repositories.media.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);
     }
-    db.$client.close();
+    await repositories.close();
   };
 
   it('of a newer version: refused, saying so, and not migrated down', async () => {

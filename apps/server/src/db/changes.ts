@@ -1,0 +1,54 @@
+/**
+ * What a kept answer shows: asset records, which every region that delivers writes twice a second, or anything but them. An answer that
+ * shows asset records may show the rest, too.
+ */
+export type VersionScope = 'assets' | 'others';
+
+/** What a transaction changed: rows that answers show (`versions`), asset records, and whether it wrote events. */
+export interface Change {
+  versions: boolean;
+  assets: boolean;
+  events: boolean;
+}
+
+/** Writes that this process knows of. */
+export interface Changes {
+  /** A number for each scope that changes with every write. */
+  stamp(scope: VersionScope): number;
+  /** Notes a write, at its commit. */
+  note(change: Change): void;
+  /** Calls back soon after events were written. @returns stops it */
+  onAppended(listener: () => void): () => void;
+}
+
+export function createChanges(): Changes {
+  const listeners = new Set<() => void>();
+  let isWaking = false;
+  let stamp = 0;
+  let assetStamp = 0;
+
+  /** Calls each listener soon, and once if it is asked for again before that. */
+  const wake = () => {
+    if (isWaking || listeners.size === 0) return;
+    isWaking = true;
+    setImmediate(() => {
+      isWaking = false;
+      for (const listener of listeners) listener();
+    });
+  };
+
+  return {
+    stamp: (scope) => (scope === 'assets' ? stamp + assetStamp : stamp),
+
+    note({ versions, assets, events }) {
+      if (versions) stamp += 1;
+      if (assets) assetStamp += 1;
+      if (events) wake();
+    },
+
+    onAppended(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}

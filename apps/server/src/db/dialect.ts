@@ -1,0 +1,114 @@
+import type { Column, SQL } from 'drizzle-orm';
+import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
+import type { PgTable } from 'drizzle-orm/pg-core';
+import type { VersionScope } from './changes.ts';
+import type { OwnedEvent } from './event-data.ts';
+import type { Tables } from './tables.ts';
+
+/** Builds and runs statements. Both dialects accept these calls, and both return rows from a select and from `returning()`. */
+export type Executor = Pick<NodePgDatabase, 'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'>;
+
+/** Counters of what readers see. */
+export type VersionName = 'assets' | 'media' | 'projects' | 'regions';
+
+/** Statements that take effect together or not at all. */
+export interface Transaction {
+  /** Its own connection. Others see nothing of what it writes before the commit. */
+  readonly db: Executor;
+  /** Writes an event at the end of the transaction. */
+  append(event: OwnedEvent): void;
+  /** Raises a counter at the end of the transaction. */
+  bump(version: VersionName): void;
+  /**
+   * Makes transactions that lock the same name run one after another. It protects decisions about rows that do not exist yet, which no
+   * row lock can. Locks are taken in one order, so that transactions never wait for each other in a circle.
+   */
+  lock(...names: string[]): Promise<void>;
+}
+
+/** A query that a dialect can prepare. */
+interface Preparable<Row> {
+  prepare(name: string): { execute(values?: Record<string, unknown>): Promise<Row[]> };
+}
+
+/** A select that can lock its rows. */
+interface Lockable {
+  for(strength: 'update', config?: object): unknown;
+}
+
+/** Which rows of a query are locked. */
+export interface RowLocks {
+  /** `no key update` lets others refer to the row; `key share` only prevents that it is deleted. */
+  strength: 'update' | 'no key update' | 'key share';
+  /** Only the rows of this table. */
+  of?: PgTable;
+  /** Passes over rows that others have locked, instead of waiting for them. */
+  skipLocked?: boolean;
+  /** Also prevents that the row of this table is deleted. Rows that are being deleted are passed over. */
+  keyShareOf?: PgTable;
+}
+
+/** A database as repositories see it. SQLite and PostgreSQL each have one adapter. */
+export interface Dialect {
+  readonly tables: Tables;
+  /** Single queries. Each sees what was committed before it began, and waits for no writer. */
+  readonly read: Executor;
+  /**
+   * Prepares a query that is asked often. SQLite builds it once. PostgreSQL plans it once for each connection.
+   * @param name no two queries share one
+   * @returns runs it, on the transaction's connection if one is given
+   */
+  prepare<Row>(
+    name: string,
+    build: (db: Executor) => Preparable<Row>,
+  ): (values: Record<string, string | number | null>, tx?: Pick<Transaction, 'db'>) => Promise<Row[]>;
+  /**
+   * Prepares SQL without a mapper, for what is asked with every request. Columns are text or whole numbers. Parameters are `$1`, `$2`, …,
+   * each used once and in this order.
+   * @param options.isUrgent answered at once even if all connections are busy; for versions, which decide if a kept answer still holds
+   */
+  prepareText<Row extends object>(
+    name: string,
+    text: string,
+    options?: { isUrgent?: boolean },
+  ): (...values: (string | number)[]) => Promise<Row[]>;
+  /** Runs one statement that writes. */
+  change<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
+  /**
+   * Runs one statement about something that a running process holds, such as a lock. SQLite does not wait for the disk: a power failure
+   * that loses the statement also ends every process that could hold anything.
+   */
+  hold<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
+  /**
+   * Runs a transaction. `work` may run more than once, so it must have no effects outside the transaction.
+   * @returns what `work` returned, after the commit is on disk
+   */
+  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** As `write`, without waiting for the disk. If the machine of the database fails within a second, nothing was written. */
+  writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
+  /**
+   * Inserts many rows in a transaction, which all have the same columns.
+   * @param build the INSERT of some of them
+   */
+  insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>): Promise<void>;
+  /** Writes one event. @returns its `seq` */
+  append(event: OwnedEvent): Promise<number>;
+  /** Locks the rows that a query of a transaction finds. SQLite has nothing to do: a transaction that writes has the whole database. */
+  lockRows<Query extends Lockable>(query: Query, locks: RowLocks): Query;
+  /** Whether a column has one of these values. They are one parameter, because a film of some hours has more files than a statement may have parameters. */
+  isAnyOf(column: Column, values: readonly (string | number)[]): SQL;
+  /** A column of which SQLite uses no index. PostgreSQL decides by statistics, and needs no hint. */
+  unindexed(column: Column): SQL;
+  /** See `Versions.stamp`. */
+  stamp(scope: VersionScope): number;
+  /** See `EventRepository.onAppended`. */
+  onAppended(listener: () => void): () => void;
+}
+
+/** What a statement returns that returns no rows: of `pg` and of `better-sqlite3`. */
+type WriteResult = { rowCount: number | null } | { changes: number };
+
+/** How many rows a statement without `returning()` wrote. */
+export function changedRows(result: WriteResult): number {
+  return 'changes' in result ? result.changes : (result.rowCount ?? 0);
+}

@@ -1,0 +1,100 @@
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { createChanges } from '../changes.ts';
+import type { Dialect, Executor, Transaction } from '../dialect.ts';
+import { createOutbox, type EventOptions } from '../outbox.ts';
+import type { Database } from './driver.ts';
+import { createGroupCommit } from './group-commit.ts';
+import * as tables from './schema.ts';
+
+/** {@link Dialect} over one SQLite file. */
+export interface SqliteDialect extends Dialect {
+  /** Resolves when no write waits or runs. */
+  idle(): Promise<void>;
+}
+
+/** A query that was prepared; SQLite's has this method. */
+interface Prepared<Row> {
+  all(values: Record<string, unknown>): Row[];
+}
+
+/**
+ * Adapts a SQLite file to the {@link Dialect}. Transactions are asynchronous functions, so other calls run between their statements.
+ * On one connection those would read rows that are not committed, and their writes would join the transaction. So all writes take
+ * turns on one connection, and all reads use the other, which sees only what is committed.
+ */
+export function createSqliteDialect(
+  { writer, reader }: { writer: Database; reader: Database },
+  events: EventOptions = {},
+): SqliteDialect {
+  // Awaited, the statements of this synchronous driver return what those of PostgreSQL do.
+  const read = drizzle(reader) as unknown as Executor;
+  const db = drizzle(writer) as unknown as Executor;
+  const commits = createGroupCommit(writer);
+  const changes = createChanges();
+
+  const run = async <T>(work: (tx: Transaction) => Promise<T>): Promise<{ result: T; numbers: number[] }> => {
+    const { result, numbers } = await commits.write(
+      async () => {
+        const outbox = createOutbox(tables, events);
+        // The write lock of the whole database is locked already.
+        const result = await work({ db, append: outbox.append, bump: outbox.bump, lock: async () => undefined });
+        return { result, numbers: await outbox.write(db), change: outbox.change() };
+      },
+      { onCommit: ({ change }) => changes.note(change) },
+    );
+    return { result, numbers };
+  };
+
+  return {
+    tables,
+    read,
+
+    prepare<Row>(_name: string, build: (db: Executor) => { prepare(name: string): unknown }) {
+      let onReader: Prepared<Row> | undefined;
+      let onWriter: Prepared<Row> | undefined;
+      return async (values, tx) => {
+        if (tx) onWriter ??= build(db).prepare('') as Prepared<Row>;
+        else onReader ??= build(read).prepare('') as Prepared<Row>;
+        return ((tx ? onWriter : onReader) as Prepared<Row>).all(values);
+      };
+    },
+
+    prepareText<Row extends object>(_name: string, text: string) {
+      const statement = reader.prepare<(string | number)[], Row>(text.replaceAll(/\$\d/g, '?'));
+      return async (...values) => statement.all(...values);
+    },
+
+    change: (statement) => commits.write(async () => statement(db)),
+    hold: (statement) => commits.write(async () => statement(db), { isSynced: false }),
+    write: async (work) => (await run(work)).result,
+    writeSoon: (work) => commits.write(() => work({ db }), { isSynced: false }),
+
+    // One row at a time costs a third of many rows in one statement, which has to be parsed with all of its parameters.
+    async insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>) {
+      const prepared = new Map<string, { run(values: Row): unknown }>();
+      for (const row of rows) {
+        const columns = Object.entries(row);
+        const nulls = columns.map(([, value]) => (value === null ? 0 : 1)).join('');
+        let insert = prepared.get(nulls);
+        if (insert === undefined) {
+          // A null takes no placeholder, which would be stored as a column's type has it: as false, or as JSON.
+          const values = columns.map(([name, value]) => [name, value === null ? null : sql.placeholder(name)]);
+          const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
+          insert = one.prepare();
+          prepared.set(nulls, insert);
+        }
+        insert.run(row);
+      }
+    },
+
+    append: async (event) => (await run(async (tx) => tx.append(event))).numbers[0] ?? 0,
+
+    lockRows: (query) => query,
+    isAnyOf: (column, values) => sql`${column} IN (SELECT value FROM json_each(${JSON.stringify(values)}))`,
+    unindexed: (column) => sql`+${column}`,
+    stamp: changes.stamp,
+    onAppended: changes.onAppended,
+    idle: commits.idle,
+  };
+}
