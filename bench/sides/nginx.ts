@@ -23,7 +23,6 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
 
 /** As one would set it for static files that matter: open files are kept open, and so are connections. */
 const TUNED: readonly string[] = [
-  'tcp_nopush on',
   'open_file_cache max=10000 inactive=10m',
   'open_file_cache_valid 60s',
   'open_file_cache_min_uses 1',
@@ -38,16 +37,22 @@ export function fieldsToAdd(answer: Response): [name: string, value: string][] {
 /**
  * Starts nginx over the stored files, tuned for them: one worker, sendfile, open files kept open, no log, kept connections.
  * @param fields header fields that it adds to its answers
+ * @param options.tcpNopush whether full packets are preferred (`TCP_CORK`); on by default
  * @throws with what nginx said where it does not come up
  */
 export async function startTunedNginx(
   { wwwDir, renditions }: Pick<StoredObjects, 'wwwDir' | 'renditions'>,
   fields: readonly (readonly [name: string, value: string])[],
+  { tcpNopush = true }: { tcpNopush?: boolean } = {},
 ): Promise<Nginx> {
   const program = programOnPath('nginx');
   if (program === null) throw new Error('nginx is not on PATH.');
   const types = Object.fromEntries(renditions.map(({ path, contentType }) => [extname(path).slice(1), contentType]));
   const quoted = (value: string) => `'${value.replaceAll("'", "\\'")}'`;
   const added = fields.map(([name, value]) => `add_header ${name} ${quoted(value)}`);
-  return startNginx(program, { root: wwwDir, types, directives: [...TUNED, ...added] });
+  return startNginx(program, {
+    root: wwwDir,
+    types,
+    directives: [...TUNED, `tcp_nopush ${tcpNopush ? 'on' : 'off'}`, ...added],
+  });
 }
