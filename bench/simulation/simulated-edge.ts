@@ -1,7 +1,7 @@
-import { RUN_PIECES } from '../../apps/server/src/delivery/cache/cached-pieces.ts';
-import { LARGEST_SHARE } from '../../apps/server/src/delivery/cache/disk-folder.ts';
-import { createFolderIndex, type FolderEntry } from '../../apps/server/src/delivery/cache/folder-index.ts';
-import { createMemoryTier } from '../../apps/server/src/delivery/cache/memory-tier.ts';
+import { RUN_PIECES } from '../../apps/server/src/delivery/cache/disk/cached-pieces.ts';
+import { LARGEST_SHARE } from '../../apps/server/src/delivery/cache/disk/disk-folder.ts';
+import { createFolderIndex, type FolderEntry } from '../../apps/server/src/delivery/cache/disk/folder-index.ts';
+import { createMemoryTier } from '../../apps/server/src/delivery/cache/memory/memory-tier.ts';
 import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
 import { pieceCount, pieceLength, type VerifiedBuffer } from '../../apps/server/src/delivery/verified-body.ts';
 

@@ -136,7 +136,7 @@ async function openStorage(
 }> {
   if (config.storageUrl === null) {
     const { createLocalObjectStore } = await import('./storage/local-object-store.ts');
-    const { createLocalObjectOrigin } = await import('./storage/local-object-origin.ts');
+    const { createLocalObjectOrigin } = await import('./delivery/cache/origin/local-object-origin.ts');
     const root = dataDir.objectsDir;
     return {
       store: createLocalObjectStore({ root }),
@@ -146,7 +146,7 @@ async function openStorage(
     };
   }
   const { openS3ObjectStore } = await import('./storage/s3-object-store.ts');
-  const { createStoredObjectOrigin } = await import('./storage/stored-object-origin.ts');
+  const { createStoredObjectOrigin } = await import('./delivery/cache/origin/stored-object-origin.ts');
   const store = await openS3ObjectStore({
     url: config.storageUrl,
     endpoint: config.s3Endpoint,

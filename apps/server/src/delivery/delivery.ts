@@ -9,10 +9,10 @@ import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
 import { chooseByAccept } from './accept.ts';
 import { planAnswer } from './answer-plan.ts';
 import type { ByteRange } from './byte-ranges.ts';
-import { createDiskFolder } from './cache/disk-folder.ts';
-import { createMemoryTier } from './cache/memory-tier.ts';
+import { createDiskFolder } from './cache/disk/disk-folder.ts';
+import { createMemoryTier } from './cache/memory/memory-tier.ts';
+import { createPinnedMemory } from './cache/memory/pinned-memory.ts';
 import { createObjectCache, type FoundObject, type OwnedObject } from './cache/object-cache.ts';
-import { createPinnedMemory } from './cache/pinned-memory.ts';
 import {
   methodNotAllowed,
   notAcceptable,

@@ -1,6 +1,6 @@
 import { hash, subtle } from 'node:crypto';
 import { PIECE_BYTES } from '@mds/contract';
-import type { HashedFile } from './cache/reading-threads.ts';
+import type { HashedFile } from './cache/disk/reading-threads.ts';
 
 declare const verified: unique symbol;
 

@@ -14,17 +14,17 @@ import {
   verifyHashed,
   wrongSize,
 } from '../verified-body.ts';
-import { createCachedPieces, RUN_PIECES } from './cached-pieces.ts';
-import type { DiskFolder } from './disk-folder.ts';
-import { createLocalPieces } from './local-pieces.ts';
-import type { MemoryTier } from './memory-tier.ts';
+import { createCachedPieces, RUN_PIECES } from './disk/cached-pieces.ts';
+import type { DiskFolder } from './disk/disk-folder.ts';
+import { createLocalPieces } from './disk/local-pieces.ts';
+import { type FileState, openFile, sameFile } from './disk/open-file.ts';
+import { createOpenPieces } from './disk/open-pieces.ts';
+import type { PieceFile } from './disk/piece-file.ts';
+import { createPieceMap, type PieceMap } from './disk/piece-map.ts';
+import { createReadingThreads } from './disk/reading-threads.ts';
+import type { MemoryTier } from './memory/memory-tier.ts';
+import type { PinnedMemory } from './memory/pinned-memory.ts';
 import { createObjectReader, type ObjectReader } from './object-reader.ts';
-import { type FileState, openFile, sameFile } from './open-file.ts';
-import { createOpenPieces } from './open-pieces.ts';
-import type { PieceFile } from './piece-file.ts';
-import { createPieceMap, type PieceMap } from './piece-map.ts';
-import type { PinnedMemory } from './pinned-memory.ts';
-import { createReadingThreads } from './reading-threads.ts';
 
 /** A verified object and how the cache came by it: decided here, once, for header, request log and metric alike. */
 export interface FoundObject {

@@ -1,6 +1,6 @@
 import { PIECE_BYTES } from '@mds/contract';
 import { ObjectDamagedError, readFromVerified, type VerifiedBuffer } from '../verified-body.ts';
-import type { FileFinding, PieceFile } from './piece-file.ts';
+import type { FileFinding, PieceFile } from './disk/piece-file.ts';
 
 /** Bytes of one object for one answer, verified before they are given out. */
 export interface ObjectReader {

@@ -4,7 +4,7 @@ import { mkdir, open, readdir, readFile, readlink, rm, stat, utimes, writeFile }
 import { connect } from 'node:net';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from '../delivery.fixture.ts';
+import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from '../../delivery.fixture.ts';
 import { openFile } from './open-file.ts';
 
 const MIB = 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { ByteGate } from '../../base/byte-gate.ts';
-import { type ExpectedObject, hasPieceDigests, mismatch, ObjectDamagedError } from '../verified-body.ts';
+import type { ByteGate } from '../../../base/byte-gate.ts';
+import { type ExpectedObject, hasPieceDigests, mismatch, ObjectDamagedError } from '../../verified-body.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
 import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
 import type { PieceMap } from './piece-map.ts';

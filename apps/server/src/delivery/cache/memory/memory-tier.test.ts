@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { madeHere } from '../verified-body.ts';
+import { madeHere } from '../../verified-body.ts';
 import { createMemoryTier } from './memory-tier.ts';
 
 const KIB = 1024;

@@ -1,6 +1,6 @@
 import { PIECE_BYTES } from '@mds/contract';
-import type { ByteGate } from '../../base/byte-gate.ts';
-import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
+import type { ByteGate } from '../../../base/byte-gate.ts';
+import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
 import {
   type ExpectedObject,
   hasPieceDigests,
@@ -9,9 +9,9 @@ import {
   pieceLength,
   type VerifiedBuffer,
   verifyPiece,
-} from '../verified-body.ts';
+} from '../../verified-body.ts';
+import { fetchPieces } from '../origin/origin-run.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
-import { fetchPieces } from './origin-run.ts';
 import { createPieceDigests } from './piece-digests.ts';
 import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
 import { createPieceMap } from './piece-map.ts';

@@ -1,4 +1,4 @@
-import { type ExpectedObject, pieceCount } from '../verified-body.ts';
+import { type ExpectedObject, pieceCount } from '../../verified-body.ts';
 
 /** Which pieces of an object were verified. */
 export interface PieceMap {

@@ -1,9 +1,9 @@
 import { PIECE_BYTES } from '@mds/contract';
-import type { ByteGate } from '../../base/byte-gate.ts';
-import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
-import { type ExpectedObject, ObjectDamagedError, pieceLength } from '../verified-body.ts';
-import type { FillReport } from './cached-pieces.ts';
-import { givePieceBuffer, takePieceBuffer } from './piece-pool.ts';
+import type { ByteGate } from '../../../base/byte-gate.ts';
+import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
+import { type ExpectedObject, ObjectDamagedError, pieceLength } from '../../verified-body.ts';
+import type { FillReport } from '../disk/cached-pieces.ts';
+import { givePieceBuffer, takePieceBuffer } from '../disk/piece-pool.ts';
 
 /** An origin that sends nothing for so long is given up. */
 const SILENCE_MS = 20_000;

@@ -1,5 +1,5 @@
-import type { AnswerSink } from '../../http/answer-sink.ts';
-import type { VerifiedBuffer } from '../verified-body.ts';
+import type { AnswerSink } from '../../../http/answer-sink.ts';
+import type { VerifiedBuffer } from '../../verified-body.ts';
 
 /** What of the memory tier is held by readers that do not take it, however long the tier has let go of it. */
 export interface PinnedMemory {

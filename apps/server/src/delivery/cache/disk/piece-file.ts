@@ -1,6 +1,6 @@
 import { PIECE_BYTES } from '@mds/contract';
-import type { ByteGate } from '../../base/byte-gate.ts';
-import { type ExpectedObject, pieceCount, pieceLength, type VerifiedBuffer, verifyPiece } from '../verified-body.ts';
+import type { ByteGate } from '../../../base/byte-gate.ts';
+import { type ExpectedObject, pieceCount, pieceLength, type VerifiedBuffer, verifyPiece } from '../../verified-body.ts';
 import type { OpenFile } from './open-file.ts';
 import { createPieceDigests } from './piece-digests.ts';
 import { givePieceBuffer, takePieceBuffer } from './piece-pool.ts';

@@ -1,5 +1,5 @@
 import { PIECE_BYTES } from '@mds/contract';
-import type { VerifiedBuffer } from '../verified-body.ts';
+import type { VerifiedBuffer } from '../../verified-body.ts';
 import { createSegmentedLru } from './segmented-lru.ts';
 
 /** What an entry costs beside its bytes: key, list links, the Buffer object. Keeps a million tiny objects honest. */

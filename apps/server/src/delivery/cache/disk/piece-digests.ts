@@ -1,5 +1,5 @@
 import { createHash, subtle } from 'node:crypto';
-import { type ExpectedObject, pieceCount } from '../verified-body.ts';
+import { type ExpectedObject, pieceCount } from '../../verified-body.ts';
 
 const DIGEST_BYTES = 32;
 
