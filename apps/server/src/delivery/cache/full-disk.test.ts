@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { smallVolume } from '../../../../test/support/small-volume.ts';
-import { startDelivery } from '../../delivery.fixture.ts';
+import { smallVolume } from '../../../test/support/small-volume.ts';
+import { startDelivery } from '../delivery.fixture.ts';
 
 const MIB = 1024 * 1024;
 const volume = smallVolume({ mebibytes: 6 });
