@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { PIECE_BYTES } from '@mds/contract';
 import type { ByteRange } from './byte-ranges.ts';
-import { givePieceBuffer, takePieceBuffer } from './cache/disk/piece-pool.ts';
+import { givePieceBuffer, takePieceBuffer } from './cache/disk/piece-file.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;

@@ -10,335 +10,359 @@ import {
   type VerifiedBuffer,
   verifyPiece,
 } from '../../verified-body.ts';
-import { fetchPieces } from '../origin/origin-run.ts';
+import { fetchPieces, type OriginReport, RUN_PIECES } from '../origin/origin-run.ts';
+import type { CacheFile } from './disk-folder.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
-import { createPieceDigests } from './piece-digests.ts';
-import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
-import { createPieceMap } from './piece-map.ts';
+import {
+  createPieceDigests,
+  createPieceMap,
+  type FileFinding,
+  hashOpenFile,
+  type PieceFile,
+  verifyPieceInFile,
+} from './piece-file.ts';
 
-/** A file of the cache folder, and its place there. */
-export interface KeptFile {
-  file: OpenFile;
-  /** Whether a process before this one may have left pieces in it. */
-  existed: boolean;
-  /** Notes that it is wanted. @returns whether its time is to be set, so that this is known after a restart */
-  use(): boolean;
-  /** Makes room for so many bytes more. False: there is none. */
-  reserve(bytes: number): boolean;
-  /** Whether so many bytes more are likely to be kept: nothing has failed lately, and the volume has room for them. */
-  hasRoomFor(bytes: number): Promise<boolean>;
-  /** Notes that it could be written. */
-  wrote(): void;
-  /** Says that the file cannot be written; it loses its place in the folder. */
-  giveUp(error: unknown): void;
-  /** Whether it has its place still: what was evicted or purged is unlinked by us and changes no more. */
-  readonly placed: boolean;
-}
-
-/** Pieces that are fetched with one request, at most: what goes on when all readers have left. */
-export const RUN_PIECES = 16;
-/** How far before the end of what is there the next run begins. */
+/** The next run begins this many pieces before the end of the last one. */
 const READ_AHEAD_PIECES = 4;
-/** How long a piece that cannot be kept waits for somebody to ask for it. */
+/** A piece that cannot be stored waits this long for a request. */
 const UNWANTED_MS = 5_000;
-/** Times that a store is asked for an object that is verified as a whole: what came wrong once may have been damaged on its way. */
+/** Reads of an object that is verified as a whole: bytes that arrive damaged once may have been damaged on their way. */
 const WHOLE_TRIES = 2;
 
-/** A piece that a run is going to bring. */
-interface Coming {
+/** A piece that a run is fetching. */
+interface ComingPiece {
   promise: Promise<VerifiedBuffer | null>;
   resolve(piece: VerifiedBuffer | null): void;
   reject(error: unknown): void;
-  wanted: boolean;
+  isWanted: boolean;
   onWanted: (() => void) | null;
 }
 
-/** Told of what goes on. */
-export interface FillReport {
-  /** A request to the origin. */
-  onFetch(): void;
-  /** Something that is not what was recorded, in the file or from the origin. */
-  onDamage(error: ObjectDamagedError): void;
-  /** Digests of pieces that were not known, once the whole has been verified. */
-  onDigests(pieces: Buffer): void;
+export interface CachedPiecesParts {
+  object: ExpectedObject;
+  /** Null: nothing is stored. */
+  cacheFile: CacheFile | null;
+  origin: Pick<ObjectOrigin, 'read' | 'isStore'>;
+  gate: ByteGate;
+  report: OriginReport & {
+    /** Called with digests that were not known, after the whole object has been verified. */
+    onDigests(pieces: Buffer): void;
+  };
+  signal: AbortSignal;
 }
 
 /**
  * {@link PieceFile} over a sparse file of the cache folder that is filled from the origin, or over no file at all.
- * A fill belongs to nobody: it brings what it began to fetch whoever leaves meanwhile, and no more than that.
+ * A run belongs to no request: it completes even if every reader leaves, and fetches nothing beyond its pieces.
  */
-export function createCachedPieces(parts: {
-  object: ExpectedObject;
-  kept: KeptFile | null;
-  origin: Pick<ObjectOrigin, 'read' | 'isStore'>;
-  gate: ByteGate;
-  report: FillReport;
-  signal: AbortSignal;
-}): PieceFile {
-  const { object, kept, gate, report } = parts;
-  const verified = createPieceMap(object);
-  const coming = new Map<number, Coming>();
-  const lastPiece = pieceCount(object) - 1;
-  let writable = kept !== null;
-  /** Pieces of the file that nobody has looked at since it was opened. */
-  const unknown = new Set<number>();
-  if (kept?.existed) for (let index = 0; index <= lastPiece; index += 1) unknown.add(index);
-  const runs = new Set<Promise<void>>();
-  const looking = new Map<number, Promise<boolean>>();
-  let whole: Promise<void> | null = null;
-  /** The file after our own last write; null while we write. */
-  let settled: FileState | null = null;
-  let writes = 0;
-  let writing = 0;
+export class CachedPieces implements PieceFile {
+  readonly object: ExpectedObject;
+  readonly #parts: CachedPiecesParts;
+  readonly #writer: FileWriter | null;
+  readonly #verified;
+  readonly #coming = new Map<number, ComingPiece>();
+  /** Pieces of the file that have not been looked at since it was opened. */
+  readonly #unknown = new Set<number>();
+  readonly #looking = new Map<number, Promise<boolean>>();
+  readonly #runs = new Set<Promise<void>>();
+  #whole: Promise<void> | null = null;
 
-  const settle = async (file: OpenFile) => {
-    const before = writes;
-    const state = await file.state();
-    if (before === writes && writing === 0) settled = state;
-  };
+  constructor(parts: CachedPiecesParts) {
+    const { object, cacheFile } = parts;
+    this.#parts = parts;
+    this.object = object;
+    this.#verified = createPieceMap(object);
+    this.#writer = cacheFile && new FileWriter(cacheFile);
+    if (cacheFile?.existed) for (let index = 0; index < pieceCount(object); index += 1) this.#unknown.add(index);
+  }
 
-  /** Changes the file, so that the change is known for our own. */
-  const change = async (file: OpenFile, work: () => Promise<void>): Promise<void> => {
-    writes += 1;
-    writing += 1;
-    settled = null;
-    try {
-      await work();
-    } finally {
-      writing -= 1;
+  async keeps(first: number, last: number): Promise<boolean> {
+    if (!this.#writer?.isWritable) return false;
+    let missing = 0;
+    for (let index = first; index <= last; index += 1) {
+      if (!this.#verified.has(index)) missing += pieceLength(this.object, index);
     }
-    if (writing === 0) await settle(file);
-  };
+    // Pieces written meanwhile count twice. If room is that short, no promise is the safe answer.
+    return (await this.#writer.cacheFile.hasRoomFor(missing)) && this.#writer.isWritable;
+  }
 
-  /** Writes a piece into the file. False: it cannot be kept. */
-  const keep = async (piece: Buffer, index: number): Promise<boolean> => {
-    if (kept === null || !writable) return false;
-    if (!kept.reserve(piece.length)) {
-      writable = false;
-      return false;
-    }
-    try {
-      await change(kept.file, () => kept.file.write(piece, index * PIECE_BYTES));
-    } catch (error) {
-      writable = false;
-      kept.giveUp(error);
-      return false;
-    }
-    kept.wrote();
-    return true;
-  };
+  use(): void {
+    this.#writer?.use();
+  }
 
-  /** Whether a piece is in the file, left by a process before this one. The digest says so: nothing else has to be written down. */
-  const look = async (file: OpenFile, index: number): Promise<boolean> => {
-    if (settled === null && writing === 0) await settle(file);
-    const found = await verifyPieceInFile(file, object, index, gate);
-    unknown.delete(index);
+  holds(first: number, last: number): boolean {
+    return this.#verified.hasAll(first, last);
+  }
+
+  isUnderWay(index: number): boolean {
+    return this.#coming.has(index) || this.#whole !== null;
+  }
+
+  ensure(index: number, through: number): Promise<VerifiedBuffer | null> {
+    if (this.#verified.has(index)) return Promise.resolve(null);
+    if (!hasPieceDigests(this.object)) {
+      this.#whole ??= this.#digestWhole().finally(() => {
+        this.#whole = null;
+      });
+      return this.#whole.then(() => this.ensure(index, through));
+    }
+    const begun = this.#coming.get(index);
+    if (begun !== undefined) {
+      begun.isWanted = true;
+      begun.onWanted?.();
+      return begun.promise;
+    }
+    return this.#beginRun(index, through);
+  }
+
+  readAhead(from: number, through: number): void {
+    if (!this.#writer?.isWritable || !hasPieceDigests(this.object)) return;
+    const end = Math.min(from + READ_AHEAD_PIECES - 1, through);
+    for (let index = from; index <= end; index += 1) {
+      if (this.#verified.has(index) || this.#coming.has(index)) continue;
+      this.ensure(index, through).catch(() => undefined);
+      return;
+    }
+  }
+
+  async lookInFile(first: number, last: number): Promise<void> {
+    if (!hasPieceDigests(this.object)) return;
+    for (let index = first; index <= last; index += 1) {
+      if (!this.#verified.has(index) && !this.#coming.has(index) && !(await this.#isInFile(index))) return;
+    }
+  }
+
+  read(into: Buffer, position: number): Promise<number> {
+    return this.#writer?.cacheFile.file.read(into, position) ?? Promise.resolve(0);
+  }
+
+  examine(): Promise<FileFinding> {
+    return this.#writer?.examine() ?? Promise.resolve('same');
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#runs, this.#whole, ...this.#looking.values()]);
+    await this.#writer?.cacheFile.file.close();
+  }
+
+  /** Whether an earlier process left a piece in the file. Its digest decides, so that no record of it is needed. */
+  async #isInFile(index: number): Promise<boolean> {
+    if (this.#verified.has(index)) return true;
+    if (this.#writer === null || !this.#unknown.has(index)) return false;
+    const begun = this.#looking.get(index);
+    if (begun !== undefined) return begun;
+    const looking = this.#look(this.#writer, index).finally(() => this.#looking.delete(index));
+    this.#looking.set(index, looking);
+    return looking;
+  }
+
+  async #look(writer: FileWriter, index: number): Promise<boolean> {
+    await writer.settle();
+    const found = await verifyPieceInFile(writer.cacheFile.file, this.object, index, this.#parts.gate);
+    this.#unknown.delete(index);
     if (found === 'wrong') {
-      report.onDamage(new ObjectDamagedError(object, 'was damaged in the cache', index));
+      this.#parts.report.onDamage(new ObjectDamagedError(this.object, 'was damaged in the cache', index));
     }
-    if (found === 'right') verified.add(index);
+    if (found === 'right') this.#verified.add(index);
     return found === 'right';
-  };
-  const isInFile = async (index: number): Promise<boolean> => {
-    if (verified.has(index)) return true;
-    if (kept === null || !unknown.has(index)) return false;
-    const begun = looking.get(index) ?? look(kept.file, index).finally(() => looking.delete(index));
-    looking.set(index, begun);
-    return begun;
-  };
+  }
 
-  const expect = (index: number, wanted: boolean): void => {
-    let resolve: Coming['resolve'] = () => undefined;
-    let reject: Coming['reject'] = () => undefined;
-    const promise = new Promise<VerifiedBuffer | null>((yes, no) => {
-      resolve = yes;
-      reject = no;
-    });
-    // Whoever waits hears of it; where nobody does, nobody needs to.
-    promise.catch(() => undefined);
-    coming.set(index, { promise, resolve, reject, wanted, onWanted: null });
-  };
+  /** Begins a run of pieces from `first` on. @returns the first of them */
+  #beginRun(first: number, through: number): Promise<VerifiedBuffer | null> {
+    const isMissing = (index: number) => !this.#verified.has(index) && !this.#coming.has(index);
+    let last = first;
+    while (last < through && last - first + 1 < RUN_PIECES && isMissing(last + 1)) last += 1;
+    for (let index = first; index <= last; index += 1) this.#coming.set(index, createComingPiece(index === first));
+    const { promise } = this.#coming.get(first) as ComingPiece;
+    const running = this.#run(first, last).finally(() => this.#runs.delete(running));
+    this.#runs.add(running);
+    return promise;
+  }
 
-  const arrive = (index: number, piece: VerifiedBuffer | null) => {
-    coming.get(index)?.resolve(piece);
-    coming.delete(index);
-  };
-
-  /** What can't be kept is fetched no faster than it is asked for. @throws where nobody asks any more */
-  const untilWanted = async (index: number): Promise<void> => {
-    const piece = coming.get(index);
-    if (piece === undefined || piece.wanted || writable) return;
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('Nobody waits for the rest.')), UNWANTED_MS);
-      piece.onWanted = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  };
-
-  const fetchStretch = (first: number, last: number) =>
-    fetchPieces({
-      ...parts,
-      first,
-      last,
-      async onPiece(buffer, index) {
-        const piece = await verifyPiece(buffer, object, index);
-        if (piece === null) return 'wrong';
-        if (await keep(piece, index)) {
-          verified.add(index);
-          arrive(index, null);
-          return 'done';
-        }
-        arrive(index, piece);
-        return 'taken';
-      },
-      beforePiece: untilWanted,
-    });
-
-  /** Brings the pieces that `ensure` has promised. */
-  const run = async (first: number, last: number): Promise<void> => {
+  /** Obtains the pieces of a run. An error goes to whoever waits for one of them. */
+  async #run(first: number, last: number): Promise<void> {
     try {
       const missing: number[] = [];
       for (let index = first; index <= last; index += 1) {
-        if (await isInFile(index)) arrive(index, null);
+        if (await this.#isInFile(index)) this.#arrive(index, null);
         else missing.push(index);
       }
       for (let at = 0; at < missing.length; ) {
         let end = at;
         while (missing[end + 1] === (missing[end] as number) + 1) end += 1;
-        await fetchStretch(missing[at] as number, missing[end] as number);
+        await this.#fetchStretch(missing[at] as number, missing[end] as number);
         at = end + 1;
       }
     } catch (error) {
       for (let index = first; index <= last; index += 1) {
-        coming.get(index)?.reject(error);
-        coming.delete(index);
+        this.#coming.get(index)?.reject(error);
+        this.#coming.delete(index);
       }
     }
-  };
+  }
 
-  /** Whether the file is the whole object, left by a process before this one. */
-  const isFileWhole = async (): Promise<Buffer | null> => {
-    if (kept === null || unknown.size === 0) return null;
-    await settle(kept.file);
-    const { sha256, pieces } = await hashOpenFile(kept.file, object, gate);
-    return sha256 === object.sha256 ? pieces : null;
-  };
-
-  /** Fetches all of the object, keeps what can be kept, and compares the whole. Null: it is something else. */
-  const fetchWhole = async (): Promise<{ pieces: Buffer; isKept: boolean } | null> => {
-    const digests = createPieceDigests(object);
-    let isKept = true;
-    await fetchPieces({
-      ...parts,
-      first: 0,
-      last: lastPiece,
-      async onPiece(buffer, index) {
-        await digests.take(buffer);
-        if (isKept) isKept = await keep(buffer, index);
-        return 'done';
+  #fetchStretch(first: number, last: number): Promise<void> {
+    return fetchPieces({
+      ...this.#parts,
+      ...{ first, last },
+      beforePiece: (index) => this.#untilWanted(index),
+      onPiece: async (buffer, index) => {
+        const piece = await verifyPiece(buffer, this.object, index);
+        if (piece === null) return 'wrong';
+        if (await this.#writer?.write(piece, index)) {
+          this.#verified.add(index);
+          this.#arrive(index, null);
+          return 'done';
+        }
+        this.#arrive(index, piece);
+        return 'taken';
       },
-      beforePiece: async () => undefined,
     });
-    const { sha256, pieces } = digests.end();
-    return sha256 === object.sha256 ? { pieces, isKept } : null;
-  };
+  }
+
+  #arrive(index: number, piece: VerifiedBuffer | null): void {
+    this.#coming.get(index)?.resolve(piece);
+    this.#coming.delete(index);
+  }
+
+  /** Pieces that cannot be stored are fetched no faster than they are requested. @throws if no request comes */
+  async #untilWanted(index: number): Promise<void> {
+    const piece = this.#coming.get(index);
+    if (piece === undefined || piece.isWanted || this.#writer?.isWritable) return;
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('No request waits for the rest.')), UNWANTED_MS);
+      piece.onWanted = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
 
   /**
-   * Of an object whose pieces cannot be told apart, all of it is read and compared before any of it is used; from then on the digests of
-   * its pieces are known, so that it need not be kept for that.
+   * Reads and compares an object whose piece digests are not known, before any byte of it is used. Its digests are known
+   * afterwards, so the bytes need not be stored.
    */
-  const digestWhole = async (): Promise<void> => {
-    const inFile = await isFileWhole();
-    unknown.clear();
-    for (let wrong = 0; ; ) {
-      const found = inFile ? { pieces: inFile, isKept: true } : await fetchWhole();
+  async #digestWhole(): Promise<void> {
+    const { origin, report } = this.#parts;
+    const inFile = await this.#digestFile();
+    this.#unknown.clear();
+    for (let failures = 0; ; ) {
+      const found = inFile ? { pieces: inFile, isStored: true } : await this.#fetchWhole();
       if (found !== null) {
-        if (found.isKept) verified.addAll();
+        if (found.isStored) this.#verified.addAll();
         report.onDigests(found.pieces);
         return;
       }
-      wrong += 1;
-      if (parts.origin.isStore && wrong === WHOLE_TRIES) {
-        throw new ObjectDamagedError(object, 'is not what was recorded');
+      failures += 1;
+      if (origin.isStore && failures === WHOLE_TRIES) {
+        throw new ObjectDamagedError(this.object, 'is not what was recorded');
       }
-      report.onDamage(new ObjectDamagedError(object, 'came from the origin as something else'));
-      if (!parts.origin.isStore) throw new OriginUnavailableError(`The origin sent something else than ${object.key}.`);
+      report.onDamage(new ObjectDamagedError(this.object, 'came from the origin as something else'));
+      if (!origin.isStore) throw new OriginUnavailableError(`The origin sent something else than ${this.object.key}.`);
     }
-  };
+  }
 
-  const ensure = (index: number, through: number): Promise<VerifiedBuffer | null> => {
-    if (verified.has(index)) return Promise.resolve(null);
-    if (!hasPieceDigests(object)) {
-      whole ??= digestWhole().finally(() => {
-        whole = null;
-      });
-      return whole.then(() => ensure(index, through));
+  /** The digests of the pieces, if an earlier process left the whole object in the file. */
+  async #digestFile(): Promise<Buffer | null> {
+    if (this.#writer === null || this.#unknown.size === 0) return null;
+    await this.#writer.settle();
+    const { sha256, pieces } = await hashOpenFile(this.#writer.cacheFile.file, this.object, this.#parts.gate);
+    return sha256 === this.object.sha256 ? pieces : null;
+  }
+
+  /** Fetches the whole object and stores it if possible. Null: it is not what was recorded. */
+  async #fetchWhole(): Promise<{ pieces: Buffer; isStored: boolean } | null> {
+    const digests = createPieceDigests(this.object);
+    let isStored = true;
+    await fetchPieces({
+      ...this.#parts,
+      ...{ first: 0, last: pieceCount(this.object) - 1 },
+      beforePiece: async () => undefined,
+      onPiece: async (buffer, index) => {
+        await digests.take(buffer);
+        if (isStored) isStored = (await this.#writer?.write(buffer, index)) ?? false;
+        return 'done';
+      },
+    });
+    const { sha256, pieces } = digests.end();
+    return sha256 === this.object.sha256 ? { pieces, isStored } : null;
+  }
+}
+
+function createComingPiece(isWanted: boolean): ComingPiece {
+  let resolve: ComingPiece['resolve'] = () => undefined;
+  let reject: ComingPiece['reject'] = () => undefined;
+  const promise = new Promise<VerifiedBuffer | null>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  // Requests that wait for it handle the error. Without one there is nobody to handle it.
+  promise.catch(() => undefined);
+  return { promise, resolve, reject, isWanted, onWanted: null };
+}
+
+/** Writes pieces into a file of the cache folder, and tells our own writes from those of others. */
+class FileWriter {
+  readonly cacheFile: CacheFile;
+  isWritable = true;
+  /** State of the file after our last write; null while we write. */
+  #settled: FileState | null = null;
+  #writes = 0;
+  #writing = 0;
+
+  constructor(cacheFile: CacheFile) {
+    this.cacheFile = cacheFile;
+  }
+
+  /** Notes a use, which changes the time of the file now and then. */
+  use(): void {
+    if (this.cacheFile.use()) this.#change((file) => file.touch()).catch(() => undefined);
+  }
+
+  /** Writes a piece. False: it cannot be stored. */
+  async write(piece: Buffer, index: number): Promise<boolean> {
+    if (!this.isWritable) return false;
+    if (!this.cacheFile.reserve(piece.length)) {
+      this.isWritable = false;
+      return false;
     }
-    const begun = coming.get(index);
-    if (begun !== undefined) {
-      begun.wanted = true;
-      begun.onWanted?.();
-      return begun.promise;
+    try {
+      await this.#change((file) => file.write(piece, index * PIECE_BYTES));
+    } catch (error) {
+      this.isWritable = false;
+      this.cacheFile.giveUp(error);
+      return false;
     }
-    let last = index;
-    while (last < through && last - index + 1 < RUN_PIECES && !verified.has(last + 1) && !coming.has(last + 1))
-      last += 1;
-    for (let piece = index; piece <= last; piece += 1) expect(piece, piece === index);
-    const { promise } = coming.get(index) as Coming;
-    const running = run(index, last).finally(() => runs.delete(running));
-    runs.add(running);
-    return promise;
-  };
+    this.cacheFile.wrote();
+    return true;
+  }
 
-  return {
-    object,
-    async keeps(first, last) {
-      if (kept === null || !writable) return false;
-      let missing = 0;
-      for (let index = first; index <= last; index += 1)
-        if (!verified.has(index)) missing += pieceLength(object, index);
-      // What was written meanwhile has become less room and is no longer missing: where both hardly fit, rather no promise.
-      return (await kept.hasRoomFor(missing)) && writable;
-    },
-    use() {
-      if (kept?.use()) change(kept.file, () => kept.file.touch()).catch(() => undefined);
-    },
-    holds: verified.hasAll,
-    isUnderWay: (index) => coming.has(index) || whole !== null,
-    ensure,
+  /** Records the state of the file, unless it is recorded already or we are writing. */
+  async settle(): Promise<void> {
+    if (this.#settled !== null || this.#writing > 0) return;
+    const before = this.#writes;
+    const state = await this.cacheFile.file.state();
+    if (before === this.#writes && this.#writing === 0) this.#settled = state;
+  }
 
-    readAhead(from, through) {
-      if (!writable || !hasPieceDigests(object)) return;
-      const end = Math.min(from + READ_AHEAD_PIECES - 1, through);
-      for (let index = from; index <= end; index += 1) {
-        if (verified.has(index) || coming.has(index)) continue;
-        ensure(index, through).catch(() => undefined);
-        return;
-      }
-    },
+  /** Compares the file with its recorded state. An evicted or purged file was unlinked by us and changes no more. */
+  async examine(): Promise<FileFinding> {
+    if (this.#settled === null || !this.cacheFile.isPlaced) return 'same';
+    const [before, settled] = [this.#writes, this.#settled];
+    const state = await this.cacheFile.file.state();
+    if (before !== this.#writes || !this.cacheFile.isPlaced || sameFile(state, settled)) return 'same';
+    return 'changed';
+  }
 
-    async lookInFile(first, last) {
-      if (!hasPieceDigests(object)) return;
-      for (let index = first; index <= last; index += 1) {
-        if (!verified.has(index) && !coming.has(index) && !(await isInFile(index))) return;
-      }
-    },
-
-    read: (into, position) => kept?.file.read(into, position) ?? Promise.resolve(0),
-
-    async examine() {
-      if (kept === null || settled === null || !kept.placed) return 'same';
-      const [before, was] = [writes, settled];
-      const state = await kept.file.state();
-      if (before !== writes || !kept.placed || sameFile(state, was)) return 'same';
-      return 'changed';
-    },
-
-    async close() {
-      await Promise.allSettled([...runs, whole, ...looking.values()]);
-      await kept?.file.close();
-    },
-  };
+  async #change(work: (file: OpenFile) => Promise<void>): Promise<void> {
+    this.#writes += 1;
+    this.#writing += 1;
+    this.#settled = null;
+    try {
+      await work(this.cacheFile.file);
+    } finally {
+      this.#writing -= 1;
+    }
+    await this.settle();
+  }
 }

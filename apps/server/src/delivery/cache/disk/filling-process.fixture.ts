@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { ExpectedObject } from '../../verified-body.ts';
 import { createMemoryTier } from '../memory/memory-tier.ts';
 import { createPinnedMemory } from '../memory/pinned-memory.ts';
-import { createObjectCache } from '../object-cache.ts';
+import { ObjectCache } from '../object-cache.ts';
 import { remoteOriginAt } from '../origin/remote-origin.fixture.ts';
 import { createDiskFolder } from './disk-folder.ts';
 
@@ -16,7 +16,7 @@ const { url, dir, mediaId, object } = JSON.parse(process.argv[2] ?? '') as {
 const logger = pino({ level: 'silent' });
 const memory = createMemoryTier(0);
 const folder = createDiskFolder({ dir, maxBytes: 1e9, isInMemory: memory.has, onGone: () => undefined, logger });
-const cache = createObjectCache({
+const cache = new ObjectCache({
   origin: remoteOriginAt(url),
   folder,
   memory,

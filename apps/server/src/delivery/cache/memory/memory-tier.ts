@@ -1,28 +1,45 @@
 import { PIECE_BYTES } from '@mds/contract';
-import type { VerifiedBuffer } from '../../verified-body.ts';
+import { LRUCache } from 'lru-cache';
+import type { ByteRange } from '../../byte-ranges.ts';
+import {
+  type ExpectedObject,
+  firstPieceOf,
+  lastPieceOf,
+  pieceCount,
+  type VerifiedBuffer,
+  type VerifiedRun,
+} from '../../verified-body.ts';
 import { createSegmentedLru } from './segmented-lru.ts';
 
-/** What an entry costs beside its bytes: key, list links, the Buffer object. Keeps a million tiny objects honest. */
+/** Memory that an entry takes beside its bytes: key, list links, the Buffer object. It bounds a million tiny objects, too. */
 const ENTRY_OVERHEAD_BYTES = 512;
-/** An object larger than this part of the tier would push out too many others. */
+/** A piece larger than this part of the tier would push out too many others. */
 const LARGEST_SHARE = 1 / 8;
-/** What is larger than a piece is read from the disk piece by piece: no answer may hold more of it in memory. */
-const LARGEST_BYTES = PIECE_BYTES;
+/** Pieces that one answer may hold in memory. Larger answers are read from the disk piece by piece. */
+const MAX_RUN_PIECES = 4;
 
-/** Objects in memory, by the SHA-256 of their content. */
+/** Verified pieces in memory, by the SHA-256 of their object and their index. An object of at most a piece is its piece 0. */
 export interface MemoryTier {
-  /** Whether an object of this size may enter. */
+  /** Whether the pieces of an object of this size may enter. */
   admits(bytes: number): boolean;
-  /** The object, which becomes the most recently used one. */
-  get(sha256: string): VerifiedBuffer | undefined;
-  /** Whether it is there; touches nothing. */
-  has(sha256: string): boolean;
-  /** @param owner what it goes with when {@link dropOwned} is called: the media object that it is of */
-  put(sha256: string, body: VerifiedBuffer, owner: string): void;
-  drop(sha256: string): void;
+  /**
+   * Whether to read the pieces of a large object into memory: an answer may hold them, and each was asked for a short while ago.
+   * So reading a film once evicts nothing.
+   */
+  wants(object: ExpectedObject, wanted: ByteRange): boolean;
+  /** The pieces that hold the wanted bytes, if all of them are there. They become the most recently used ones. */
+  find(object: ExpectedObject, wanted: ByteRange): VerifiedRun | undefined;
+  /** As {@link find}, for one piece. */
+  get(sha256: string, index?: number): VerifiedBuffer | undefined;
+  /** Whether the piece is there. Does not count as a use. */
+  has(sha256: string, index?: number): boolean;
+  /** @param owner the media object that the piece belongs to, for {@link dropOwned} */
+  put(sha256: string, body: VerifiedBuffer, owner: string, index?: number): void;
+  /** Removes all pieces of an object. Without its size, every entry is looked at. */
+  drop(sha256: string, bytes?: number): void;
   dropOwned(owner: string): void;
   clear(): void;
-  /** Objects that had to go for others. */
+  /** Entries removed to make room for others. */
   readonly evictions: number;
   readonly bytes: number;
   readonly entries: number;
@@ -31,28 +48,63 @@ export interface MemoryTier {
 
 interface Entry {
   owner: string;
+  sha256: string;
   body: VerifiedBuffer;
 }
 
-/** A {@link createSegmentedLru} of whole objects. */
+/** Makes a {@link MemoryTier} over a segmented LRU. */
 export function createMemoryTier(maxBytes: number): MemoryTier {
   const entries = createSegmentedLru<Entry>({ maxBytes, sizeOf: ({ body }) => body.length + ENTRY_OVERHEAD_BYTES });
+  /** Pieces read from the disk lately: as many as the tier could hold. */
+  const asked = new LRUCache<string, true>({ max: Math.max(1, Math.ceil(maxBytes / PIECE_BYTES)) });
+
+  const askAgain = (key: string): boolean => {
+    const again = asked.has(key);
+    asked.set(key, true);
+    return again;
+  };
+
+  const dropWhere = (applies: (entry: Entry) => boolean): void => {
+    for (const [key, entry] of [...entries.entries()]) if (applies(entry)) entries.delete(key);
+  };
 
   return {
-    admits: (bytes) => bytes <= LARGEST_BYTES && bytes + ENTRY_OVERHEAD_BYTES <= maxBytes * LARGEST_SHARE,
-    get: (sha256) => entries.get(sha256)?.body,
-    has: entries.has,
+    admits: (bytes) => Math.min(bytes, PIECE_BYTES) + ENTRY_OVERHEAD_BYTES <= maxBytes * LARGEST_SHARE,
 
-    put(sha256, body, owner) {
-      if (!entries.has(sha256)) entries.set(sha256, { body, owner });
+    wants(object, wanted) {
+      const [first, last] = [firstPieceOf(wanted), lastPieceOf(wanted)];
+      if (last - first >= MAX_RUN_PIECES || !this.admits(object.bytes)) return false;
+      let again = true;
+      for (let index = first; index <= last; index += 1) again = askAgain(keyOf(object.sha256, index)) && again;
+      return again;
     },
 
-    drop: entries.delete,
-
-    dropOwned(owner) {
-      for (const [sha256, entry] of [...entries.entries()]) if (entry.owner === owner) entries.delete(sha256);
+    find({ sha256 }, wanted) {
+      const [first, last] = [firstPieceOf(wanted), lastPieceOf(wanted)];
+      if (last - first >= MAX_RUN_PIECES) return undefined;
+      const pieces: VerifiedBuffer[] = [];
+      for (let index = first; index <= last; index += 1) {
+        const piece = entries.get(keyOf(sha256, index))?.body;
+        if (piece === undefined) return undefined;
+        pieces.push(piece);
+      }
+      return { start: first * PIECE_BYTES, pieces };
     },
 
+    get: (sha256, index = 0) => entries.get(keyOf(sha256, index))?.body,
+    has: (sha256, index = 0) => entries.has(keyOf(sha256, index)),
+
+    put(sha256, body, owner, index = 0) {
+      const key = keyOf(sha256, index);
+      if (!entries.has(key)) entries.set(key, { body, owner, sha256 });
+    },
+
+    drop(sha256, bytes) {
+      if (bytes === undefined) dropWhere((entry) => entry.sha256 === sha256);
+      else for (let index = 0; index < pieceCount({ bytes }); index += 1) entries.delete(keyOf(sha256, index));
+    },
+
+    dropOwned: (owner) => dropWhere((entry) => entry.owner === owner),
     clear: entries.clear,
 
     get evictions() {
@@ -67,3 +119,5 @@ export function createMemoryTier(maxBytes: number): MemoryTier {
     maxBytes,
   };
 }
+
+const keyOf = (sha256: string, index: number) => (index === 0 ? sha256 : `${sha256} ${index}`);

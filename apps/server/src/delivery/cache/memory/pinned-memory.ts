@@ -1,46 +1,62 @@
 import type { AnswerSink } from '../../../http/answer-sink.ts';
 import type { VerifiedBuffer } from '../../verified-body.ts';
 
-/** What of the memory tier is held by readers that do not take it, however long the tier has let go of it. */
+/**
+ * Pieces of the memory tier that slow readers hold, even after the tier has evicted them. Pieces of at least
+ * {@link PINNABLE_BYTES} never hold more than the budget, as long as nothing is awaited between `allows` and `watch`.
+ */
 export interface PinnedMemory {
-  /** Whether one more object might be given out from memory: a forecast, for who has still to wait for it. */
+  /** Whether another piece may be sent from memory. Only a forecast for requests that still have to wait for it. */
   readonly hasRoom: boolean;
-  /** Whether a body may be given to one more reader from memory: it is held anyway, or there is room for it. */
-  allows(body: VerifiedBuffer): boolean;
-  /** Notes that an answer holds a body, if it still does after everything was handed to the system. */
-  watch(sink: Pick<AnswerSink, 'unsentBytes' | 'onceTaken'>, body: VerifiedBuffer): void;
-  /** Of bodies of {@link PINNABLE_BYTES} and more never more than the budget, as long as nothing waits between `allows` and `watch`. */
+  /** Whether one more reader may be sent these pieces from memory: readers hold them already, or there is room. */
+  allows(pieces: readonly VerifiedBuffer[]): boolean;
+  /** Counts the pieces until the system has taken the whole answer. Counts nothing if it has done so already. */
+  watch(sink: Pick<AnswerSink, 'unsentBytes' | 'onceTaken'>, pieces: readonly VerifiedBuffer[]): void;
   readonly bytes: number;
 }
 
-/** A body below this size goes out from memory in any case: reading it piece by piece would hold as much. */
+/** A smaller piece is always sent from memory: reading it from the disk would hold as much. */
 const PINNABLE_BYTES = 64 * 1024;
 
-/** Makes {@link PinnedMemory}. @param maxBytes beyond which bodies go out piece by piece from the disk */
+/** Makes {@link PinnedMemory}. @param maxBytes beyond this, bodies are read from the disk piece by piece */
 export function createPinnedMemory(maxBytes: number): PinnedMemory {
-  // By the buffer and not by its content: an object that the tier let go of and read again is in memory twice.
+  // By buffer, not by content: a piece that was evicted and read again is in memory twice.
   const readers = new Map<VerifiedBuffer, number>();
   let total = 0;
+
+  const release = (piece: VerifiedBuffer): void => {
+    const left = (readers.get(piece) ?? 1) - 1;
+    if (left > 0) {
+      readers.set(piece, left);
+      return;
+    }
+    readers.delete(piece);
+    total -= piece.length;
+  };
+
   return {
     get hasRoom() {
       return total < maxBytes;
     },
-    allows: (body) => body.length < PINNABLE_BYTES || total + body.length <= maxBytes || readers.has(body),
-    watch(sink, body) {
+
+    allows(pieces) {
+      let more = 0;
+      for (const piece of pieces) if (piece.length >= PINNABLE_BYTES && !readers.has(piece)) more += piece.length;
+      return more === 0 || total + more <= maxBytes;
+    },
+
+    watch(sink, pieces) {
       if (sink.unsentBytes === 0) return;
-      const before = readers.get(body) ?? 0;
-      if (before === 0) total += body.length;
-      readers.set(body, before + 1);
+      for (const piece of pieces) {
+        const before = readers.get(piece) ?? 0;
+        if (before === 0) total += piece.length;
+        readers.set(piece, before + 1);
+      }
       sink.onceTaken(() => {
-        const left = (readers.get(body) ?? 1) - 1;
-        if (left > 0) {
-          readers.set(body, left);
-          return;
-        }
-        readers.delete(body);
-        total -= body.length;
+        for (const piece of pieces) release(piece);
       });
     },
+
     get bytes() {
       return total;
     },
