@@ -16,7 +16,7 @@ const ENTRY_OVERHEAD_BYTES = 512;
 /** A piece larger than this part of the tier would push out too many others. */
 const LARGEST_SHARE = 1 / 8;
 /** Pieces that one answer may hold in memory. Larger answers are read from the disk piece by piece. */
-const MAX_RUN_PIECES = 4;
+const MAX_RUN_PIECES = 8;
 
 /** Verified pieces in memory, by the SHA-256 of their object and their index. An object of at most a piece is its piece 0. */
 export interface MemoryTier {
