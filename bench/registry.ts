@@ -4,6 +4,7 @@ import apiScale from './benchmarks/api-scale.ts';
 import deliveryLarge from './benchmarks/delivery-large.ts';
 import deliveryMiss from './benchmarks/delivery-miss.ts';
 import deliverySmall from './benchmarks/delivery-small.ts';
+import deliverySweep from './benchmarks/delivery-sweep.ts';
 import image from './benchmarks/image.ts';
 import imageChoice from './benchmarks/image-choice.ts';
 import imageSettings from './benchmarks/image-settings.ts';
@@ -28,6 +29,7 @@ export const benchmarks: readonly Benchmark[] = [
   apiScale,
   deliverySmall,
   deliveryLarge,
+  deliverySweep,
   deliveryMiss,
   ingest,
   memory,

@@ -1,4 +1,4 @@
-import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
+import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { createNormal, createRandom } from '../pictures/painters/noise.mjs';
 
 /** One of a media object's objects, and how often it is asked for among them. */

@@ -1,4 +1,4 @@
-import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
+import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { createRandom } from '../pictures/painters/noise.mjs';
 import type { Catalogue, CataloguedMedia } from './catalogue.ts';
 import type { PopularObject } from './lru-theory.ts';

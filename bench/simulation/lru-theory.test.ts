@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
+import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { type Catalogue, mediaObjectOf } from './catalogue.ts';
 import { createDeliveryLog, type Demand } from './delivery-log.ts';
 import { cheHitRatios, exactLruHitRatio } from './lru-theory.ts';

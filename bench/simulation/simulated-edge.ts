@@ -1,8 +1,8 @@
-import { RUN_PIECES } from '../../apps/server/src/delivery/cache/cached-pieces.ts';
-import { LARGEST_SHARE } from '../../apps/server/src/delivery/cache/disk-folder.ts';
-import { createFolderIndex, type FolderEntry } from '../../apps/server/src/delivery/cache/folder-index.ts';
-import { createMemoryTier } from '../../apps/server/src/delivery/cache/memory-tier.ts';
-import type { OwnedObject } from '../../apps/server/src/delivery/cache/object-cache.ts';
+import { LARGEST_SHARE } from '../../apps/server/src/delivery/cache/disk/disk-folder.ts';
+import { createFolderIndex, type FolderEntry } from '../../apps/server/src/delivery/cache/disk/folder-index.ts';
+import { createMemoryTier } from '../../apps/server/src/delivery/cache/memory/memory-tier.ts';
+import { RUN_PIECES } from '../../apps/server/src/delivery/cache/origin/origin-run.ts';
+import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { pieceCount, pieceLength, type VerifiedBuffer } from '../../apps/server/src/delivery/verified-body.ts';
 
 /** Where an answer came from. */

@@ -134,8 +134,7 @@ function composeParts(config: Config, foundation: Foundation, state: ServiceStat
   const supervisor = config.roles.includes('worker') ? superviseWorker(config, jobs, logger) : null;
   const delivery = composeDelivery({
     ...common,
-    origin: foundation.origin,
-    cacheDir: isStoreRemote ? dataDir.cacheDir : null,
+    isStoreRemote,
     region: region.code,
     publicUrl: () => state.publicUrl,
   });

@@ -8,9 +8,9 @@ import { type Config, configOfWorker, environmentWithoutSettings } from './confi
 import type { Repositories } from './db/repositories.ts';
 import { layFoundation } from './foundation.ts';
 import { createWorkerSupervisor, type WorkerSupervisor } from './processing/supervisor.ts';
-import { measureWaits, type WaitTotal } from './processing/worker-waits.ts';
 import { createWorker } from './processing/worker.ts';
 import { createWorkerScratch, scratchFolderOf } from './processing/worker-scratch.ts';
+import { measureWaits, type WaitTotal } from './processing/worker-waits.ts';
 import { resolveRegion } from './regions/region-setting.ts';
 
 /** A running worker without a service around it. */

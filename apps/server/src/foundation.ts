@@ -4,7 +4,6 @@ import type { Logger } from './base/logger.ts';
 import { createTeardown, startAll } from './base/teardown.ts';
 import type { Config } from './config.ts';
 import type { Repositories } from './db/repositories.ts';
-import type { ObjectOrigin } from './delivery/object-origin.ts';
 import { composeEngine, loadPresets } from './processing/compose.ts';
 import { openStorage } from './storage/compose.ts';
 import { type DataDir, type DataDirUse, openDataDir } from './storage/data-dir.ts';
@@ -21,7 +20,6 @@ export interface Foundation {
   /** Whether the store belongs to the database. */
   storageBinding: StorageBinding;
   /** Delivery reads objects from here. */
-  origin: ObjectOrigin;
   /** Serializes work on one original across all nodes; keys are SHA-256 hashes. */
   originalsLock: KeyedLock;
   engine: Engine;
@@ -60,10 +58,9 @@ export async function layFoundation(
     const originalsLock = await openOriginalsLock(config, logger);
     teardown.add(() => originalsLock.close());
     const isStoreRemote = config.storageUrl !== null;
-    const { origin } = storage;
     const engine = composeEngine(config, logger);
     return {
-      ...{ dataDir, repositories, store, isStoreRemote, storageBinding, origin, originalsLock, engine, presets },
+      ...{ dataDir, repositories, store, isStoreRemote, storageBinding, originalsLock, engine, presets },
       close: teardown.run,
     };
   });

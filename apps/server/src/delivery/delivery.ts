@@ -1,72 +1,55 @@
-import { stat } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { parseDeliveryPath } from '@mds/contract';
 import type { Logger } from 'pino';
 import { AppError } from '../base/app-error.ts';
-import { systemCode } from '../base/storage-error.ts';
 import type { HotRequest } from '../http/answer-sink.ts';
 import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
-import { chooseByAccept } from './accept.ts';
-import { planAnswer } from './answer-plan.ts';
-import type { ByteRange } from './byte-ranges.ts';
-import { createDiskFolder } from './cache/disk-folder.ts';
-import { createMemoryTier } from './cache/memory-tier.ts';
-import { createObjectCache, type FoundObject, type OwnedObject } from './cache/object-cache.ts';
-import { createPinnedMemory } from './cache/pinned-memory.ts';
-import {
-  methodNotAllowed,
-  notAcceptable,
-  objectCorrupt,
-  originFailed,
-  preconditionFailed,
-  rangeNotSatisfiable,
-  resolverFailed,
-} from './delivery-problems.ts';
+import { type AnswerPlan, chooseRepresentation, planAnswer, type Refusal } from './answer-plan.ts';
+import { createDiskFolder, type DiskFolder } from './cache/disk/disk-folder.ts';
+import { createMemoryTier } from './cache/memory/memory-tier.ts';
+import { createPinnedMemory, type PinnedMemory } from './cache/memory/pinned-memory.ts';
+import { type CacheDecision, type FoundObject, HIT, ObjectCache } from './cache/object-cache.ts';
+import type { ObjectReader } from './cache/object-reader.ts';
+import { createDeliveryProbe } from './delivery-probe.ts';
+import { methodNotAllowed, objectCorrupt, originFailed, resolverFailed } from './delivery-problems.ts';
 import type { ObjectOrigin } from './object-origin.ts';
-import type { PurgeScope } from './purge-scope.ts';
-import { asObject, cacheHeaders, type Representation } from './representation.ts';
+import { type PurgeScope, purge } from './purge-scope.ts';
+import { asObject, cacheHeaders, ownedObjectOf, type Representation } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import type { Resolver, Resource } from './resolver.ts';
-import {
-  type BodyAnswer,
-  type CacheDecision,
-  respondFromMemory,
-  respondFromReader,
-  respondWithoutBody,
-} from './respond.ts';
-import { ObjectDamagedError } from './verified-body.ts';
+import { respondFromMemory, respondFromReader, respondWithoutBody } from './respond.ts';
+import { ObjectDamagedError, type VerifiedRun } from './verified-body.ts';
 
 /** Delivers renditions and manifests of one region. */
 export interface Delivery {
   /**
-   * Answers a GET or HEAD for something that is known, valid and in memory, without waiting for anything.
-   * @param extra headers of this answer alone: a flat list of names and values
-   * @returns the status that it has answered with; null: nothing was sent and {@link handle} is to be asked
+   * Answers a GET or HEAD at once, if the path is known, the knowledge valid and the content in memory.
+   * @param extra header fields of this answer only: a flat list of names and values
+   * @returns the status of the answer; null: nothing was sent, and the request is one for {@link handle}
    */
   answerHot(request: HotRequest, sink: AnswerSink, extra?: Fields): 200 | 206 | 304 | null;
-  /** Finds out whether what is known is still valid, where {@link answerHot} can't tell. False: it can. */
+  /** Finds out whether the known paths are still valid. False: {@link answerHot} knows it already. */
   refresh(): Promise<void> | false;
   /**
-   * Answers a request for a path under `/media`, by the request's own bytes: nothing is decoded or normalised before.
-   * Plain `node:http`, so that it needs no framework around it.
-   * @throws AppError before anything is sent; afterwards a failure ends the connection
+   * Answers a request for a path under `/media`, by the bytes of the request: the path is neither decoded nor normalised.
+   * Takes plain `node:http`, so that it needs no framework around it.
+   * @throws AppError before anything is sent; a later failure closes the connection
    */
   handle(request: IncomingMessage, response: ServerResponse, extra?: Fields): Promise<void>;
   /**
-   * Answers another point of presence with the bytes at a path, obeying preconditions and ranges. Not a delivery: not logged.
-   * @throws AppError as {@link handle}; `not_found` also for a path at which Accept would choose
+   * Sends another point of presence the bytes at a path, with preconditions and ranges. This is no delivery and is not logged.
+   * @throws AppError as {@link handle} does; `not_found` also for a path with content negotiation
    */
   handleObject(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
-  /** Lets go, in every tier, of what was deleted or changed or is to be fetched anew. */
-  purge(what: PurgeScope): void;
-  /** `purge` of one media object. */
+  /** Drops deleted, changed or purged content from every tier. */
+  purge(scope: PurgeScope): void;
+  /** Purges one media object. */
   evict(mediaId: string): void;
-  /** Resolves when a request could be answered: paths can be resolved, and the object delivered last is still there. */
+  /** Resolves if a request could be answered: paths can be resolved, and the object delivered last is still there. */
   probe(): Promise<void>;
-  /** Has ready what the first miss needs. */
+  /** Starts what the first miss needs. */
   warmUp(): void;
-  /** Ends what is being fetched and closes files. */
+  /** Ends the fetches that are under way and closes files. */
   stop(): Promise<void>;
   readonly stats: DeliveryStats;
 }
@@ -75,15 +58,15 @@ export interface Delivery {
 export interface DeliveryStats {
   hits: number;
   misses: number;
-  /** Those answered with what was out of date, as nobody could say what is true. */
+  /** Answers from out-of-date content, because its origin could not be asked. */
   stale: number;
-  /** Requests that were refused because what they need does not answer: the database, the storage or the origin. */
+  /** Requests refused because the database, the storage or the origin does not answer. */
   unavailable: number;
-  /** Misses that shared a read with another one. */
+  /** Misses that shared the read of another one. */
   collapsed: number;
-  /** Bytes of bodies handed over to clients. */
+  /** Bytes of bodies handed to the system. */
   bytesSent: number;
-  /** Reads of the origin; misses that came at the same time share one. */
+  /** Reads of the origin; misses at the same time share one. */
   storeReads: number;
   /** Objects, or pieces of them, found missing or not what was recorded. */
   damagedObjects: number;
@@ -91,97 +74,114 @@ export interface DeliveryStats {
   memoryEntries: number;
   memoryMaxBytes: number;
   memoryEvictions: number;
-  /** Of the memory tier, or let go of by it, what readers hold who do not take it. */
+  /** Bytes of pieces that slow readers hold in memory, evicted ones included. */
   pinnedBytes: number;
-  /** The cache folder; zeros where objects are read where they lie. */
+  /** The cache folder; zeros if objects are read where they are stored. */
   diskBytes: number;
   diskEntries: number;
   diskMaxBytes: number;
   diskEvictions: number;
-  /** Whether the cache folder takes no more, so that what is fetched is delivered without being kept. */
+  /** Whether the cache folder cannot be written, so that fetched objects are delivered without being stored. */
   diskFailing: boolean;
 }
 
-/** What stalled readers may hold of objects in memory; beyond it bodies go out from the disk, piece by piece. */
+/** Bytes of memory that slow readers may hold. Beyond this, bodies are read from the disk piece by piece. */
 const PINNED_BYTES = 64 * 1024 * 1024;
-const NOTHING_EXTRA: Fields = [];
+const NO_FIELDS: Fields = [];
+const MISS: CacheDecision = { cacheStatus: 'MISS', stored: false, collapsed: false };
+/** Made for this request, and kept. */
+const MADE: CacheDecision = { cacheStatus: 'MISS', stored: true, collapsed: false };
 
-/**
- * @param deps.region code of the point of presence that answers
- * @param deps.diskCache folder for objects of an origin that is elsewhere; null: they are kept in memory alone
- */
-export function createDelivery(deps: {
+export interface DeliveryParts {
   resolver: Resolver;
   origin: ObjectOrigin;
+  /** Folder for objects of a remote origin; null: they are held in memory only. */
   diskCache: { dir: string; maxBytes: number } | null;
+  /** Code of this point of presence. */
   region: string;
   memoryCacheBytes: number;
   pinnedBytes?: number;
-  /** Keeps digests of pieces that were not known, so that no process has to find them out again. */
+  /** Stores digests of pieces that were not known, so that no process has to compute them again. */
   keepDigests: (sha256: string, pieces: Buffer) => Promise<void>;
   requestLog: Pick<RequestLog, 'record'>;
   logger: Pick<Logger, 'error' | 'warn' | 'info'>;
-}): Delivery {
-  const { resolver, origin, region, requestLog, logger, keepDigests } = deps;
-  const memory = createMemoryTier(deps.memoryCacheBytes);
-  const folder =
-    deps.diskCache &&
+}
+
+/** What an answer needs beside its plan. */
+interface Answering {
+  path: string;
+  choose: (resource: Resource) => Representation | Refusal;
+  extra: Fields;
+  /** Called when the head of the answer is sent. */
+  onBegin: (plan: AnswerPlan, decision: CacheDecision) => void;
+}
+
+/** Makes {@link Delivery}. Every answer is planned from the headers, then its bytes are found, then it is sent. */
+export function createDelivery(parts: DeliveryParts): Delivery {
+  const { resolver, origin, region, requestLog, logger } = parts;
+  const memory = createMemoryTier(parts.memoryCacheBytes);
+  const folder: DiskFolder | null =
+    parts.diskCache &&
     createDiskFolder({
-      ...deps.diskCache,
-      isInMemory: memory.has,
+      ...parts.diskCache,
+      isInMemory: (sha256) => memory.has(sha256),
       onGone: (mediaId, sha256) => objects.closeFile(mediaId, sha256),
       logger,
     });
-  const pinned = createPinnedMemory(deps.pinnedBytes ?? PINNED_BYTES);
-  const objects = createObjectCache({ origin, folder, memory, pinned, keepDigests, logger });
-  let hits = 0;
-  let misses = 0;
-  let stale = 0;
-  let unavailableCount = 0;
-  let bytesSent = 0;
-  let latest: { path: string; owned: OwnedObject } | null = null;
+  const pinned = createPinnedMemory(parts.pinnedBytes ?? PINNED_BYTES);
+  const objects = new ObjectCache({ ...parts, folder, memory, pinned });
+  const probe = createDeliveryProbe({ resolver, origin });
+  const counters = { hits: 0, misses: 0, stale: 0, unavailable: 0, bytesSent: 0 };
 
-  /** The one place where a delivery is counted, by the decision that its headers have told. */
-  const count = (path: string, resource: Resource, { bytes }: Representation, { cacheStatus }: CacheDecision) => {
+  /** Counts and logs a delivery, by the decision that its headers report. */
+  const record = (path: string, { resource, representation }: AnswerPlan, { cacheStatus }: CacheDecision): void => {
     resource.used = true;
-    if (cacheStatus === 'HIT') hits += 1;
-    else misses += 1;
-    if (resource.staleS !== undefined) stale += 1;
-    requestLog.record({ region, path, bytes, cacheStatus, atMs: Date.now() });
+    if (cacheStatus === 'HIT') counters.hits += 1;
+    else counters.misses += 1;
+    if (resource.staleS !== undefined) counters.stale += 1;
+    requestLog.record({ region, path, bytes: representation.bytes, cacheStatus, atMs: Date.now() });
   };
 
-  const choose = ({ representations, negotiated }: Resource, accept: string | undefined): Representation => {
-    const chosen = negotiated ? chooseByAccept(representations, accept) : representations[0];
-    if (chosen) return chosen;
-    throw notAcceptable(representations);
+  const sendFound = (sink: AnswerSink, plan: AnswerPlan, found: FoundNow, extra: Fields): void => {
+    const answer = { plan, cacheStatus: cacheStatusOf(region, plan, found), extra };
+    if (found.body === null) respondWithoutBody(sink, answer);
+    else counters.bytesSent += respondFromMemory(sink, answer, found.body, pinned);
   };
 
-  const ownedOf = ({ mediaId, source }: Representation): OwnedObject | null =>
-    source.kind === 'object' ? { mediaId, object: source.object } : null;
-
-  /** How the cache takes part in an answer that needs no bytes. */
-  const decideWithoutBody = (representation: Representation, resource: Resource): CacheDecision => {
-    const owned = ownedOf(representation);
-    const held = owned === null ? resource.used : objects.holds(owned);
-    return held ? HIT : owned === null ? MADE : MISS;
+  const sendRead = async (response: ServerResponse, plan: AnswerPlan, found: FoundReader, answering: Answering) => {
+    const { path, extra, onBegin } = answering;
+    const answer = { plan, cacheStatus: cacheStatusOf(region, plan, found), extra };
+    let isBegun = false;
+    try {
+      counters.bytesSent += await respondFromReader(response, answer, found.body, () => {
+        isBegun = true;
+        onBegin(plan, found);
+      });
+    } catch (error) {
+      if (!isBegun) throw error;
+      // Once the head is sent, only closing the connection can report the failure.
+      logger.error({ err: error, path }, 'a delivery broke off, its connection is closed');
+      response.destroy();
+    }
   };
 
-  const find = (
-    representation: Representation,
-    resource: Resource,
-    ranges: readonly ByteRange[] | null,
-  ): FoundObject | Promise<FoundObject> => {
-    const { source, mediaId, bytes } = representation;
-    if (source.kind === 'made') return { body: source.body, ...decideWithoutBody(representation, resource) };
-    const body = objects.hit(source.object);
-    if (body) return { body, ...HIT };
-    return objects.fetch({ mediaId, object: source.object }, spanOf(ranges, bytes));
-  };
-
-  const statusOf = (decision: CacheDecision, { headers }: Representation, resource: Resource): readonly string[] => {
-    const { staleS, ageS } = resource;
-    if (ageS !== undefined) return ['Age', String(ageS), ...cacheHeaders(region, decision, staleS)];
-    return decision === HIT || decision.cacheStatus === 'HIT' ? headers.hitStatus : cacheHeaders(region, decision);
+  /** Finds the bytes of an answer and sends it. */
+  const send = async (response: ServerResponse, plan: AnswerPlan, answering: Answering): Promise<void> => {
+    let found: FoundNow | FoundObject | null = findInMemory(objects, plan);
+    const owned = ownedObjectOf(plan.representation);
+    if (owned && found === null) {
+      found = await objects.fetch(owned, plan.span);
+      found = isAllowed(pinned, found) ? found : await objects.open(owned, plan.span);
+    }
+    if (found === null) throw new Error('A representation has no source.');
+    const isReader = found.body !== null && 'read' in found.body;
+    if (response.destroyed) {
+      if (isReader) (found as FoundReader).body.close();
+      return;
+    }
+    if (isReader) return sendRead(response, plan, found as FoundReader, answering);
+    sendFound(sinkOf(response), plan, found as FoundNow, answering.extra);
+    answering.onBegin(plan, found);
   };
 
   const resolve = async (path: string): Promise<Resource> => {
@@ -189,206 +189,65 @@ export function createDelivery(deps: {
     return known instanceof Promise ? known.catch(resolverFailed) : known;
   };
 
-  /** Sees an answer out that needs bytes. What goes wrong once the head is sent can only be told by cutting the connection. */
-  const sendFound = async (
-    response: ServerResponse,
-    answer: BodyAnswer,
-    { body }: FoundObject,
-    path: string,
-    onBegin: () => void,
-  ): Promise<void> => {
-    if (Buffer.isBuffer(body)) {
-      bytesSent += respondFromMemory(sinkOf(response), answer, body, pinned);
-      onBegin();
-      return;
-    }
-    let begun = false;
-    try {
-      bytesSent += await respondFromReader(response, answer, body, () => {
-        begun = true;
-        onBegin();
-      });
-    } catch (error) {
-      if (!begun) throw error;
-      logger.error({ err: error, path }, 'A delivery broke off half-way; its connection is closed.');
-      response.destroy();
-    }
-  };
-
-  /** Looks up and answers; once more where an object is not what its row says, for the row may have changed since it was read. */
-  const answer = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-    as: {
-      pick: (resource: Resource) => Representation;
-      shape: (representation: Representation) => Representation;
-      extra: Fields;
-      onAnswer: (resource: Resource, representation: Representation, decision: CacheDecision) => void;
-    },
-  ): Promise<void> => {
-    const { method = 'GET', headers } = request;
-    for (let secondLook = false; ; secondLook = true) {
-      const resource = await resolve(path);
-      const representation = as.pick(resource);
-      const plan = planAnswer(method, headers, representation);
-      if (plan.status === 412) throw preconditionFailed(representation);
-      if (plan.status === 416) throw rangeNotSatisfiable(representation);
-      if (plan.status === 304 || method === 'HEAD') {
-        const decision = decideWithoutBody(representation, resource);
-        const status = plan.status === 304 ? 304 : 200;
-        const cacheStatus = statusOf(decision, representation, resource);
-        respondWithoutBody(sinkOf(response), status, as.shape(representation), cacheStatus, as.extra);
-        as.onAnswer(resource, representation, decision);
-        return;
-      }
+  /** Answers a request. A damaged object gets a second look, because its row may have changed since it was read. */
+  const answer = async (request: IncomingMessage, response: ServerResponse, answering: Answering): Promise<void> => {
+    for (let isSecondLook = false; ; isSecondLook = true) {
+      const plan = planFor(request, await resolve(answering.path), answering.choose);
+      if ('refusal' in plan) throw plan.refusal;
       try {
-        const ranges = plan.status === 206 ? plan.ranges : null;
-        const finding = find(representation, resource, ranges);
-        const nearest = finding instanceof Promise ? await finding : finding;
-        const owned = ownedOf(representation);
-        // Others may have taken the room while this one waited. From a body that is allowed to its answer nothing waits.
-        const tooMuch = owned && Buffer.isBuffer(nearest.body) && !pinned.allows(nearest.body);
-        const found = tooMuch ? await objects.open(owned, spanOf(ranges, representation.bytes)) : nearest;
-        if (response.destroyed) {
-          if (!Buffer.isBuffer(found.body)) found.body.close();
-          return;
-        }
-        const cacheStatus = statusOf(found, representation, resource);
-        const shaped = as.shape(representation);
-        const body = { representation: shaped, ranges, cacheStatus, extra: as.extra };
-        await sendFound(response, body, found, path, () => as.onAnswer(resource, representation, found));
+        await send(response, plan, answering);
         return;
       } catch (error) {
         if (!(error instanceof ObjectDamagedError)) throw originFailed(error);
-        if (secondLook) throw objectCorrupt(error);
-        resolver.forget(path);
+        if (isSecondLook) throw objectCorrupt(error);
+        resolver.forget(answering.path);
       }
     }
-  };
-
-  const drop = (representations: readonly Representation[]): void => {
-    for (const representation of representations) {
-      const owned = ownedOf(representation);
-      if (owned) objects.drop(owned);
-    }
-  };
-
-  const purge = (what: PurgeScope): void => {
-    if (what === 'everything') {
-      resolver.forgetAll();
-      objects.clear();
-      return;
-    }
-    if ('mediaId' in what) {
-      drop(resolver.forgetMedia(what.mediaId));
-      objects.dropMedia(what.mediaId);
-      return;
-    }
-    const known = resolver.forget(what.path);
-    drop(known);
-    const mediaId = parseDeliveryPath(what.path)?.id;
-    if (mediaId === undefined) return;
-    if (what.objects) for (const sha256 of what.objects) objects.drop({ mediaId, object: { sha256 } });
-    else if (known.length === 0) purge({ mediaId });
   };
 
   return {
-    answerHot(request, sink, extra = NOTHING_EXTRA) {
-      const { method } = request;
-      if (method !== 'GET' && method !== 'HEAD') return null;
+    answerHot(request, sink, extra = NO_FIELDS) {
+      if (request.method !== 'GET' && request.method !== 'HEAD') return null;
       const path = requestPath(request);
       const resource = resolver.peek(path);
       if (resource === null) return null;
-      const { headers } = request;
-      const { representations, negotiated } = resource;
-      const representation = negotiated ? chooseByAccept(representations, headers.accept) : representations[0];
-      if (!representation) return null;
-      const plan = planAnswer(method, headers, representation);
-      if (plan.status === 412 || plan.status === 416) return null;
-      if (plan.status === 304 || method === 'HEAD') {
-        const decision = decideWithoutBody(representation, resource);
-        const cacheStatus = statusOf(decision, representation, resource);
-        const status = plan.status === 304 ? 304 : 200;
-        respondWithoutBody(sink, status, representation, cacheStatus, extra);
-        count(path, resource, representation, decision);
-        return status;
-      }
-      const { source } = representation;
-      const body = source.kind === 'made' ? source.body : objects.hit(source.object);
-      if (!body) return null;
-      const decision = source.kind === 'made' ? decideWithoutBody(representation, resource) : HIT;
-      const ranges = plan.status === 206 ? plan.ranges : null;
-      const cacheStatus = statusOf(decision, representation, resource);
-      bytesSent += respondFromMemory(sink, { representation, ranges, cacheStatus, extra }, body, pinned);
-      count(path, resource, representation, decision);
+      const plan = planFor(request, resource, (known) => chooseRepresentation(known, request));
+      if ('refusal' in plan) return null;
+      const found = findInMemory(objects, plan);
+      if (found === null) return null;
+      sendFound(sink, plan, found, extra);
+      record(path, plan, found);
       return plan.status;
     },
 
     refresh: resolver.refresh,
 
-    async handle(request, response, extra = NOTHING_EXTRA) {
+    async handle(request, response, extra = NO_FIELDS) {
       if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
       const path = requestPath(request);
-      await answer(request, response, path, {
-        pick: (resource) => choose(resource, request.headers.accept),
-        shape: (representation) => representation,
+      await answer(request, response, {
+        path,
+        choose: (resource) => chooseRepresentation(resource, request),
         extra,
-        onAnswer(resource, representation, decision) {
-          const owned = ownedOf(representation);
-          if (owned) latest = { path, owned };
-          count(path, resource, representation, decision);
+        onBegin(plan, decision) {
+          probe.note(path, plan.representation);
+          record(path, plan, decision);
         },
       }).catch((error: unknown) => {
-        if (error instanceof AppError && error.code === 'unavailable') unavailableCount += 1;
+        if (error instanceof AppError && error.code === 'unavailable') counters.unavailable += 1;
         throw error;
       });
     },
 
     async handleObject(request, response, path) {
       if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
-      await answer(request, response, path, {
-        pick({ representations, negotiated }) {
-          const [only] = representations;
-          if (negotiated || !only)
-            throw new AppError('not_found', 'At this path Accept chooses among several objects.');
-          return only;
-        },
-        shape: asObject,
-        extra: NOTHING_EXTRA,
-        onAnswer: () => undefined,
-      });
+      await answer(request, response, { path, choose: onlyObject, extra: NO_FIELDS, onBegin: () => undefined });
     },
 
-    purge,
-    evict: (mediaId) => purge({ mediaId }),
-
-    async probe() {
-      await resolver.probe();
-      if (latest === null) return;
-      const { path, owned } = latest;
-      const local = await origin.localFile(owned.object);
-      if (local === null) return;
-      try {
-        if (await isWhole(local.path, owned.object)) return;
-      } finally {
-        await local.release();
-      }
-      // What is known of it may be a few milliseconds old.
-      resolver.forget(path);
-      const stillThere = await resolve(path).then(
-        ({ representations }) => representations.some((one) => ownedOf(one)?.object.key === owned.object.key),
-        (error: unknown) => {
-          if (error instanceof AppError && error.status === 404) return false;
-          throw error;
-        },
-      );
-      if (stillThere) throw new Error('An object that was delivered a while ago is missing from the object store.');
-      // It was deleted since.
-      latest = null;
-    },
-
-    warmUp: objects.warmUp,
+    purge: (scope) => purge({ resolver, objects }, scope),
+    evict: (mediaId) => purge({ resolver, objects }, { mediaId }),
+    probe: probe.run,
+    warmUp: () => objects.warmUp(),
 
     async stop() {
       await objects.stop();
@@ -397,12 +256,8 @@ export function createDelivery(deps: {
 
     get stats() {
       return {
-        hits,
-        misses,
-        stale,
-        unavailable: unavailableCount,
+        ...counters,
         collapsed: objects.collapsed,
-        bytesSent,
         storeReads: objects.reads,
         damagedObjects: objects.damaged,
         memoryBytes: memory.bytes,
@@ -420,27 +275,49 @@ export function createDelivery(deps: {
   };
 }
 
-const HIT: CacheDecision = { cacheStatus: 'HIT', stored: true, collapsed: false };
-const MISS: CacheDecision = { cacheStatus: 'MISS', stored: false, collapsed: false };
-/** Made here just now, and kept. */
-const MADE: CacheDecision = { cacheStatus: 'MISS', stored: true, collapsed: false };
+/** An answer that can be sent at once; `body` null: without content. */
+type FoundNow = CacheDecision & { readonly body: VerifiedRun | null };
+type FoundReader = CacheDecision & { readonly body: ObjectReader };
 
-/** From the first byte that ranges name to the last. */
-function spanOf(ranges: readonly ByteRange[] | null, bytes: number): ByteRange {
-  if (ranges === null) return { start: 0, end: bytes - 1 };
-  let [start, end] = [bytes - 1, 0];
-  for (const range of ranges) {
-    start = Math.min(start, range.start);
-    end = Math.max(end, range.end);
-  }
-  return { start, end };
+function planFor(
+  request: HotRequest,
+  resource: Resource,
+  choose: (resource: Resource) => Representation | Refusal,
+): AnswerPlan | Refusal {
+  const chosen = choose(resource);
+  return 'refusal' in chosen ? chosen : planAnswer(request, resource, chosen);
 }
 
-async function isWhole(path: string, { bytes }: { bytes: number }): Promise<boolean> {
-  try {
-    return (await stat(path)).size === bytes;
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return false;
-    throw error;
+/** The synchronous case of finding an answer: no body, a manifest, or an object in memory. Null: it has to be read. */
+function findInMemory(
+  objects: Pick<ObjectCache, 'hit' | 'holds'>,
+  { hasBody, representation, resource, span }: AnswerPlan,
+): FoundNow | null {
+  const { source } = representation;
+  const owned = ownedObjectOf(representation);
+  if (owned === null || source.kind === 'made') {
+    const body = hasBody && source.kind === 'made' ? { start: 0, pieces: [source.body] } : null;
+    return { body, ...(resource.used ? HIT : MADE) };
   }
+  if (!hasBody) return { body: null, ...(objects.holds(owned) ? HIT : MISS) };
+  const body = objects.hit(owned.object, span);
+  return body ? { body, ...HIT } : null;
+}
+
+/** Whether an answer may hold these bytes in memory: other requests may have used up the budget while this one waited. */
+function isAllowed(pinned: PinnedMemory, { body }: FoundObject): boolean {
+  return 'read' in body || pinned.allows(body.pieces);
+}
+
+/** The fields that report how the cache took part. */
+function cacheStatusOf(region: string, { resource, representation }: AnswerPlan, decision: CacheDecision): Fields {
+  const { staleS, ageS } = resource;
+  if (ageS !== undefined) return ['Age', String(ageS), ...cacheHeaders(region, decision, staleS)];
+  return decision.cacheStatus === 'HIT' ? representation.headers.hitStatus : cacheHeaders(region, decision);
+}
+
+function onlyObject({ representations, negotiated }: Resource): Representation | Refusal {
+  const [only] = representations;
+  if (only && !negotiated) return asObject(only);
+  return { refusal: new AppError('not_found', 'At this path Accept chooses among several objects.') };
 }

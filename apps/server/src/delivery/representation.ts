@@ -1,7 +1,7 @@
 import { DELIVERY_CACHE_CONTROL } from '@mds/contract';
 import { type PreparedFields, prepareFields } from '../http/answer-sink.ts';
 import { formatHttpDate } from './http-date.ts';
-import type { ExpectedObject, VerifiedBuffer } from './verified-body.ts';
+import type { ExpectedObject, OwnedObject, VerifiedBuffer } from './verified-body.ts';
 
 /** What a delivery path stands for at the moment, with everything about it that is the same for every request. */
 export interface Representation {
@@ -43,6 +43,11 @@ export const OPEN_TO_ALL = {
 } as const;
 
 const OPEN_TO_ALL_LIST = Object.entries(OPEN_TO_ALL).flat();
+
+/** The object of a representation; null if its bytes are made here. */
+export function ownedObjectOf({ mediaId, source }: Representation): OwnedObject | null {
+  return source.kind === 'object' ? { mediaId, object: source.object } : null;
+}
 
 /** `Cache-Status` (RFC 9211) and `X-Cache`, the same decision said twice. */
 export function cacheHeaders(

@@ -1,86 +1,72 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { type AnswerSink, type Fields, type PreparedFields, prepareFields } from '../http/answer-sink.ts';
+import type { AnswerPlan } from './answer-plan.ts';
 import type { ByteRange } from './byte-ranges.ts';
-import type { FoundObject } from './cache/object-cache.ts';
+import type { PinnedMemory } from './cache/memory/pinned-memory.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
-import type { PinnedMemory } from './cache/pinned-memory.ts';
 import type { Representation } from './representation.ts';
 import { type BodyPart, STALL_MS, sendObject } from './send-body.ts';
-import type { VerifiedBuffer } from './verified-body.ts';
+import { cutRun, type VerifiedRun } from './verified-body.ts';
 
-/** From this size a reader is given up who takes nothing for long: what it does not take stays in memory. */
+/** A reader of a body of this size is given up if it takes nothing for long, because the body stays in memory. */
 const WATCHED_BYTES = 64 * 1024;
 
-/** How the cache took part in an answer. */
-export type CacheDecision = Pick<FoundObject, 'cacheStatus' | 'stored' | 'collapsed'>;
-
-/** What every body needs to go out. */
-export interface BodyAnswer {
-  representation: Representation;
-  /** Null: all of it. */
-  ranges: readonly ByteRange[] | null;
-  /** Cache-Status and X-Cache, as headers. */
+/** What a planned answer needs to be sent. */
+export interface PreparedAnswer {
+  plan: Pick<AnswerPlan, 'status' | 'representation' | 'ranges'>;
+  /** Cache-Status and X-Cache, as fields. */
   cacheStatus: Fields;
-  /** Fields of this answer alone. */
+  /** Fields of this answer only. */
   extra: Fields;
 }
 
-const NOTHING: readonly Buffer[] = [];
+const NO_BODY: readonly Buffer[] = [];
 
-/** Answers with no content: 304, and every HEAD. */
+/** Sends an answer without content: 304, and every HEAD. */
 export function respondWithoutBody(
   sink: AnswerSink,
-  status: 200 | 304,
-  representation: Representation,
-  cacheStatus: Fields,
-  extra: Fields,
+  { plan: { status, representation }, cacheStatus, extra }: PreparedAnswer,
 ): void {
   const { headers } = representation;
-  const isHit = cacheStatus === headers.hitStatus;
-  const fields =
-    status === 200
-      ? fieldsOfWhole(representation, cacheStatus)
-      : isHit
-        ? headers.notModified
-        : prepareFields([...headers.always, ...cacheStatus]);
-  sink.send(status, fields, extra, NOTHING);
+  const notModified = () =>
+    cacheStatus === headers.hitStatus ? headers.notModified : prepareFields([...headers.always, ...cacheStatus]);
+  sink.send(status, status === 304 ? notModified() : fieldsOfWhole(representation, cacheStatus), extra, NO_BODY);
 }
 
-/** Answers with bytes that are in memory: the socket refers to those of the cache, nothing is copied. @returns bytes handed over */
+/** Sends bytes that are in memory. The socket refers to those of the cache, nothing is copied. @returns bytes handed over */
 export function respondFromMemory(
   sink: AnswerSink,
-  { representation, ranges, cacheStatus, extra }: BodyAnswer,
-  body: VerifiedBuffer,
+  { plan: { representation, ranges }, cacheStatus, extra }: PreparedAnswer,
+  body: VerifiedRun,
   pinned: PinnedMemory,
 ): number {
-  let sent = body.length;
-  if (ranges === null) sink.send(200, fieldsOfWhole(representation, cacheStatus), extra, [body]);
+  let buffers: readonly Buffer[] = body.pieces;
+  if (ranges === null) sink.send(200, fieldsOfWhole(representation, cacheStatus), extra, buffers);
   else {
     const content = partsOf(representation, ranges);
-    const buffers = content.parts.map((part) =>
-      Buffer.isBuffer(part) ? part : body.subarray(part.start, part.end + 1),
-    );
-    sent = buffers.reduce((sum, { length }) => sum + length, 0);
+    buffers = content.parts.flatMap((part) => (Buffer.isBuffer(part) ? [part] : cutRun(body, part)));
     sink.send(206, fieldsOfPart(representation, content, cacheStatus), extra, buffers);
   }
-  // Most bodies fit into the buffers of the system and are gone by now.
+  let sent = 0;
+  for (const { length } of buffers) sent += length;
+  // Most bodies fit into the buffers of the system, which has taken them by now.
   if (sink.unsentBytes > 0) {
     if (sent > WATCHED_BYTES) sink.giveUpAfter(STALL_MS);
-    if (representation.source.kind === 'object') pinned.watch(sink, body);
+    if (representation.source.kind === 'object') pinned.watch(sink, body.pieces);
   }
   return sent;
 }
 
 /**
- * Answers with bytes out of a file, or that are still on their way.
+ * Sends bytes from a file, or bytes that are still being fetched.
  * @param onBegin called when the head is written
- * @returns bytes handed over, once they are
- * @throws where they can't be read; nothing is sent then unless `onBegin` was called
+ * @returns bytes handed over, when all of them are
+ * @throws if they cannot be read; nothing is sent then unless `onBegin` was called
  */
 export function respondFromReader(
   response: ServerResponse,
-  { representation, ranges, cacheStatus, extra }: BodyAnswer,
+  { plan: { representation, ranges }, cacheStatus, extra }: PreparedAnswer,
   body: ObjectReader,
   onBegin: () => void,
 ): Promise<number> {
@@ -130,7 +116,7 @@ function singleRange({ headers, bytes }: Representation, range: ByteRange): Part
   };
 }
 
-/** 206 with several ranges: multipart/byteranges, its exact length told beforehand (RFC 9110, 15.3.7.2 and 14.6). */
+/** 206 with several ranges: multipart/byteranges with its exact length (RFC 9110, 15.3.7.2 and 14.6). */
 function multipart({ contentType, bytes }: Representation, ranges: readonly ByteRange[]): PartialContent {
   const boundary = randomUUID();
   const parts: BodyPart[] = ranges.flatMap((range, index) => [

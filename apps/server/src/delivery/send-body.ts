@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { PIECE_BYTES } from '@mds/contract';
 import type { ByteRange } from './byte-ranges.ts';
+import { givePieceBuffer, takePieceBuffer } from './cache/disk/piece-file.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
-import { givePieceBuffer, takePieceBuffer } from './cache/piece-pool.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;
 /** Memory for the bodies under way; beyond it each gets the smallest stretches. */

@@ -1,31 +1,58 @@
 import { hash, subtle } from 'node:crypto';
 import { PIECE_BYTES } from '@mds/contract';
-import type { HashedFile } from './cache/reading-threads.ts';
+import type { ByteRange } from './byte-ranges.ts';
+import type { HashedFile } from './cache/disk/reading-threads.ts';
 
 declare const verified: unique symbol;
 
-/** Bytes whose SHA-256 was compared with the recorded one. Only this file makes them, so that nothing else can be sent. */
+/** Bytes whose SHA-256 matched the recorded one. Only this file makes them, so that nothing else can be sent. */
 export type VerifiedBuffer = Buffer & { readonly [verified]: true };
 
-/** What a stored object must turn out to be. */
+/** Neighbouring pieces of an object in memory. */
+export interface VerifiedRun {
+  /** Position of the first byte in the object. */
+  readonly start: number;
+  readonly pieces: readonly VerifiedBuffer[];
+}
+
+/** The bytes of a run that lie in a range, without copying them. */
+export function cutRun({ start, pieces }: VerifiedRun, range: ByteRange): Buffer[] {
+  const cut: Buffer[] = [];
+  let at = start;
+  for (const piece of pieces) {
+    const from = Math.max(range.start - at, 0);
+    const to = Math.min(range.end + 1 - at, piece.length);
+    if (from < to) cut.push(piece.subarray(from, to));
+    at += piece.length;
+  }
+  return cut;
+}
+
+/** What a stored object must be. */
 export interface ExpectedObject {
-  /** What its origin knows it by: the key in the object store, or, of an edge's origin, the delivery path. */
+  /** The origin's name for it: the key in the object store, or the delivery path if the origin is another service. */
   key: string;
   /** Lower-case hex. */
   sha256: string;
   bytes: number;
   /**
    * SHA-256 of each piece of `PIECE_BYTES`, 32 bytes after 32 bytes, so that a piece can be verified without the others.
-   * Null where the object is one piece, and where they are not known: then the whole is verified before any of it is used, and
-   * they are, from then on.
+   * Null if the object is one piece, or if they are not known. Then the whole object is verified before any of it is used,
+   * which yields the digests.
    */
   pieces: Buffer | null;
 }
 
-/** A stored object that is not what was recorded, or not there at all. For the log; callers see `object_corrupt`. */
+/** An object, and the media object that it belongs to. */
+export interface OwnedObject {
+  mediaId: string;
+  object: ExpectedObject;
+}
+
+/** A stored object differs from its record, or is missing. For the log; callers see `object_corrupt`. */
 export class ObjectDamagedError extends Error {
   readonly object: ExpectedObject;
-  /** The one piece that is damaged; null: all of it is. */
+  /** The damaged piece; null for the whole object. */
   readonly piece: number | null;
   constructor(object: ExpectedObject, finding: string, piece: number | null = null) {
     super(
@@ -37,34 +64,40 @@ export class ObjectDamagedError extends Error {
   }
 }
 
-/** Longest run of hashing on the event loop; larger buffers are hashed by the thread pool. */
+/** Largest buffer that is hashed on the event loop. The thread pool hashes larger ones. */
 const INLINE_HASH_BYTES = 256 * 1024;
 const DIGEST_BYTES = 32;
 
-/** Pieces that an object consists of; one at least. */
+/** Number of pieces of an object, at least one. */
 export function pieceCount({ bytes }: Pick<ExpectedObject, 'bytes'>): number {
   return Math.max(1, Math.ceil(bytes / PIECE_BYTES));
 }
 
-/** Bytes of a piece: all have `PIECE_BYTES` but the last. */
+/** Bytes of a piece: `PIECE_BYTES`, except for the last one. */
 export function pieceLength({ bytes }: Pick<ExpectedObject, 'bytes'>, index: number): number {
   return Math.min(PIECE_BYTES, bytes - index * PIECE_BYTES);
 }
+
+/** Index of the piece with the first byte of a range. */
+export const firstPieceOf = ({ start }: ByteRange): number => Math.floor(start / PIECE_BYTES);
+
+/** Index of the piece with the last byte of a range. An empty range has one piece. */
+export const lastPieceOf = ({ start, end }: ByteRange): number => Math.floor(Math.max(start, end) / PIECE_BYTES);
 
 /** Whether a piece can be verified without the others. */
 export function hasPieceDigests(object: ExpectedObject): boolean {
   return pieceCount(object) === 1 || object.pieces?.length === pieceCount(object) * DIGEST_BYTES;
 }
 
-/** SHA-256 of bytes, lower-case hex. The bytes must not change until it resolves. */
+/** SHA-256 in lower-case hex. The bytes must not change until it resolves. */
 async function digestOf(bytes: Buffer): Promise<string> {
   if (bytes.length <= INLINE_HASH_BYTES) return hash('sha256', bytes);
   return Buffer.from(await subtle.digest('SHA-256', bytes)).toString('hex');
 }
 
 /**
- * Compares a piece with what was recorded of it. The bytes must not change meanwhile.
- * @returns null where it is something else
+ * Compares a piece with its recorded digest. The bytes must not change until it resolves.
+ * @returns null if they differ
  */
 export async function verifyPiece(
   bytes: Buffer,
@@ -80,7 +113,7 @@ export async function verifyPiece(
 }
 
 /**
- * Compares a whole object, read and hashed elsewhere in this process, with what was recorded of it.
+ * Compares a whole object, which a thread of this process has read and hashed, with its record.
  * @throws ObjectDamagedError
  */
 export function verifyHashed({ bytes, sha256, size }: HashedFile, object: ExpectedObject): VerifiedBuffer {
@@ -89,22 +122,22 @@ export function verifyHashed({ bytes, sha256, size }: HashedFile, object: Expect
   return bytes as VerifiedBuffer;
 }
 
-/** Marks bytes that this process has just made itself. */
+/** Marks bytes that this process has made itself. */
 export function madeHere(body: Buffer): VerifiedBuffer {
   return body as VerifiedBuffer;
 }
 
-/** Marks bytes read from a file of which these pieces were verified and that has not changed since. */
+/** Marks bytes of pieces that were verified in a file which has not changed since. */
 export function readFromVerified(bytes: Buffer): VerifiedBuffer {
   return bytes as VerifiedBuffer;
 }
 
-/** What is said of an object that has the wrong size. */
+/** The error for an object of the wrong size. */
 export function wrongSize(object: ExpectedObject, found: number): ObjectDamagedError {
   return new ObjectDamagedError(object, `has ${found} bytes instead of ${object.bytes}`);
 }
 
-/** What is said of an object whose content is another one. */
+/** The error for an object with other content. */
 export function mismatch(object: ExpectedObject, found: string): ObjectDamagedError {
   return new ObjectDamagedError(object, `has SHA-256 ${found} instead of ${object.sha256}`);
 }

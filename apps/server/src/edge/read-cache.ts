@@ -1,4 +1,4 @@
-import { createSegmentedLru, type SegmentedLru } from '../delivery/cache/segmented-lru.ts';
+import { createSegmentedLru, type SegmentedLru } from '../delivery/cache/memory/segmented-lru.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 /** Hosts and cursors are made up by callers at will: whoever asks for ever new ones pushes out what was asked for once. */

@@ -5,18 +5,18 @@ import type { HotRequest } from '../http/answer-sink.ts';
 import { outageOf } from '../http/problem.ts';
 import { createSummaryLine } from './summary-line.ts';
 
-/** Asked every few seconds by machines: a line for each would bury the rest. */
+/** Requested every few seconds by machines. A line for each would bury the rest. */
 const QUIET = new Set(['/healthz', '/readyz', '/metrics']);
-/** Heartbeats and reads of points of presence, several a second. */
+/** Heartbeats and reads of points of presence: several a second. */
 const EDGES_PREFIX = `${CONTROL_API_PREFIX}/edges/`;
-/** pino's number of the level `debug`. */
+/** pino's number for the level `debug`. */
 const DEBUG = 20;
 
-/** What became of a request. */
+/** How a request ended. */
 export interface AnsweredRequest {
   requestId: string;
   remoteAddress: string | undefined;
-  /** Null: the connection ended before there was an answer. */
+  /** Null: the connection ended before the answer began. */
   status: number | null;
   /** False: the connection ended before the answer did. */
   complete: boolean;
@@ -26,14 +26,14 @@ export interface AnsweredRequest {
 /** One log line for each answer. */
 export interface AccessLog {
   note(req: HotRequest & { originalUrl?: string }, answered: AnsweredRequest): void;
-  /** Notes an answer out of memory, which only `debug` and below show: otherwise it costs one comparison. */
+  /** Notes an answer from memory. Only `debug` and below show it; otherwise it costs one comparison. */
   noteHot(req: HotRequest, requestId: string, status: number, ms: number): void;
 }
 
 /**
- * {@link AccessLog}: method, URL, status, time and request id. Neither bodies nor headers are logged, so that no credential reaches
- * the log. Deliveries, reads that succeed, and what points of presence ask for all day are what there is most of: they are `debug`.
- * Failures of the service are `warn`; refusals because something does not answer are summed up, a line a second.
+ * Makes an {@link AccessLog}: method, URL, status, time and request id. Bodies and headers are not logged, so that no credential
+ * reaches the log. The most frequent requests are `debug`: deliveries, successful reads, and those of points of presence.
+ * Failures of the service are `warn`. Refusals because of an outage are summed up, one line a second.
  */
 export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'info' | 'warn'>): AccessLog {
   const outages = createSummaryLine<{ url: string; reason: string }>((refused, { url, reason }) => {
@@ -43,7 +43,7 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
     const url = req.originalUrl ?? req.url ?? '';
     if (QUIET.has(url)) return;
     const outage = status === 503 ? outageOf(req) : undefined;
-    // In an outage there may be thousands each second, and they all say the same.
+    // An outage may cause thousands of equal lines a second.
     if (outage) outages.note({ url: url.slice(0, 1024), reason: reasonOf(outage.cause ?? outage) });
     const level = outage ? 'debug' : levelOf(url, status);
     if (level === 'debug' && logger.levelVal > DEBUG) return;
@@ -67,7 +67,7 @@ export function createAccessLog(logger: Pick<Logger, 'levelVal' | 'debug' | 'inf
 function levelOf(url: string, status: number | null): 'debug' | 'info' | 'warn' {
   if (status !== null && status >= 500) return 'warn';
   if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'debug';
-  // A point of presence asks for whatever its readers do, also for what is not there, or not any more.
+  // A point of presence passes on the requests of its readers, including those for missing or deleted content.
   if (url.startsWith(EDGES_PREFIX) && (status === 404 || status === 412)) return 'debug';
   const isRoutine = url.startsWith(READ_API_PREFIX) || url.startsWith(EDGES_PREFIX);
   return isRoutine && status !== null && status < 400 ? 'debug' : 'info';

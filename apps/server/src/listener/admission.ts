@@ -1,42 +1,41 @@
 import type { IncomingMessage } from 'node:http';
 import { DELIVERY_PREFIX } from '@mds/contract';
 
-/** Kinds of work that must not take each other's room. */
+/** Kinds of work with separate limits. */
 export type WorkKind = 'read' | 'delivery' | 'control' | 'upload';
 
-/** How much work of a kind is taken on. */
+/** How much work of a kind is admitted. */
 export interface WorkLimit {
   /** Requests whose answer has not begun. */
   maxUnanswered: number;
   /**
-   * Whether a late event loop or database refuses it. Not so where few ask and each has a reason to: an operator under load, an upload
-   * under way.
+   * Whether it is refused if the event loop or the database is late. Not for the few requests that matter most then: those of an
+   * operator, and uploads under way.
    */
   shedWhenLate: boolean;
-  /** Beyond this wait for the database, in milliseconds, it is refused at once, in a burst as well. */
+  /** If the wait for the database is longer than this, in milliseconds, it is refused at once, even in a burst. */
   maxDatabaseMs: number;
 }
 
 /**
- * The work that is taken on outside the hot path. A request counts until the head of its answer is out: readers of large objects and
- * listeners to events may stay as long as they like. An upload is answered when all of it is there, and holds a slot of its own kind
- * until then.
+ * Limits of the work outside the hot path. A request counts until the head of its answer is sent, so readers of large objects and
+ * listeners to events may stay. An upload is answered when all of it has arrived, and has a limit of its own kind.
  */
 export const WORK_LIMITS: Readonly<Record<WorkKind, WorkLimit>> = {
   read: { maxUnanswered: 500, shedWhenLate: true, maxDatabaseMs: 500 },
-  // A miss waits for a disk or an origin and holds little meanwhile: a page of 1,000 pictures asked for at once is served.
+  // A miss waits for a disk or an origin and holds little memory. A page with 1,000 pictures must load.
   delivery: { maxUnanswered: 2_000, shedWhenLate: true, maxDatabaseMs: Number.POSITIVE_INFINITY },
   control: { maxUnanswered: 200, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
   upload: { maxUnanswered: 2_000, shedWhenLate: false, maxDatabaseMs: Number.POSITIVE_INFINITY },
 };
 
-/** When what everything waits for counts as late, in milliseconds. */
+/** When the event loop or the database counts as late, in milliseconds. */
 export interface Lateness {
-  /** Work in one turn of the event loop that is no reason to worry. A request that arrives after it has waited about as long already. */
+  /** Acceptable work in one turn of the event loop. A request that arrives later in the turn has waited about as long. */
   turnMs: number;
-  /** The same of the time that a call waits for a connection to the database. */
+  /** Acceptable wait for a connection to the database. */
   databaseMs: number;
-  /** A burst may take longer than that for this time: it passes. Afterwards no more is taken on than is done in that time. */
+  /** A burst may exceed both for this time. Afterwards, only as much work is admitted as is done within them. */
   burstMs: number;
 }
 
@@ -46,15 +45,15 @@ const LATENESS: Lateness = { turnMs: 50, databaseMs: 50, burstMs: 500 };
 export const RETRY_AFTER_S = 1;
 
 export interface TakeOptions {
-  /** What comes of this work serves many requests: it is taken on however much there is to do, and however late everything is. */
+  /** The result serves many requests. It is always admitted. */
   forMany?: boolean | undefined;
 }
 
-/** Decides what work is taken on. */
+/** Decides which work is admitted. */
 export interface Admission {
-  /** Tells that a request has come. @param nowMs of the monotonic clock */
+  /** Notes that a request has arrived. @param nowMs monotonic time */
   arrived(nowMs: number): void;
-  /** Takes work on; null: it is too much now. The slot is given back by calling `done`, once or more often. */
+  /** Admits work; null: it is refused. Call `done` when the work is done; further calls have no effect. */
   take(kind: WorkKind, nowMs: number, options?: TakeOptions): { done(): void } | null;
   /** Refused since the start. */
   readonly refused: number;
@@ -62,11 +61,12 @@ export interface Admission {
 }
 
 /**
- * {@link Admission} by three measures: how many requests of a kind wait for their answer, which bounds work that waits for something
- * else; how long the loop has been busy in this turn, which bounds work that keeps it busy itself; and how long calls wait for a
- * connection to the database, which bounds what that is asked. Requests that came in one turn are handled one after another, so that
- * the time since its first is what the next one has waited for. In a queue that only a burst has filled that is no reason to refuse
- * anything; in one that stays full, waiting helps nobody (as in CoDel, RFC 8289).
+ * Makes an {@link Admission} with three measures:
+ * - the number of unanswered requests of a kind, which bounds work that waits for something else;
+ * - the length of this turn of the event loop, which bounds work that keeps the loop busy;
+ * - the wait for a connection to the database, which bounds the load of the database.
+ * Requests that arrive in one turn are handled one after another, so the next one has waited since the first. If only a burst has
+ * filled the queue, nothing is refused. If the queue stays full, waiting helps nobody (as in CoDel, RFC 8289).
  * @param parts.databaseWaitMs see `Repositories.waitMs`
  */
 export function createAdmission(
@@ -75,11 +75,11 @@ export function createAdmission(
   const { limits = WORK_LIMITS, lateness = LATENESS, databaseWaitMs = () => 0 } = parts;
   const unanswered: Record<WorkKind, number> = { read: 0, delivery: 0, control: 0, upload: 0 };
   let refused = 0;
-  /** Of the turn that is under way; null between turns. */
+  /** When the current turn began; null between turns. */
   let turnBeganMs: number | null = null;
-  /** Since when every turn has been longer than it should; null: the last one was not. */
+  /** Since when every turn has been too long; null: the last one was not. */
   let lateSinceMs: number | null = null;
-  /** When the database was last late, and since when it has been so again and again; null: not for longer than a burst. */
+  /** When the database was last late, and since when it has been late repeatedly; null: for no longer than a burst. */
   let awaitedLastMs = Number.NEGATIVE_INFINITY;
   let awaitedSinceMs: number | null = null;
 
@@ -108,7 +108,7 @@ export function createAdmission(
     arrived(nowMs) {
       if (turnBeganMs !== null) return;
       turnBeganMs = nowMs;
-      // Comes after everything that has arrived in this turn.
+      // Runs after every request of this turn.
       setImmediate(endTurn);
     },
 
@@ -137,12 +137,12 @@ export function createAdmission(
   };
 }
 
-/** Health checks and figures are always answered: whoever asks wants to know how it is under load. */
+/** Health checks and metrics are always answered: they matter most under load. */
 const ALWAYS = new Set(['/healthz', '/readyz', '/metrics']);
-/** Where bodies go that take as long as their senders do. */
+/** Targets of bodies that may take as long as their senders need. */
 const UPLOADS = /^\/control\/v1\/(?:media|uploads(?:\/[^?]*)?)(?:$|\?)/;
 
-/** The kind of work that a request is; null: answered whatever the load. */
+/** The kind of work of a request; null: always answered. */
 export function kindOfWork({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): WorkKind | null {
   if (url.startsWith(`${DELIVERY_PREFIX}/`)) return 'delivery';
   if (url.startsWith('/control/'))

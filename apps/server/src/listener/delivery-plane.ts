@@ -9,31 +9,31 @@ import { sendProblem } from '../http/problem.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from '../http/request-id.ts';
 import { refuseBadTarget } from '../http/request-path.ts';
 
-/** What answers under `/media`. */
+/** Answers requests under `/media`. */
 export interface DeliveryPart {
   /**
-   * Answers a GET or HEAD at once, if it is of something known, valid and in memory.
-   * @param also fields to send beside its own
+   * Answers a GET or HEAD at once, if its content is known, valid and in memory.
+   * @param also additional fields
    * @returns the status; null: nothing was sent
    */
   answerHot(req: HotRequest, sink: AnswerSink, also: Fields): number | null;
-  /** Finds out whether what is known is still valid. False: that is known. */
+  /** Finds out whether the known paths are still valid. False: that is known already. */
   refresh(): Promise<void> | false;
   /**
-   * Answers GET and HEAD; rejects with an AppError before anything is sent.
+   * Answers GET and HEAD. Rejects with an AppError before anything is sent.
    * @param also as of {@link answerHot}
    */
   handle(req: IncomingMessage, res: ServerResponse, also: Fields): Promise<void>;
 }
 
-/** Whether a request target is one of delivery. The raw path decides, so that an encoded one is never taken for a rendition. */
+/** Whether a request target belongs to delivery. The raw path decides, so that an encoded path is never a rendition. */
 export function isDeliveryPath(url: string): boolean {
   return url.startsWith(`${DELIVERY_PREFIX}/`);
 }
 
 /**
- * Answers what is not in memory under `/media`, without Express: delivery has paths, ranges and preconditions of its own, and brings
- * every header of its answers along. Headers that are set before it would cost more than all of them together.
+ * Answers requests under `/media` that are not in memory, without Express. Delivery has its own paths, ranges and preconditions, and
+ * sets every header field itself. Setting fields beforehand would cost more than all of that.
  */
 export function createDeliveryPlane(delivery: DeliveryPart, logger: Logger) {
   const refuse = (req: IncomingMessage, res: ServerResponse, error: unknown) => {
@@ -57,7 +57,7 @@ export function createDeliveryPlane(delivery: DeliveryPart, logger: Logger) {
   };
 }
 
-/** A rendition that is not there may be there soon; until then caches keep the question away for a moment. */
+/** A missing rendition may be there soon. Until then, caches answer repeated requests for a moment. */
 function shortLived(error: unknown): unknown {
   if (!(error instanceof AppError) || error.status !== 404) return error;
   return new AppError(error.code, error.message, {

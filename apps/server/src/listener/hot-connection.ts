@@ -1,229 +1,253 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type AnswerSink, type HotRequest, statusLine } from '../http/answer-sink.ts';
+import { type AnswerSink, type Fields, type HotRequest, type PreparedFields, statusLine } from '../http/answer-sink.ts';
 import { InnerConnection } from './inner-connection.ts';
 import { readSimpleHead } from './simple-head.ts';
 
-/** Answers out of memory. True: it has answered; false: nothing was sent. A promise where that takes a moment to find out. */
+/** Answers from memory. True: it has answered; false: nothing was sent. A promise if it has to wait to know. */
 export type HotAnswerer = (request: HotRequest, sink: AnswerSink) => boolean | Promise<boolean>;
 
-/** A connection that is looked after. */
-export interface HotConnection {
-  /** Whether node:http looks after it from now on. */
-  readonly isHandedOver: boolean;
-  /** Whether it carries no request at the moment. */
-  isResting(): boolean;
+export interface HotConnectionParts {
+  answer: HotAnswerer;
+  /** Gives a connection to node:http. */
+  attach: (connection: Duplex) => void;
+  /** Whether connections are to end with their next answer. */
+  isLeaving: () => boolean;
+  /** For the first request, from the moment that the connection was accepted. */
+  headTimeoutMs: number;
+  /** Between two requests. */
+  keepAliveMs: number;
 }
 
-/** What a connection does: it waits for a request, for an answerer, for its reader, or for node:http; or it has gone over to that. */
-type State = 'waiting' | 'deciding' | 'draining' | 'inside' | 'handed over';
+/**
+ * What the connection waits for: a request, the answerer, a reader that takes its answer, or node:http with the current request.
+ * `handed over`: node:http has the connection for good.
+ */
+type State = 'waiting' | 'deciding' | 'draining' | 'in node' | 'handed over';
 
 /**
- * A connection with so many requests in a row that are not answered from memory is one for large files, or for something else that
- * never is: the way there and back would only cost it time.
+ * After this many requests in a row that memory does not answer, a connection is handed over. Its client reads large files, or
+ * something else that is never in memory, and the detour would only cost time.
  */
-const MOST_LONG_IN_A_ROW = 16;
+const MAX_MISSES_IN_A_ROW = 16;
 
 /**
- * Reads requests straight from a connection and answers what can be answered from memory. What can't goes through node:http and
- * back; with the first request that is not a simple one, or when nothing is answered from memory any more, the connection goes over
- * to node:http for good. So the fast way is short because it is narrow: see {@link readSimpleHead}.
- * @param parts.attach gives a connection to node:http
- * @param parts.isLeaving whether connections are to end with their next answer
- * @param parts.headTimeoutMs for the first request, from the moment that the connection was taken
- * @param parts.keepAliveMs between two requests
+ * Reads requests straight from a connection and answers from memory if possible. Other requests take a detour through node:http.
+ * At the first request that is not simple, or after too many detours, node:http gets the connection for good. The direct way is
+ * fast because it is narrow: see {@link readSimpleHead}.
  */
-export function lookAfter(
-  socket: Socket,
-  parts: {
-    answer: HotAnswerer;
-    attach: (connection: Duplex) => void;
-    isLeaving: () => boolean;
-    headTimeoutMs: number;
-    keepAliveMs: number;
-  },
-): HotConnection {
-  const { answer, attach, isLeaving, keepAliveMs } = parts;
-  const persistence = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n\r\n`;
-  let state: State = 'waiting';
-  let inner: InnerConnection | null = null;
-  /** Came while something else was going on. */
-  let held: Buffer | null = null;
-  let timeoutMs = 0;
-  /** Requests, without one in between that was answered from memory, that went through node:http. */
-  let longInARow = 0;
+export class HotConnection {
+  readonly #socket: Socket;
+  readonly #parts: HotConnectionParts;
+  readonly #sink: SocketSink;
+  readonly #listeners;
+  #state: State = 'waiting';
+  #inner: InnerConnection | null = null;
+  /** Bytes that arrived while a request was being answered. */
+  #unread: Buffer | null = null;
+  #missesInARow = 0;
   /** The client sends nothing more. */
-  let ended = false;
+  #isEnded = false;
 
-  const setTimeoutOnce = (ms: number) => {
-    if (timeoutMs === ms) return;
-    timeoutMs = ms;
-    socket.setTimeout(ms);
-  };
+  constructor(socket: Socket, parts: HotConnectionParts) {
+    this.#socket = socket;
+    this.#parts = parts;
+    this.#sink = new SocketSink(socket, parts);
+    this.#listeners = {
+      data: (bytes: Buffer) => this.#onData(bytes),
+      end: () => this.#onEnd(),
+      timeout: () => this.#onTimeout(),
+      // The client is gone: `close` follows.
+      error: () => undefined,
+      close: () => this.#inner?.destroy(),
+    };
+    this.#sink.giveUpAfter(parts.headTimeoutMs);
+    for (const [event, listener] of Object.entries(this.#listeners)) socket.on(event, listener);
+  }
 
-  const sink: AnswerSink = {
-    send(status, fields, also, body) {
-      const leaving = isLeaving();
-      const connection = leaving ? 'Connection: close\r\n\r\n' : persistence;
-      let head = statusLine(status) + fields.text;
-      for (let at = 0; at + 1 < also.length; at += 2) head += `${also[at]}: ${also[at + 1]}\r\n`;
-      head += dateLine() + connection;
-      const [only] = body;
-      if (body.length === 1 && only && head.length + only.length <= SCRATCH_BYTES) sendInOne(socket, head, only);
-      else {
-        socket.cork();
-        socket.write(head, 'latin1');
-        for (const part of body) socket.write(part);
-        socket.uncork();
-      }
-      if (leaving) socket.end();
-    },
-    get unsentBytes() {
-      return socket.writableLength;
-    },
-    onceTaken(callback) {
-      let called = false;
-      const once = () => {
-        if (called) return;
-        called = true;
-        socket.off('close', once);
-        callback();
-      };
-      socket.once('close', once);
-      // Called back when what was written before it is with the system.
-      if (socket.writable) socket.write('', once);
-    },
-    giveUpAfter: setTimeoutOnce,
-  };
+  get isHandedOver(): boolean {
+    return this.#state === 'handed over';
+  }
 
-  const hold = (bytes: Buffer) => {
-    held = held === null ? bytes : Buffer.concat([held, bytes]);
-    socket.pause();
-  };
+  /** Whether no request is being answered. */
+  get isIdle(): boolean {
+    return this.#state === 'waiting';
+  }
 
-  const goOn = () => {
-    if (state === 'handed over' || socket.destroyed) return;
-    state = 'waiting';
-    setTimeoutOnce(keepAliveMs);
-    const bytes = held;
-    held = null;
-    if (bytes !== null) take(bytes);
-    if (held === null) socket.resume();
-  };
-
-  const handOver = (bytes: Buffer) => {
-    state = 'handed over';
-    socket.pause();
-    socket.off('data', take).off('end', onEnd).off('timeout', onTimeout).off('error', onError).off('close', onClose);
-    inner?.destroy();
-    inner = null;
-    socket.setTimeout(0);
-    socket.unshift(held === null ? bytes : Buffer.concat([bytes, held]));
-    held = null;
-    attach(socket);
-    socket.resume();
-  };
-
-  const goInside = (bytes: Buffer) => {
-    state = 'inside';
-    // An answer may take its time. node:http sets the timer itself where there is one.
-    setTimeoutOnce(0);
-    timeoutMs = -1;
-    if (inner === null) {
-      inner = new InnerConnection(socket, goOn);
-      inner.on('error', () => socket.destroy());
-      attach(inner);
-    }
-    inner.ask(bytes);
-  };
-
-  const settle = (answered: boolean, bytes: Buffer) => {
-    if (socket.destroyed) return;
-    longInARow = answered ? 0 : longInARow + 1;
-    if (longInARow > MOST_LONG_IN_A_ROW && !ended) handOver(bytes);
-    else if (!answered) goInside(bytes);
-    else if (socket.writableLength > 0) {
-      state = 'draining';
-      sink.onceTaken(goOn);
-    } else {
-      state = 'waiting';
-      setTimeoutOnce(keepAliveMs);
-    }
-  };
-
-  function take(bytes: Buffer): void {
-    if (state !== 'waiting') {
-      hold(bytes);
+  #onData(bytes: Buffer): void {
+    if (this.#state !== 'waiting') {
+      this.#unread = this.#unread === null ? bytes : Buffer.concat([this.#unread, bytes]);
+      this.#socket.pause();
       return;
     }
     const head = readSimpleHead(bytes);
     if (head === null) {
-      handOver(bytes);
+      this.#handOver(bytes);
       return;
     }
     const { method, url, headers } = head;
-    const answering = answer({ method, url, headers, httpVersion: '1.1', socket }, sink);
+    const request: HotRequest = { method, url, headers, httpVersion: '1.1', socket: this.#socket };
+    const answering = this.#parts.answer(request, this.#sink);
     if (typeof answering === 'boolean') {
-      settle(answering, bytes);
+      this.#conclude(answering, request, bytes);
       return;
     }
-    state = 'deciding';
+    this.#state = 'deciding';
     answering.then(
-      (answered) => {
-        settle(answered, bytes);
-        if (ended) onEnd();
-        else if (state === 'waiting') goOn();
+      (isAnswered) => {
+        this.#conclude(isAnswered, request, bytes);
+        if (this.#isEnded) this.#onEnd();
+        else if (this.#state === 'waiting') this.#resume();
       },
-      (error: unknown) => socket.destroy(error instanceof Error ? error : new Error(String(error))),
+      (error: unknown) => this.#socket.destroy(error instanceof Error ? error : new Error(String(error))),
     );
   }
 
-  function onEnd(): void {
-    ended = true;
-    if (state === 'inside') inner?.push(null);
-    // Who is about to be answered may close its own half before.
-    else if (state !== 'deciding') socket.end();
+  #conclude(isAnswered: boolean, request: HotRequest, bytes: Buffer): void {
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    this.#missesInARow = isAnswered ? 0 : this.#missesInARow + 1;
+    if (this.#missesInARow > MAX_MISSES_IN_A_ROW && !this.#isEnded) this.#handOver(bytes);
+    else if (!isAnswered) this.#askNode(request, bytes);
+    else if (socket.writableLength > 0) {
+      this.#state = 'draining';
+      this.#sink.onceTaken(() => this.#resume());
+    } else {
+      this.#state = 'waiting';
+      this.#sink.giveUpAfter(this.#parts.keepAliveMs);
+    }
   }
 
-  function onTimeout(): void {
+  /** Waits for the next request, which may have arrived already. */
+  #resume(): void {
+    if (this.#state === 'handed over' || this.#socket.destroyed) return;
+    this.#state = 'waiting';
+    this.#sink.giveUpAfter(this.#parts.keepAliveMs);
+    const bytes = this.#unread;
+    this.#unread = null;
+    if (bytes !== null) this.#onData(bytes);
+    if (this.#unread === null) this.#socket.resume();
+  }
+
+  /** Has node:http answer one request. */
+  #askNode(request: HotRequest, bytes: Buffer): void {
+    this.#state = 'in node';
+    // The answer may take long. node:http sets a timer itself if it wants one.
+    this.#sink.releaseTimer();
+    if (this.#inner === null) {
+      this.#inner = new InnerConnection(this.#socket, () => this.#resume());
+      this.#inner.on('error', () => this.#socket.destroy());
+      this.#parts.attach(this.#inner);
+    }
+    this.#inner.ask(request, bytes);
+  }
+
+  /** Gives the connection to node:http for good. */
+  #handOver(bytes: Buffer): void {
+    const socket = this.#socket;
+    this.#state = 'handed over';
+    socket.pause();
+    for (const [event, listener] of Object.entries(this.#listeners)) socket.off(event, listener);
+    this.#inner?.destroy();
+    this.#inner = null;
+    socket.setTimeout(0);
+    socket.unshift(this.#unread === null ? bytes : Buffer.concat([bytes, this.#unread]));
+    this.#unread = null;
+    this.#parts.attach(socket);
+    socket.resume();
+  }
+
+  #onEnd(): void {
+    this.#isEnded = true;
+    if (this.#state === 'in node') this.#inner?.push(null);
+    // A client may close its own half before it is answered.
+    else if (this.#state !== 'deciding') this.#socket.end();
+  }
+
+  #onTimeout(): void {
     // node:http knows what to do about the request that it is answering.
-    if (state === 'inside') inner?.emit('timeout');
-    else socket.destroy();
+    if (this.#state === 'in node') this.#inner?.emit('timeout');
+    else this.#socket.destroy();
+  }
+}
+
+/** {@link AnswerSink} over a socket. */
+class SocketSink implements AnswerSink {
+  readonly #socket: Socket;
+  readonly #isLeaving: () => boolean;
+  readonly #persistence: string;
+  #timeoutMs = 0;
+
+  constructor(socket: Socket, { isLeaving, keepAliveMs }: Pick<HotConnectionParts, 'isLeaving' | 'keepAliveMs'>) {
+    this.#socket = socket;
+    this.#isLeaving = isLeaving;
+    this.#persistence = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n\r\n`;
   }
 
-  function onError(): void {
-    // The reader is gone: `close` follows.
+  send(status: number, fields: PreparedFields, also: Fields, body: readonly Buffer[]): void {
+    const socket = this.#socket;
+    const leaving = this.#isLeaving();
+    let head = statusLine(status) + fields.text;
+    for (let at = 0; at + 1 < also.length; at += 2) head += `${also[at]}: ${also[at + 1]}\r\n`;
+    head += dateLine() + (leaving ? 'Connection: close\r\n\r\n' : this.#persistence);
+    const [only] = body;
+    if (body.length === 1 && only && head.length + only.length <= SCRATCH_BYTES) sendAsOneBuffer(socket, head, only);
+    else {
+      socket.cork();
+      socket.write(head, 'latin1');
+      for (const part of body) socket.write(part);
+      socket.uncork();
+    }
+    if (leaving) socket.end();
   }
 
-  function onClose(): void {
-    inner?.destroy();
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
   }
 
-  setTimeoutOnce(parts.headTimeoutMs);
-  socket.on('data', take).on('end', onEnd).on('timeout', onTimeout).on('error', onError).on('close', onClose);
-  return {
-    get isHandedOver() {
-      return state === 'handed over';
-    },
-    isResting: () => state === 'waiting',
-  };
+  onceTaken(callback: () => void): void {
+    const socket = this.#socket;
+    let isCalled = false;
+    const once = () => {
+      if (isCalled) return;
+      isCalled = true;
+      socket.off('close', once);
+      callback();
+    };
+    socket.once('close', once);
+    // Its callback is called when the system has taken everything written before.
+    if (socket.writable) socket.write('', once);
+  }
+
+  /** Setting the same time again costs nothing. */
+  giveUpAfter(ms: number): void {
+    if (this.#timeoutMs === ms) return;
+    this.#timeoutMs = ms;
+    this.#socket.setTimeout(ms);
+  }
+
+  /** Clears the timer. Others may set it until the next {@link giveUpAfter}. */
+  releaseTimer(): void {
+    this.giveUpAfter(0);
+    this.#timeoutMs = -1;
+  }
 }
 
 const SCRATCH_BYTES = 24 * 1024;
 let scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
-/** Sends head and body as one buffer: for what is small, copying it costs a fraction of what a `writev` of a string and a buffer does. */
-function sendInOne(socket: Socket, head: string, body: Buffer): void {
+/** Sends head and body as one buffer. For a small body, the copy costs a fraction of a `writev` of a string and a buffer. */
+function sendAsOneBuffer(socket: Socket, head: string, body: Buffer): void {
   const headBytes = scratch.write(head, 'latin1');
   body.copy(scratch, headBytes);
   socket.write(scratch.subarray(0, headBytes + body.length));
-  // The system has not taken all of it, and will come back for the rest.
+  // The system has not taken all of it, and still refers to the buffer.
   if (socket.writableLength > 0) scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 }
 
 let dateText: string | null = null;
 
-/** `Date`, made once a second (RFC 9110, 6.6.1). */
+/** The field `Date`, formatted once a second (RFC 9110, 6.6.1). */
 function dateLine(): string {
   if (dateText === null) {
     const now = new Date();

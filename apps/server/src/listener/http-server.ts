@@ -7,22 +7,22 @@ import { problemOf } from '../http/problem.ts';
 import { newRequestId, REQUEST_ID_HEADER } from '../http/request-id.ts';
 import { pathOf, toOriginForm } from '../http/request-path.ts';
 import { markAwaitingContinue } from '../http/unread-body.ts';
-import { type HotAnswerer, type HotConnection, lookAfter } from './hot-connection.ts';
+import { type HotAnswerer, HotConnection } from './hot-connection.ts';
 import { InnerConnection } from './inner-connection.ts';
 
 /** Answers one request. */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** A head must be there within this time; bodies may take as long as they keep coming. */
+/** Time for the head of a request. A body may take any time, as long as bytes arrive. */
 const HEADERS_TIMEOUT_MS = 30_000;
 const CHECK_EVERY_MS = 10_000;
-/** Longer than the idle time of common load balancers, so that they and not we close a connection that rests. */
+/** Longer than the idle time of common load balancers, so that they close idle connections, not we. */
 const KEEP_ALIVE_MS = 75_000;
 
 /**
- * A server for {@link RequestHandler} that answers what never becomes a request, too: broken, oversized and slow heads get
- * a problem document. A sender that waits for `100 Continue` is left to wait until somebody wants its body.
- * @param parts.answerHot asked first, for requests that are simple enough to be read without node:http
+ * A server for {@link RequestHandler}. Broken, oversized and slow heads, which never become requests, get a problem document.
+ * A sender that waits for `100 Continue` gets it when the handler wants the body.
+ * @param parts.answerHot called first, for requests that are simple enough to be read without node:http
  */
 export function createHttpServer(
   { handle, answerHot }: { handle: RequestHandler; answerHot: HotAnswerer },
@@ -33,17 +33,17 @@ export function createHttpServer(
   const state: DrainState = {
     leaving: false,
     open,
-    isResting(socket) {
+    isIdle(socket) {
       const connection = open.get(socket);
-      return connection?.isHandedOver ? !answering.has(socket) : (connection?.isResting() ?? true);
+      return connection?.isHandedOver ? !answering.has(socket) : (connection?.isIdle ?? true);
     },
   };
-  const server = new FrontServer(state, {
-    // A missing Host is answered by the handler, with a problem document.
+  const server = new HotServer(state, {
+    // The handler answers a missing Host, with a problem document.
     requireHostHeader: false,
     keepAliveTimeout: keepAliveMs,
     headersTimeout: headersTimeoutMs,
-    // An upload of 10 GiB over a slow line takes hours; silence is what ends it.
+    // An upload of 10 GiB over a slow line takes hours. Only silence ends it.
     requestTimeout: 0,
     connectionsCheckingInterval: checkEveryMs,
   });
@@ -53,24 +53,24 @@ export function createHttpServer(
     socket.once('close', () => open.delete(socket));
     const isLeaving = () => state.leaving;
     const times = { headTimeoutMs: headersTimeoutMs, keepAliveMs };
-    open.set(socket, lookAfter(socket, { answer: answerHot, attach, isLeaving, ...times }));
+    open.set(socket, new HotConnection(socket, { answer: answerHot, attach, isLeaving, ...times }));
   });
-  const take: RequestHandler = (req, res) => {
+  const answer: RequestHandler = (req, res) => {
     const connection: Duplex = req.socket;
     answering.add(connection);
     res.once('close', () => {
       answering.delete(connection);
       if (connection instanceof InnerConnection) connection.answered();
     });
-    // Node writes `Connection: close` then (RFC 9112, 9.6).
+    // Node writes `Connection: close` (RFC 9112, 9.6).
     if (state.leaving) res.shouldKeepAlive = false;
     toOriginForm(req);
     handle(req, res);
   };
-  server.on('request', take);
+  server.on('request', answer);
   server.on('checkContinue', (req, res) => {
     markAwaitingContinue(req);
-    take(req, res);
+    answer(req, res);
   });
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     if (!socket.writable || error.code === 'ECONNRESET' || answering.has(socket)) socket.destroy(error);
@@ -79,8 +79,8 @@ export function createHttpServer(
   return server;
 }
 
-/** Closes also the connections of which node:http knows nothing yet, or only what is within them. */
-class FrontServer extends Server {
+/** Also closes connections that node:http does not know, or of which it knows only the inner connection. */
+class HotServer extends Server {
   readonly #state: DrainState;
 
   constructor(state: DrainState, options: ServerOptions) {
@@ -94,8 +94,8 @@ class FrontServer extends Server {
   }
 
   /**
-   * Nothing: {@link drainServer} closes what rests. `close` calls this, and node:http would take connections for idle whose answer
-   * is written but not taken by their reader, and cut it off.
+   * Does nothing: {@link drainServer} closes idle connections. `close` calls this, and node:http would cut off connections whose
+   * answer is written but not yet taken by their reader.
    */
   override closeIdleConnections(): void {
     // See above.
@@ -103,8 +103,8 @@ class FrontServer extends Server {
 }
 
 /**
- * Has a server's new connections come to us alone. What node:http does with each is done when the function that is returned is
- * called; it takes every Duplex, as the documentation of the event `connection` says.
+ * Takes new connections away from node:http. The function that is returned gives one to node:http, which accepts any Duplex,
+ * as the documentation of the event `connection` says.
  */
 function takeConnectionsFrom(server: Server): (connection: Duplex) => void {
   const listeners = server.listeners('connection');
@@ -115,23 +115,23 @@ function takeConnectionsFrom(server: Server): (connection: Duplex) => void {
 }
 
 interface DrainState {
-  /** True: each connection ends with the answer that it carries. */
+  /** True: each connection ends with its current answer. */
   leaving: boolean;
   open: ReadonlyMap<Socket, HotConnection>;
-  /** Whether a connection carries no request at the moment. */
-  isResting(socket: Socket): boolean;
+  /** Whether no request of a connection is being answered. */
+  isIdle(socket: Socket): boolean;
 }
 
 const states = new WeakMap<Server, DrainState>();
 const DRAIN_LOOK_MS = 50;
-/** A connection that was just taken, or whose request is on its way, gets this long to say what it wants. */
+/** Time for a request on a connection that was just accepted, or whose request is on its way. */
 const REST_MS = 250;
-/** What is not finished by then is cut off: less than orchestrators wait, so that there is time to give back what is left. */
+/** Answers not complete by then are cut off. Orchestrators wait longer, so there is time to give back leases. */
 export const DRAIN_DEADLINE_MS = 18_000;
 
 /**
- * From now on every answer ends its connection. Clients come back on new ones, which whoever balances the load sends elsewhere as
- * soon as it has seen that this process is not ready any more; until then they are taken and answered.
+ * From now on every answer ends its connection. Clients open new ones, which a load balancer sends elsewhere as soon as it sees that
+ * this process is not ready. Until then they are accepted and answered.
  */
 export function announceLeaving(server: Server): void {
   const state = states.get(server);
@@ -139,8 +139,8 @@ export function announceLeaving(server: Server): void {
 }
 
 /**
- * Takes no more connections, finishes the requests that are being answered, and ends every connection that carries none:
- * also those on which nothing, or half a head, was ever sent, which Node does not count as idle.
+ * Accepts no more connections, completes the answers under way, and ends every other connection. That includes connections on which
+ * nothing, or half a head, was ever sent, which Node does not count as idle.
  */
 export async function drainServer(
   server: Server,
@@ -153,13 +153,13 @@ export async function drainServer(
   const look = setInterval(() => {
     const ms = performance.now() - began;
     for (const socket of state?.open.keys() ?? []) {
-      if (ms >= deadlineMs || (ms >= restMs && state?.isResting(socket))) socket.destroy();
+      if (ms >= deadlineMs || (ms >= restMs && state?.isIdle(socket))) socket.destroy();
     }
   }, DRAIN_LOOK_MS);
   await closed.finally(() => clearInterval(look));
 }
 
-/** What there is to say of each; everything else is a broken head. */
+/** Problems with a detail of their own. Everything else is a broken head. */
 const CLIENT_ERRORS: Record<string, { code: ProblemCode; detail: string }> = {
   HPE_HEADER_OVERFLOW: {
     code: 'headers_too_large',

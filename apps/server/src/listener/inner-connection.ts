@@ -1,17 +1,17 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import type { HotRequest } from '../http/answer-sink.ts';
 
 /**
- * A connection within a connection: what node:http is given of a {@link Socket} whose requests are read elsewhere. Requests are
- * pushed into it one at a time, and what is answered goes out through the socket as it comes, with the socket's backpressure.
+ * A connection within a connection: node:http gets it in place of a {@link Socket} whose requests are read elsewhere. Requests are
+ * pushed into it one at a time. Answers go out through the socket, with the socket's backpressure.
  */
 export class InnerConnection extends Duplex {
   readonly #socket: Socket;
   readonly #onAnswered: () => void;
-  /** Whether a request is being answered: then the end of this connection is the end of the socket. */
-  #busy = false;
+  #request: HotRequest | null = null;
 
-  /** @param onAnswered called when an answer is complete, and the connection goes on */
+  /** @param onAnswered called when an answer is complete and the connection continues */
   constructor(socket: Socket, onAnswered: () => void) {
     super({ allowHalfOpen: true, autoDestroy: true });
     this.#socket = socket;
@@ -22,27 +22,32 @@ export class InnerConnection extends Duplex {
     return this.#socket.remoteAddress;
   }
 
-  /** Hands in the bytes of one whole request. */
-  ask(request: Buffer): void {
-    this.#busy = true;
-    this.push(request);
+  /** The request that is being answered, as it was read from the socket. While there is one, the socket ends with this connection. */
+  get request(): HotRequest | null {
+    return this.#request;
   }
 
-  /** Tells that the request that was handed in is answered, or given up. */
+  /** Pushes one whole request. */
+  ask(request: HotRequest, bytes: Buffer): void {
+    this.#request = request;
+    this.push(bytes);
+  }
+
+  /** To be called when the request is answered or given up. */
   answered(): void {
-    if (!this.#busy) return;
-    this.#busy = false;
+    if (this.#request === null) return;
+    this.#request = null;
     if (!this.destroyed && !this.writableEnded) this.#onAnswered();
   }
 
-  /** As of a socket, whose timer it is: `timeout` has to be passed on. */
+  /** The timer is the socket's, whose `timeout` must be passed on. */
   setTimeout(ms: number): this {
     this.#socket.setTimeout(ms);
     return this;
   }
 
   override _read(): void {
-    // Requests come when they come.
+    // Requests are pushed when they arrive.
   }
 
   override _write(chunk: Buffer, encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
@@ -66,7 +71,7 @@ export class InnerConnection extends Duplex {
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    if (this.#busy) this.#socket.destroy();
+    if (this.#request !== null) this.#socket.destroy();
     callback(error);
   }
 }

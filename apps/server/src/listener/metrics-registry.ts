@@ -4,28 +4,28 @@ import type { FigureLine, RequestFigures } from './request-figures.ts';
 
 /** What {@link createMetricsRegistry} makes. */
 export interface MetricsRegistry {
-  /** Reads every figure where it is kept, and writes them all down. */
+  /** Reads every figure from its source and formats them. */
   render(): Promise<{ text: string; contentType: string }>;
 }
 
-/** The names and meanings of all figures, in a registry of their own. */
+/** Makes a registry of its own with the names and meanings of all figures. */
 export function createMetricsRegistry(sources: MetricSources, requests: RequestFigures): MetricsRegistry {
   const registry = new Registry();
   const registers = [registry];
-  /** A metric whose lines are kept elsewhere and written down when they are asked for. */
-  const kept = (name: string, type: string, help: string, lines: () => FigureLine[]) => {
+  /** A metric whose lines come from a source. */
+  const sourced = (name: string, type: string, help: string, lines: () => FigureLine[]) => {
     const metric = { name, help, type, get: async () => ({ name, help, type, values: lines(), aggregator: 'sum' }) };
-    // The registry asks `name` and `get` of a metric and nothing else; its type wants one of prom-client's own classes.
+    // The registry uses only `name` and `get` of a metric, but its type demands one of prom-client's classes.
     registry.registerMetric(metric as unknown as Metric);
   };
-  kept('mds_http_requests_total', 'counter', 'Answered HTTP requests.', requests.totals);
+  sourced('mds_http_requests_total', 'counter', 'Answered HTTP requests.', requests.totals);
   const durations = 'mds_http_request_duration_seconds';
-  kept(durations, 'histogram', "Time from a request's head to the end of its answer.", () =>
+  sourced(durations, 'histogram', "Time from a request's head to the end of its answer.", () =>
     requests.durations(durations),
   );
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name, help, labelNames, registers });
-  /** A counter whose total is kept elsewhere. */
+  /** A counter whose total comes from a source. */
   const total = (name: string, help: string, labelNames: string[] = []) => {
     const counter = new Counter({ name, help, labelNames, registers });
     return (values: readonly (readonly [labels: Record<string, string>, value: number])[]) => {
@@ -45,18 +45,20 @@ export function createMetricsRegistry(sources: MetricSources, requests: RequestF
   const { deliveries, queue, workers, ingest, uploads, regions, edge } = sources;
   if (deliveries) {
     const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
-    const stale = total('mds_deliveries_stale_total', 'Deliveries out of date, as the origin did not answer.');
+    const stale = total('mds_deliveries_stale_total', 'Out-of-date deliveries because the origin did not answer.');
     const unavailable = total(
       'mds_deliveries_unavailable_total',
-      'Requests refused because what they need did not answer.',
+      'Requests refused because of an outage of what they need.',
     );
-    const collapsed = total('mds_deliveries_collapsed_total', 'Misses that shared a read with another one.');
+    const collapsed = total('mds_deliveries_collapsed_total', 'Misses that shared the read of another one.');
     const sent = total('mds_delivered_bytes_total', 'Bytes of bodies handed over to clients.');
     const originReads = total('mds_origin_reads_total', 'Reads of the object store, or of the origin of an edge.');
-    const damaged = total('mds_damaged_objects_total', 'Objects or pieces found missing or not what was recorded.');
+    const damaged = total('mds_damaged_objects_total', 'Objects or pieces found missing or damaged.');
     const cacheBytes = gauge('mds_cache_bytes', 'Bytes that a cache tier holds.', ['tier']);
-    const evictions = total('mds_cache_evictions_total', 'Objects let go of for want of room.', ['tier']);
-    const pinned = gauge('mds_cache_pinned_bytes', 'Bytes in memory that readers hold who do not take them.');
+    const evictions = total('mds_cache_evictions_total', 'Objects or pieces removed to make room for others.', [
+      'tier',
+    ]);
+    const pinned = gauge('mds_cache_pinned_bytes', 'Bytes in memory that slow readers hold.');
     read.push(async () => {
       const figures = deliveries();
       delivered([
@@ -96,7 +98,7 @@ export function createMetricsRegistry(sources: MetricSources, requests: RequestF
     const results = total('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', [
       'result',
     ]);
-    const received = total('mds_ingest_received_bytes_total', 'Bytes of bodies that were received.');
+    const received = total('mds_ingest_received_bytes_total', 'Received bytes of bodies.');
     read.push(async () => {
       const { created, existing, receivedBytes, refused } = ingest();
       const all = Object.entries({ created, existing, ...refused });
@@ -105,10 +107,10 @@ export function createMetricsRegistry(sources: MetricSources, requests: RequestF
     });
   }
   if (uploads) {
-    const open = gauge('mds_uploads_open', 'Resumable uploads that are on their way.');
+    const open = gauge('mds_uploads_open', 'Resumable uploads that are open.');
     const receiving = gauge('mds_uploads_receiving', 'Bodies of resumable uploads that are arriving.');
-    const over = total('mds_uploads_total', 'Resumable uploads that are over, by how they ended.', ['result']);
-    const received = total('mds_uploads_received_bytes_total', 'Bytes of resumable uploads that were received.');
+    const over = total('mds_uploads_total', 'Resumable uploads by how they ended.', ['result']);
+    const received = total('mds_uploads_received_bytes_total', 'Received bytes of resumable uploads.');
     read.push(async () => {
       const figures = await uploads();
       open.set(figures.open);
@@ -119,11 +121,8 @@ export function createMetricsRegistry(sources: MetricSources, requests: RequestF
   }
 
   if (regions) {
-    const nodes = gauge('mds_region_nodes', 'Nodes of a region, by whether their heartbeats come.', [
-      'region',
-      'alive',
-    ]);
-    const status = gauge('mds_region_status', 'The state of a region: 1 with the label that is true of it.', [
+    const nodes = gauge('mds_region_nodes', 'Nodes of a region by whether they send heartbeats.', ['region', 'alive']);
+    const status = gauge('mds_region_status', 'The state of a region: 1 for the label that applies.', [
       'region',
       'status',
     ]);
@@ -140,11 +139,14 @@ export function createMetricsRegistry(sources: MetricSources, requests: RequestF
   }
 
   if (edge) {
-    const up = gauge('mds_edge_origin_up', 'Whether the origin answers, and serves this node: 1 or 0.');
-    const lag = gauge('mds_edge_events_lag_seconds', 'How long ago every event of the origin was heard; 0: they are.');
-    const unreported = gauge('mds_edge_unreported_paths', 'Delivered paths that the origin has not been told of.');
-    const purges = total('mds_edge_purges_total', 'Purges and deletions of the origin that were carried out.');
-    const reads = total('mds_edge_reads_total', 'Answers of the read API by how the cache came to them.', ['cache']);
+    const up = gauge('mds_edge_origin_up', 'Whether the origin answers and accepts this node: 1 or 0.');
+    const lag = gauge(
+      'mds_edge_events_lag_seconds',
+      'How long ago every event of the origin had been received; 0: all have been.',
+    );
+    const unreported = gauge('mds_edge_unreported_paths', 'Delivered paths not yet reported to the origin.');
+    const purges = total('mds_edge_purges_total', 'Purges and deletions of the origin that were applied.');
+    const reads = total('mds_edge_reads_total', 'Answers of the read API by cache result.', ['cache']);
     read.push(async () => {
       const figures = edge();
       up.set(Number(figures.originUp));

@@ -12,7 +12,7 @@ export interface Metrics {
   render(): Promise<{ text: string; contentType: string }>;
 }
 
-/** Makes {@link Metrics}. What writes them down is not loaded before somebody asks: it is a tenth of what a start loads. */
+/** Makes {@link Metrics}. The registry is loaded at the first request: it is a tenth of the modules that a start loads. */
 export function createMetrics(sources: MetricSources): Metrics {
   const requests = createRequestFigures();
   let registry: MetricsRegistry | undefined;

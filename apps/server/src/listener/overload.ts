@@ -7,15 +7,15 @@ import { sendProblem } from '../http/problem.ts';
 import { type Admission, createAdmission, kindOfWork, RETRY_AFTER_S, type TakeOptions } from './admission.ts';
 import { createSummaryLine } from './summary-line.ts';
 
-/** Lets work in as far as there is room for it. */
+/** Admits work as far as there is room for it. */
 export interface OverloadGuard {
-  /** Tells that a request has come. @param nowMs of the monotonic clock */
+  /** Notes that a request has arrived. @param nowMs monotonic time */
   arrived(nowMs: number): void;
-  /** True: go on; the slot is given back when the answer's head goes out. False: the request was answered with 503. */
+  /** True: admitted, until the head of the answer goes out. False: the request was answered with 503. */
   admit(req: IncomingMessage, res: ServerResponse, nowMs: number, options?: TakeOptions): boolean;
 }
 
-/** {@link OverloadGuard}: the excess gets `overloaded` and when to come back, at once. */
+/** Makes an {@link OverloadGuard}. Refused requests get `overloaded` and `Retry-After` at once. */
 export function createOverloadGuard(logger: Logger, admission: Admission = createAdmission()): OverloadGuard {
   const refusals = createSummaryLine<true>((refused) => {
     logger.warn({ refused, unanswered: { ...admission.unanswered } }, 'overloaded: requests were refused');
@@ -40,7 +40,7 @@ export function createOverloadGuard(logger: Logger, admission: Admission = creat
   };
 }
 
-/** Made once: it says the same to everybody, and there may be thousands of them each second. */
+/** Made once, because it may be sent thousands of times a second. */
 const OVERLOADED = new AppError(
   'overloaded',
   'The service has more to do than it can. Ask again in a second; do not ask faster.',

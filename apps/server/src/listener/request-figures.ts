@@ -1,7 +1,7 @@
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60] as const;
 
-/** Counts the answers of one method and route; a few additions, so that the fastest answers are counted, too. */
+/** Counts the answers of one method and route. It takes a few additions, so that even the fastest answers are counted. */
 export interface RouteFigures {
   /** @param seconds from the head of the request to the end of its answer */
   count(status: number, seconds: number): void;
@@ -14,9 +14,9 @@ export interface FigureLine {
   value: number;
 }
 
-/** How many requests were answered, and in what time. */
+/** Number and duration of answered requests. */
 export interface RequestFigures {
-  /** The figures of a method and a route, always the same ones. Both must be of a small set: each pair is kept for ever. */
+  /** The figures of a method and a route, always the same object. Both must come from a small set, because no pair is ever removed. */
   of(method: string, route: string): RouteFigures;
   /** Lines by method, route and status. */
   totals(): FigureLine[];
@@ -24,22 +24,22 @@ export interface RequestFigures {
   durations(name: string): FigureLine[];
 }
 
-interface Kept extends RouteFigures {
+interface Counted extends RouteFigures {
   labels: { method: string; route: string };
   statuses: Map<number, number>;
-  /** Answers within each bound but not within the one before; the last: slower than all. */
+  /** Answers within each bound but not within the one before; last: answers beyond all bounds. */
   buckets: number[];
   sumSeconds: number;
 }
 
 /** Makes {@link RequestFigures}. */
 export function createRequestFigures(): RequestFigures {
-  const known = new Map<string, Kept>();
+  const known = new Map<string, Counted>();
 
-  const make = (method: string, route: string): Kept => {
+  const make = (method: string, route: string): Counted => {
     const statuses = new Map<number, number>();
     const buckets = new Array<number>(BOUNDS.length + 1).fill(0);
-    const kept: Kept = {
+    const counted: Counted = {
       labels: { method, route },
       statuses,
       buckets,
@@ -49,21 +49,21 @@ export function createRequestFigures(): RequestFigures {
         let bucket = 0;
         while (bucket < BOUNDS.length && seconds > (BOUNDS[bucket] ?? 0)) bucket += 1;
         buckets[bucket] = (buckets[bucket] ?? 0) + 1;
-        kept.sumSeconds += seconds;
+        counted.sumSeconds += seconds;
       },
     };
-    return kept;
+    return counted;
   };
 
   return {
     of(method, route) {
       const key = `${method} ${route}`;
-      let kept = known.get(key);
-      if (kept === undefined) {
-        kept = make(method, route);
-        known.set(key, kept);
+      let counted = known.get(key);
+      if (counted === undefined) {
+        counted = make(method, route);
+        known.set(key, counted);
       }
-      return kept;
+      return counted;
     },
 
     totals() {
@@ -79,7 +79,7 @@ export function createRequestFigures(): RequestFigures {
           count += inBucket;
           return { metricName: `${name}_bucket`, labels: { ...labels, le: BOUNDS[index] ?? '+Inf' }, value: count };
         });
-        // A route that was looked up and never answered.
+        // The route was looked up but never answered.
         if (count === 0) return [];
         return [
           ...lines,

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Logger } from '../base/logger.ts';
 import type { Versions } from '../db/versions.ts';
 import type { HotRequest } from '../http/answer-sink.ts';
@@ -11,16 +12,17 @@ import { createDeliveryPlane, type DeliveryPart, isDeliveryPath } from './delive
 import { createHotAnswers } from './hot-answers.ts';
 import type { HotAnswerer } from './hot-connection.ts';
 import type { RequestHandler } from './http-server.ts';
+import { InnerConnection } from './inner-connection.ts';
 import type { Metrics } from './metrics.ts';
 import { createOverloadGuard, type OverloadGuard } from './overload.ts';
 import type { RouteFigures } from './request-figures.ts';
 
 export interface RequestListenerParts {
-  /** Answers everything that is not answered before: the Express app. */
+  /** The Express app, which answers every request that is not answered before. */
   app: RequestHandler;
-  /** Null where this process does not deliver. */
+  /** Null if this process does not deliver. */
   delivery: DeliveryPart | null;
-  /** What kept answers of the read API are checked against; null where none are to be kept. */
+  /** The versions that stored answers of the read API are checked against; null if none are to be stored. */
   versions: Versions | null;
   metrics: Pick<Metrics, 'requests'>;
   logger: Logger;
@@ -29,24 +31,24 @@ export interface RequestListenerParts {
 
 /** The first to see a request. */
 export interface RequestListener {
-  /** Answers out of memory. */
+  /** Answers from memory. */
   answerHot: HotAnswerer;
-  /** Answers whatever comes. */
+  /** Answers every request. */
   handle: RequestHandler;
 }
 
-/** What becomes of a request that is on its way through the request listener. */
-interface Passage {
-  began: number;
+/** When a request began, and its id. */
+interface RequestStart {
+  beganMs: number;
   requestId: string;
 }
 
 const DELIVERY_ROUTE = '/media/*';
 
 /**
- * The first to see a request, plain `node:http` or less. What is still valid in memory is answered here and now: renditions, then
- * kept answers of the read API. Everything else is let in as far as there is room. Every request is counted and logged, whichever
- * way it goes; what is answered from memory counts as ended when the connection has taken it over.
+ * The first to see a request, on plain `node:http` or below it. Renditions and stored answers of the read API that are in memory and
+ * still valid are sent at once. All other requests are admitted as far as there is room. Every request is counted and logged; an
+ * answer from memory counts as complete when the connection has taken it over.
  */
 export function createRequestListener(parts: RequestListenerParts): RequestListener {
   const { app, delivery, logger } = parts;
@@ -56,112 +58,135 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
   const plane = delivery && createDeliveryPlane(delivery, logger);
   const hot = parts.versions && createHotAnswers({ versions: parts.versions, figuresOf: requests.of });
   const deliveries = { GET: requests.of('GET', DELIVERY_ROUTE), HEAD: requests.of('HEAD', DELIVERY_ROUTE) };
-  /** The id is written anew for each request. */
+  /** Requests that were read from their connection and not answered from memory. They keep their ids on the way through node:http. */
+  const missed = new WeakMap<HotRequest, RequestStart>();
+  /** Reused for each request: only the id changes. */
   const also = [REQUEST_ID_HEADER, ''];
 
-  const answered = (req: HotRequest, status: number, { began, requestId }: Passage, figures: RouteFigures): true => {
-    const ms = performance.now() - began;
+  const count = (
+    req: HotRequest,
+    status: number,
+    { beganMs, requestId }: RequestStart,
+    figures: RouteFigures,
+  ): true => {
+    const ms = performance.now() - beganMs;
     figures.count(status, ms / 1000);
     log.noteHot(req, requestId, status, ms);
     return true;
   };
 
-  const goTheLongWay = (req: IncomingMessage, res: ServerResponse, passage: Passage) => {
-    const { began, requestId } = passage;
-    // A connection that has ended does not know it any more.
+  /** Has the app or the delivery make an answer, if the request is admitted. */
+  const makeAnswer = (req: IncomingMessage, res: ServerResponse, start: RequestStart) => {
+    const { beganMs, requestId } = start;
+    // A connection that has ended no longer knows its address.
     const { remoteAddress } = req.socket;
     setRequestId(req, requestId);
-    let admitted = true;
+    let isAdmitted = true;
     whenClosed(res, () => {
-      const ms = performance.now() - began;
+      const ms = performance.now() - beganMs;
       const status = res.headersSent ? res.statusCode : null;
       requests.of(methodLabel(req), routeLabel(req)).count(res.statusCode, ms / 1000);
-      // The guard tells of those that it refused, all at once.
-      if (admitted) log.note(req, { requestId, remoteAddress, status, complete: wentOutWhole(res), ms });
+      // The guard logs refused requests, all of them in one line.
+      if (isAdmitted) log.note(req, { requestId, remoteAddress, status, complete: wentOutWhole(res), ms });
       else log.noteHot(req, requestId, res.statusCode, ms);
     });
     if (res.closed) return;
-    const isKept = hot?.concerns(req) ?? false;
+    const isStorable = hot?.concerns(req) ?? false;
     const nowMs = performance.now();
-    // What many ask for is made whatever else waits: that is what lets the many be answered.
-    admitted = guard.admit(req, res, nowMs, { forMany: isKept && hot?.isWanted(req) });
-    if (!admitted) return;
+    // An answer that many wait for is always made, because it lets the many be answered.
+    isAdmitted = guard.admit(req, res, nowMs, { forMany: isStorable && hot?.isWanted(req) });
+    if (!isAdmitted) return;
     if (plane && isDeliveryPath(req.url ?? '')) {
       plane(req, res);
       return;
     }
     res.setHeader(REQUEST_ID_HEADER, requestId);
-    if (isKept) hot?.keep(req, res, nowMs);
+    if (isStorable) hot?.keep(req, res, nowMs);
     app(req, res);
   };
 
-  /** Waits for another who makes the same answer; where nobody does, or what came of it will not do, the long way. */
-  const awaitOrMake = async (req: IncomingMessage, res: ServerResponse, passage: Passage): Promise<void> => {
-    // Twice: the first may have been begun before something was written that this request must be told of; the next was not.
+  /** Waits for another request that makes the same answer. Makes it if there is none, or if its answer is not usable. */
+  const awaitOrMake = async (req: IncomingMessage, res: ServerResponse, start: RequestStart): Promise<void> => {
+    // Retry once: the first shared answer may predate a write that this request must see.
     for (let turn = 0; turn < 2 && !res.closed; turn += 1) {
       const made = hot?.join(req, res) ?? null;
       if (made === null) break;
       await made;
-      if (!res.closed && answerFromKept(req, sinkOf(res), passage)) return;
+      if (!res.closed && answerFromStored(req, sinkOf(res), start)) return;
     }
-    goTheLongWay(req, res, passage);
+    makeAnswer(req, res, start);
   };
 
-  const deliverHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean => {
-    also[1] = passage.requestId;
+  const deliverHot = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean => {
+    also[1] = start.requestId;
     const status = delivery?.answerHot(req, sink, also) ?? null;
     if (status === null) return false;
-    return answered(req, status, passage, deliveries[req.method === 'HEAD' ? 'HEAD' : 'GET']);
+    return count(req, status, start, deliveries[req.method === 'HEAD' ? 'HEAD' : 'GET']);
   };
 
-  const answerFromKept = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean => {
-    const given = hot?.answer(req, sink, passage.requestId, passage.began) ?? null;
-    return given !== null && answered(req, given.status, passage, given.figures);
+  const answerFromStored = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean => {
+    const answered = hot?.answer(req, sink, start.requestId, start.beganMs) ?? null;
+    return answered !== null && count(req, answered.status, start, answered.figures);
   };
 
-  const brokeOff = (req: HotRequest, error: unknown) =>
-    logger.error({ err: error, url: req.url }, 'An answer out of memory broke off; its connection is closed.');
+  const logBroken = (req: HotRequest, error: unknown) =>
+    logger.error({ err: error, url: req.url }, 'an answer from memory broke off, its connection is closed');
 
-  const answerHot = (req: HotRequest, sink: AnswerSink, passage: Passage): boolean | Promise<boolean> => {
-    guard.arrived(passage.began);
+  const answerHot = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean | Promise<boolean> => {
+    guard.arrived(start.beganMs);
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
     const isDelivery = delivery !== null && isDeliveryPath(req.url ?? '');
     if (!isDelivery && !hot?.concerns(req)) return false;
-    const refreshing = isDelivery ? delivery.refresh() : (hot?.refresh(req, passage.began) ?? false);
-    const answer = isDelivery ? deliverHot : answerFromKept;
-    if (refreshing === false) return answer(req, sink, passage);
+    const refreshing = isDelivery ? delivery.refresh() : (hot?.refresh(req, start.beganMs) ?? false);
+    const answer = isDelivery ? deliverHot : answerFromStored;
+    if (refreshing === false) return answer(req, sink, start);
     return refreshing
       .then(
-        () => answer(req, sink, passage),
-        // Whether what is kept still holds is not known; the long way says what is the matter.
+        () => answer(req, sink, start),
+        // Nobody knows whether the content in memory is still valid. Making the answer will report the failure.
         () => false,
       )
       .catch((error: unknown) => {
-        brokeOff(req, error);
+        logBroken(req, error);
         throw error;
       });
   };
 
-  const passageOf = (req: HotRequest): Passage => ({ began: performance.now(), requestId: makeRequestId(req) });
+  const startOf = (req: HotRequest): RequestStart => ({ beganMs: performance.now(), requestId: makeRequestId(req) });
+
+  /** Makes an answer, or shares one that is being made. */
+  const share = (req: IncomingMessage, res: ServerResponse, start: RequestStart) => {
+    if (!hot?.concerns(req)) {
+      makeAnswer(req, res, start);
+      return;
+    }
+    awaitOrMake(req, res, start).catch((error: unknown) => {
+      logBroken(req, error);
+      res.destroy();
+    });
+  };
 
   return {
-    answerHot: (req, sink) => answerHot(req, sink, passageOf(req)),
+    answerHot(req, sink) {
+      const start = startOf(req);
+      const answering = answerHot(req, sink, start);
+      if (answering !== true) missed.set(req, start);
+      return answering;
+    },
+
     handle(req, res) {
-      const passage = passageOf(req);
-      // Those are refused.
-      if (isAmbiguous(req)) return goTheLongWay(req, res, passage);
-      const goOn = () => {
-        if (!hot?.concerns(req)) return goTheLongWay(req, res, passage);
-        awaitOrMake(req, res, passage).catch((error: unknown) => {
-          brokeOff(req, error);
-          res.destroy();
-        });
-      };
-      const answering = answerHot(req, sinkOf(res), passage);
-      if (answering === false) goOn();
+      const connection: Duplex = req.socket;
+      const read = connection instanceof InnerConnection ? connection.request : null;
+      const missedStart = read && missed.get(read);
+      const start = missedStart ?? startOf(req);
+      // An ambiguous request is refused.
+      if (isAmbiguous(req)) return makeAnswer(req, res, start);
+      if (missedStart) return share(req, res, start);
+      const answering = answerHot(req, sinkOf(res), start);
+      if (answering === false) share(req, res, start);
       else if (answering !== true) {
         answering.then(
-          (done) => done || goOn(),
+          (isAnswered) => isAnswered || share(req, res, start),
           () => res.destroy(),
         );
       }
@@ -169,7 +194,7 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
   };
 }
 
-/** Calls `then` when a response is closed, at once where it is. */
+/** Calls `then` when a response is closed; at once if it is closed already. */
 function whenClosed(res: ServerResponse, then: () => void): void {
   if (res.closed) then();
   else res.once('close', then);
@@ -177,7 +202,7 @@ function whenClosed(res: ServerResponse, then: () => void): void {
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** A label is only ever one of ours, or callers could make as many as they like. */
+/** Labels come from a fixed set, so that callers cannot make as many as they like. */
 function methodLabel({ method = '' }: IncomingMessage): string {
   return KNOWN_METHODS.has(method) ? method : 'other';
 }

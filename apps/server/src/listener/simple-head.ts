@@ -1,25 +1,25 @@
 import { LRUCache } from 'lru-cache';
 import { isHost } from '../http/request-path.ts';
 
-/** A request without a body, of which nothing about its connection has to be decided. */
+/** A request without a body and without a say in its connection. */
 export interface SimpleHead {
   method: 'GET' | 'HEAD';
   /** As it came. */
   url: string;
-  /** By lower-case name; shared by requests that say the same, and never written to. */
+  /** By lower-case name. Shared by requests with equal fields, and never changed. */
   headers: Readonly<Record<string, string>>;
 }
 
-/** Longer heads are rare, and not for here. */
+/** Longer heads are rare and go to node:http. */
 const MAX_BYTES = 4 * 1024;
-/** Clients send the same fields again and again: what they say is read once. */
+/** Clients send the same fields again and again, so each block of fields is parsed once. */
 const KEPT_BLOCKS = 500;
 const KEPT_BLOCK_BYTES = 1024;
 
 /** Field lines without folding, without a blank before the colon, without anything but visible ASCII and blanks (RFC 9112, 5). */
 const FIELD_LINES = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*\r\n)+$/;
 
-/** What frames a message, changes the connection or the protocol, or asks as somebody. Cookies mean nothing here. */
+/** Fields that frame a message, change the connection or the protocol, or authenticate. Cookies mean nothing here. */
 const NOT_SIMPLE = new Set([
   ...['content-length', 'transfer-encoding', 'trailer', 'te', 'expect'],
   ...['upgrade', 'http2-settings', 'proxy-connection', 'keep-alive'],
@@ -34,16 +34,15 @@ const VERSION = 'HTTP/1.1\r\n';
 const blocks = new LRUCache<string, Readonly<Record<string, string>>>({ max: KEPT_BLOCKS });
 
 /**
- * Reads bytes that are exactly one request head: GET or HEAD of a path, in HTTP/1.1, with Host, without a body. Null for everything
- * else, whatever may be wrong or right with it: no two readers can differ about where such a request ends, and everything about
- * which they could is left to node's parser.
+ * Reads bytes that are exactly one request head: GET or HEAD of a path, in HTTP/1.1, with Host, without a body. No two parsers can
+ * disagree about where such a request ends. Null for everything else, which is left to node's parser.
  */
 export function readSimpleHead(bytes: Buffer): SimpleHead | null {
   if (bytes.length > MAX_BYTES) return null;
   const text = bytes.toString('latin1');
   const method = text.startsWith('GET /') ? 'GET' : text.startsWith('HEAD /') ? 'HEAD' : null;
   if (method === null) return null;
-  // The first empty line is the last: nothing comes after the head.
+  // The first empty line is the end: nothing comes after the head.
   if (text.indexOf(EMPTY_LINE) !== text.length - EMPTY_LINE.length) return null;
   const targetAt = method.length + 1;
   const versionAt = text.indexOf(' ', targetAt) + 1;
@@ -58,12 +57,12 @@ function readFields(block: string): Readonly<Record<string, string>> | null {
   const known = blocks.get(block);
   if (known !== undefined) return known;
   if (!FIELD_LINES.test(block)) return null;
-  // With its usual prototype, as reading is slow without; a field named like something of that is not simple, either.
+  // With the usual prototype, because reads without one are slow. A field named like a property of it is not simple either.
   const headers: Record<string, string> = {};
   for (const line of block.slice(0, -2).split('\r\n')) {
     const colon = line.indexOf(':');
     const name = line.slice(0, colon).toLowerCase();
-    // Of a field that comes twice either one, both or neither may count, depending on the field.
+    // If a field comes twice, its name decides whether one, both or neither count.
     if (NOT_SIMPLE.has(name) || name in headers) return null;
     headers[name] = line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, '');
   }

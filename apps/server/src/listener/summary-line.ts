@@ -1,36 +1,36 @@
-/** Between two lines of the log about the same thing: it may happen thousands of times each second. */
-const TELL_EVERY_MS = 1_000;
+/** Time between two log lines about the same thing, which may happen thousands of times a second. */
+const LOG_EVERY_MS = 1_000;
 
-/** Sums up what happens often, for a log that people read. */
+/** Sums up frequent events for a log that people read. */
 export interface SummaryLine<T> {
   note(latest: T): void;
 }
 
 /**
- * {@link SummaryLine}: the first one is told at once, the rest once a second.
- * @param tell writes a line: how many there were since the one before, and the latest of them
+ * Makes a {@link SummaryLine}: the first event is logged at once, later ones once a second.
+ * @param log writes a line: the number of events since the last line, and the latest event
  */
-export function createSummaryLine<T>(tell: (count: number, latest: T) => void): SummaryLine<T> {
+export function createSummaryLine<T>(log: (count: number, latest: T) => void): SummaryLine<T> {
   let count = 0;
   let latest: T | undefined;
-  let telling = false;
+  let isScheduled = false;
 
-  const tellNow = () => {
+  const logNow = () => {
     const one = latest;
-    telling = count > 0 && one !== undefined;
-    if (!telling || one === undefined) return;
-    tell(count, one);
+    isScheduled = count > 0 && one !== undefined;
+    if (!isScheduled || one === undefined) return;
+    log(count, one);
     count = 0;
     latest = undefined;
-    setTimeout(tellNow, TELL_EVERY_MS).unref();
+    setTimeout(logNow, LOG_EVERY_MS).unref();
   };
 
   return {
     note(one) {
       count += 1;
       latest = one;
-      if (!telling) setTimeout(tellNow, 0).unref();
-      telling = true;
+      if (!isScheduled) setTimeout(logNow, 0).unref();
+      isScheduled = true;
     },
   };
 }

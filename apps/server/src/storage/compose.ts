@@ -9,21 +9,16 @@ export async function openStorage(settings: StorageSettings, dataDir: DataDir, l
   const { storageUrl: url, s3Endpoint: endpoint } = settings;
   if (url === null) {
     const { createLocalObjectStore } = await import('./local-object-store.ts');
-    const { createLocalObjectOrigin } = await import('./local-object-origin.ts');
-    const root = dataDir.objectsDir;
-    const store = createLocalObjectStore({ root });
+    const store = createLocalObjectStore({ root: dataDir.objectsDir });
     return {
-      origin: createLocalObjectOrigin({ root }),
       /** A folder that is used by one database alone needs no binding. */
       bindTo: async (_deployment: Deployment) => ({ store, binding: ALWAYS_BOUND }),
       close: () => undefined,
     };
   }
   const { openS3ObjectStore } = await import('./s3-object-store.ts');
-  const { createStoredObjectOrigin } = await import('./stored-object-origin.ts');
   const store = await openS3ObjectStore({ url, endpoint, scratchDir: dataDir.scratchDir, logger });
   return {
-    origin: createStoredObjectOrigin({ store }),
     /** Makes sure that the bucket belongs to the database. */
     async bindTo(deployment: Deployment) {
       const binding = await bindStorage({ deployment, store, shown: url, logger });

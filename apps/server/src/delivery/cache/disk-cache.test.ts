@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from '../delivery.fixture.ts';
-import { openFile } from './open-file.ts';
+import { openFile } from './disk/open-file.ts';
 
 const MIB = 1024 * 1024;
 const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
@@ -266,7 +266,7 @@ describe('the cache folder', () => {
     const dir = join(house.folder, 'cache');
     const object = { key: row?.objectKey, sha256: row?.sha256, bytes: row?.bytes, pieces: pieces?.toString('hex') };
     const fill = JSON.stringify({ url: house.remote.url, dir, mediaId: id, object });
-    const child = fork(new URL('./filling-process.fixture.ts', import.meta.url), [fill], {
+    const child = fork(new URL('./disk/filling-process.fixture.ts', import.meta.url), [fill], {
       execArgv: ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')],
     });
     const exited = new Promise((resolve) => child.once('exit', resolve));

@@ -58,7 +58,7 @@ it("the cache folder takes a file of a media object in the moment in which the m
     const sha256 = n.toString(16).padStart(64, '0');
     const kept = await folder.open('med_1', { key: sha256, sha256, bytes: 10, pieces: null });
     await kept?.file.close();
-    expect([n, kept?.placed, warnings]).toEqual([n, true, []]);
+    expect([n, kept?.isPlaced, warnings]).toEqual([n, true, []]);
     folder.drop('med_1', sha256);
   }
 });

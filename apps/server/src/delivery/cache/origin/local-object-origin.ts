@@ -1,8 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { systemCode } from '../base/storage-error.ts';
-import type { ObjectOrigin } from '../delivery/object-origin.ts';
-import { objectPath } from './local-object-store.ts';
+import { systemCode } from '../../../base/storage-error.ts';
+import { objectPath } from '../../../storage/local-object-store.ts';
+import type { ObjectOrigin } from '../../object-origin.ts';
 
 /** {@link ObjectOrigin} over the folder of a local object store: its files are read where they lie. @param root as the store's */
 export function createLocalObjectOrigin({ root }: { root: string }): ObjectOrigin {

@@ -1,10 +1,10 @@
 import { pino } from 'pino';
-import type { ExpectedObject } from '../verified-body.ts';
+import type { ExpectedObject } from '../../verified-body.ts';
+import { createMemoryTier } from '../memory/memory-tier.ts';
+import { createPinnedMemory } from '../memory/pinned-memory.ts';
+import { ObjectCache } from '../object-cache.ts';
+import { remoteOriginAt } from '../origin/remote-origin.fixture.ts';
 import { createDiskFolder } from './disk-folder.ts';
-import { createMemoryTier } from './memory-tier.ts';
-import { createObjectCache } from './object-cache.ts';
-import { createPinnedMemory } from './pinned-memory.ts';
-import { remoteOriginAt } from './remote-origin.fixture.ts';
 
 // A cache alone in its process, which fills an object into its folder until it is killed. What and where: its one argument, as JSON.
 const { url, dir, mediaId, object } = JSON.parse(process.argv[2] ?? '') as {
@@ -16,7 +16,7 @@ const { url, dir, mediaId, object } = JSON.parse(process.argv[2] ?? '') as {
 const logger = pino({ level: 'silent' });
 const memory = createMemoryTier(0);
 const folder = createDiskFolder({ dir, maxBytes: 1e9, isInMemory: memory.has, onGone: () => undefined, logger });
-const cache = createObjectCache({
+const cache = new ObjectCache({
   origin: remoteOriginAt(url),
   folder,
   memory,

@@ -2,8 +2,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type { ObjectStore } from '../../storage/object-store.ts';
-import { type ObjectOrigin, OriginUnavailableError } from '../object-origin.ts';
+import type { ObjectStore } from '../../../storage/object-store.ts';
+import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
 
 /** An origin elsewhere: a real HTTP server over an object store, and what a point of presence asks it with. */
 export interface RemoteOrigin {

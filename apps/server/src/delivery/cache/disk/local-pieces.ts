@@ -1,12 +1,11 @@
-import type { ByteGate } from '../../base/byte-gate.ts';
-import { type ExpectedObject, hasPieceDigests, mismatch, ObjectDamagedError } from '../verified-body.ts';
+import type { ByteGate } from '../../../base/byte-gate.ts';
+import { type ExpectedObject, hasPieceDigests, mismatch, ObjectDamagedError } from '../../verified-body.ts';
 import { type FileState, type OpenFile, sameFile } from './open-file.ts';
-import { hashOpenFile, type PieceFile, verifyPieceInFile } from './piece-file.ts';
-import type { PieceMap } from './piece-map.ts';
+import { hashOpenFile, type PieceFile, type PieceMap, verifyPieceInFile } from './piece-file.ts';
 
 /**
- * {@link PieceFile} over the file that is the object: nothing is copied, each piece is verified before its first use.
- * @param parts.state of the file when `verified` was begun
+ * {@link PieceFile} over the object's own file: nothing is copied, and each piece is verified before its first use.
+ * @param parts.state of the file when the first piece of `verified` was verified
  */
 export function createLocalPieces(parts: {
   object: ExpectedObject;
@@ -14,9 +13,9 @@ export function createLocalPieces(parts: {
   state: FileState;
   verified: PieceMap;
   gate: ByteGate;
-  /** Told of each pass over a piece, or over the whole where its pieces are not known. */
+  /** Called for each pass over a piece, or over the whole object if its digests are not known. */
   onVerify: () => void;
-  /** Told of digests that were not known, once the whole has been verified. */
+  /** Called with digests that were not known, after the whole object has been verified. */
   onDigests: (pieces: Buffer) => void;
 }): PieceFile {
   const { object, file, state, verified, gate, onVerify, onDigests } = parts;
@@ -49,15 +48,15 @@ export function createLocalPieces(parts: {
 
     ensure(index) {
       if (verified.has(index)) return Promise.resolve(null);
-      const which = byPiece ? index : 0;
-      const begun = verifying.get(which);
+      const place = byPiece ? index : 0;
+      const begun = verifying.get(place);
       if (begun !== undefined) return begun;
-      const mine = verify(index).finally(() => verifying.delete(which));
-      verifying.set(which, mine);
+      const mine = verify(index).finally(() => verifying.delete(place));
+      verifying.set(place, mine);
       return mine;
     },
 
-    // The system reads files ahead by itself, and whoever sends a body asks for its next stretch while the last one goes out.
+    // The system reads ahead by itself, and the sender asks for the next stretch while the last one goes out.
     readAhead: () => undefined,
     lookInFile: async () => undefined,
     read: file.read,

@@ -2,9 +2,8 @@ import { constants } from 'node:fs';
 import { mkdir, opendir, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { systemCode } from '../../base/storage-error.ts';
-import type { ExpectedObject } from '../verified-body.ts';
-import type { KeptFile } from './cached-pieces.ts';
+import { systemCode } from '../../../base/storage-error.ts';
+import type { ExpectedObject } from '../../verified-body.ts';
 import { createFolderIndex, type FolderEntry } from './folder-index.ts';
 import { type OpenFile, openFile } from './open-file.ts';
 
@@ -19,13 +18,32 @@ export const LARGEST_SHARE = 1 / 2;
 /** Times that a media object's folder may vanish while a file is made in it. */
 const MAX_OPEN_TRIES = 5;
 
+/** A file of the cache folder, and its place there. */
+export interface CacheFile {
+  file: OpenFile;
+  /** Whether an earlier process may have left pieces in it. */
+  existed: boolean;
+  /** Notes a use. @returns whether to set the time of the file, so that the order of use survives a restart */
+  use(): boolean;
+  /** Makes room for this many bytes. False: there is none. */
+  reserve(bytes: number): boolean;
+  /** Whether this many bytes are likely to be stored: no write has failed lately, and the volume has room for them. */
+  hasRoomFor(bytes: number): Promise<boolean>;
+  /** Notes a successful write. */
+  wrote(): void;
+  /** Removes the file from the folder, because it cannot be written. */
+  giveUp(error: unknown): void;
+  /** Whether it still has its place. A file that was evicted or purged was unlinked by us and changes no more. */
+  readonly isPlaced: boolean;
+}
+
 /**
  * The cache folder of a point of presence: a file for each object at `{media object}/{sha256}`, the least recently used of which go
  * when there is no more room. Nothing in it has to be believed: whoever reads a piece compares it first.
  */
 export interface DiskFolder {
   /** The file of an object, made where there is none; null where it cannot be kept. */
-  open(mediaId: string, object: ExpectedObject): Promise<KeptFile | null>;
+  open(mediaId: string, object: ExpectedObject): Promise<CacheFile | null>;
   /** Whether all of an object seems to be there; touches nothing. */
   holds(mediaId: string, object: ExpectedObject): boolean;
   drop(mediaId: string, sha256: string): void;
@@ -155,7 +173,7 @@ export function createDiskFolder(options: {
     }
   };
 
-  const openEntry = async (mediaId: string, object: ExpectedObject): Promise<KeptFile> => {
+  const openEntry = async (mediaId: string, object: ExpectedObject): Promise<CacheFile> => {
     const key = keyOf(mediaId, object.sha256);
     await ready;
     await removing.get(key);
@@ -185,7 +203,7 @@ export function createDiskFolder(options: {
         failed(error);
         remove(key, entry);
       },
-      get placed() {
+      get isPlaced() {
         return index.isPlaced(key, entry);
       },
     };

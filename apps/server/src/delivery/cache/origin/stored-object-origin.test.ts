@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { startDelivery } from '../delivery/delivery.fixture.ts';
-import { createLocalObjectStore } from './local-object-store.ts';
-import type { ObjectStore } from './object-store.ts';
-import { sha256Of, someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
+import { createLocalObjectStore } from '../../../storage/local-object-store.ts';
+import type { ObjectStore } from '../../../storage/object-store.ts';
+import { sha256Of, someBytes, useS3Server, withoutS3Server } from '../../../storage/s3.fixture.ts';
+import { startDelivery } from '../../delivery.fixture.ts';
 import { createStoredObjectOrigin } from './stored-object-origin.ts';
 
 const MIB = 1024 * 1024;

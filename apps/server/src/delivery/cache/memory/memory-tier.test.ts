@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { madeHere } from '../verified-body.ts';
+import { cutRun, madeHere } from '../../verified-body.ts';
 import { createMemoryTier } from './memory-tier.ts';
 
 const KIB = 1024;
@@ -64,5 +64,37 @@ describe('the memory tier', () => {
     tier.drop('a');
     tier.drop('b');
     expect([tier.get('a'), tier.get('b'), tier.bytes, tier.entries]).toEqual([undefined, undefined, 0, 0]);
+  });
+
+  describe('with pieces of larger objects', () => {
+    const MIB = 1024 * KIB;
+    const film = { key: 'film', sha256: 'film', bytes: 20 * MIB, pieces: null };
+    const range = (first: number, last: number) => ({ start: first * MIB + 5, end: last * MIB + 9 });
+
+    it('answers only what lies wholly in its pieces, byte for byte', () => {
+      const tier = createMemoryTier(64 * MIB);
+      for (const index of [3, 4]) tier.put('film', madeHere(Buffer.alloc(MIB, index)), 'owner', index);
+      const found = tier.find(film, range(3, 4));
+      const bytes = found && Buffer.concat(cutRun(found, range(3, 4)));
+      expect(bytes?.equals(Buffer.concat([Buffer.alloc(MIB - 5, 3), Buffer.alloc(10, 4)]))).toBe(true);
+      expect([tier.find(film, range(2, 3)), tier.find(film, range(4, 5))]).toEqual([undefined, undefined]);
+    });
+
+    it('takes pieces that are asked for again, and none of a film that is read once', () => {
+      const tier = createMemoryTier(64 * MIB);
+      const firstPass = Array.from({ length: 20 }, (_, index) => tier.wants(film, range(index, index)));
+      expect(firstPass).toEqual(Array.from({ length: 20 }, () => false));
+      expect([tier.wants(film, range(3, 4)), tier.wants(film, range(0, 19))]).toEqual([true, false]);
+    });
+
+    it('drops every piece of an object, whether its size is known or not', () => {
+      for (const bytes of [film.bytes, undefined]) {
+        const tier = createMemoryTier(64 * MIB);
+        for (let index = 0; index < 20; index += 1) tier.put('film', body(KIB), 'owner', index);
+        tier.put('other', body(KIB), 'owner');
+        tier.drop('film', bytes);
+        expect([tier.entries, tier.has('other')]).toEqual([1, true]);
+      }
+    });
   });
 });

@@ -1,7 +1,7 @@
 import { addAbortSignal } from 'node:stream';
-import { type ObjectOrigin, OriginUnavailableError } from '../delivery/object-origin.ts';
-import { ObjectDamagedError } from '../delivery/verified-body.ts';
-import type { ObjectStore } from './object-store.ts';
+import type { ObjectStore } from '../../../storage/object-store.ts';
+import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
+import { ObjectDamagedError } from '../../verified-body.ts';
 
 /** {@link ObjectOrigin} over any object store: its objects are read through the cache, as those of an origin elsewhere. */
 export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, 'read'> }): ObjectOrigin {

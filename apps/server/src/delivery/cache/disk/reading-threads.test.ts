@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../test/support/seeded-random.ts';
+import { seededRandom } from '../../../../test/support/seeded-random.ts';
 import { createReadingThreads, type ReadingThreads } from './reading-threads.ts';
 
 let folder: string;
