@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chown, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
+import { freemem, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -61,7 +61,7 @@ export function findPostgres(): string | null {
  * @throws with what it said where it does not come up
  */
 export async function startPostgresServer(bin: string, options: PostgresServerOptions = {}): Promise<PostgresServer> {
-  const folder = await mkdtemp(join(tmpdir(), 'mds-postgres-'));
+  const folder = await mkdtemp(join(options.fsync ? tmpdir() : await inMemory(), 'mds-postgres-'));
   const user = unprivilegedUser();
   const as = user ?? {};
   const data = join(folder, 'data');
@@ -126,7 +126,12 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       await client.connect();
       try {
         const copied = template === undefined ? 'template0' : new URL(template).pathname.slice(1);
-        await client.query(`CREATE DATABASE ${name} TEMPLATE ${copied}`);
+        // Copying its files takes half as long as logging its pages. Older versions know no other way.
+        const { rows } = await client.query(
+          "SELECT current_setting('server_version_num')::int >= 150000 AS has_choice",
+        );
+        const strategy = rows[0].has_choice ? 'STRATEGY file_copy' : '';
+        await client.query(`CREATE DATABASE ${name} TEMPLATE ${copied} ${strategy}`);
       } finally {
         await client.end();
       }
@@ -159,6 +164,17 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       }
     },
   };
+}
+
+/** Of a suite, which leaves some hundred databases of 8 MiB, and of those that run beside it. */
+const MEMORY_BYTES = 6 * 1024 ** 3;
+
+/** A folder in memory, where a database is copied ten times as fast; that for temporary files if memory is short, or there is none. */
+async function inMemory(): Promise<string> {
+  const folder = '/dev/shm';
+  if (!existsSync(folder) || freemem() < MEMORY_BYTES) return tmpdir();
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize < MEMORY_BYTES ? tmpdir() : folder;
 }
 
 /** It refuses to run as root; so there it runs as the user who has least to lose. Null: as whoever we are. */

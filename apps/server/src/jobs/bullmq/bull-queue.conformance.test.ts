@@ -8,11 +8,17 @@ const logger = createLogger('silent');
 
 describeWithEither('jobs that BullMQ hands out', (servers) => {
   const { database, ask, inRedis } = bullQueues(servers);
-  /** With all tables: making them anew for each test is most of the work. */
+  /** Has all tables, BullMQ's too: making them for each test takes longer than most tests. */
   let template: string;
   beforeAll(async () => {
     template = await database();
-    await (await openRows(template)).close();
+    const queue = await openBullQueue({
+      repositories: await openRows(template),
+      url: template,
+      redis: inRedis(),
+      logger,
+    });
+    await queue.close();
     // Each copy is of a deployment of its own.
     await ask(template, 'DELETE FROM deployments');
   });
