@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-it('npm start ends with its service when npm alone is asked to, as pid files and containers do', async () => {
+it('npm start stops its service if only npm gets the signal, as in containers', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-npm-start-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 }));
   const npm = spawn('npm', ['start'], {

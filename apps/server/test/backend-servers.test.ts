@@ -15,7 +15,7 @@ const SERVERS = fileURLToPath(new URL('./support/backend-servers.ts', import.met
 const programs = findPostgres() === null ? null : findS3Server();
 
 testWith(programs, `PostgreSQL or ${S3_SERVER}`)(
-  'the PostgreSQL and the S3 server of a run of the tests end with it, also when all of its processes are killed, and leave nothing on the disk',
+  'the servers of a test run end with it and leave no files, even after kill -9',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-run-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -69,7 +69,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   const call = (name: string, serviceUrl: string, ...rest: unknown[]) =>
     `${name}(${[serviceUrl, house.token, ...rest].map((it) => JSON.stringify(it)).join(', ')})`;
 
-  inBrowser('the client uploads a File over a network that is cut again and again, byte for byte', async () => {
+  inBrowser('the client uploads a File byte-exact over a network that is cut repeatedly', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB, 400 * KIB]);
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, {}));
@@ -81,7 +81,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser('the client uploads a stream whose length it does not know, over a network that is cut', async () => {
+  inBrowser('the client uploads a stream of unknown length over a network that is cut', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     const options = { streamed: true, chunkBytes: 500 * KIB };
@@ -90,19 +90,16 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser(
-    'a connection on which nothing moves any more is given up after the time limit, and the upload goes on',
-    async () => {
-      const page = await openPage();
-      await using network = await startCuttingProxy(house.url, [900 * KIB], true);
-      const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
-      expect(network.cuts()).toBe(1);
-      await expectArrived(uploaded.id);
-      await context.close();
-    },
-  );
+  inBrowser('a stalled connection is closed after the time limit, and the upload continues', async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB], true);
+    const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
+    expect(network.cuts()).toBe(1);
+    await expectArrived(uploaded.id);
+    await context.close();
+  });
 
-  inBrowser('what a page stopped, another one goes on with, by its resumeKey', async () => {
+  inBrowser('a page continues the upload of another page by its resumeKey', async () => {
     const page = await openPage();
     const options = { resumeKey: 'noise', chunkBytes: 256 * KIB };
     const stopped = await page.evaluate<Uploaded>(call('uploadByClient', house.url, { ...options, stopAt: 700 * KIB }));

@@ -43,7 +43,7 @@ describe('the client uploads to the service', () => {
     expect([media.sha256, media.bytes, media.filename, created]).toEqual([sha256, bytes.length, 'noise.png', true]);
   });
 
-  it('says whether the project had the bytes already, and makes another media object of them where it is asked to', async () => {
+  it('reports known bytes, and makes a second media object of them on request', async () => {
     const { bytes } = picture();
     const { upload } = house.client.control.media;
     const first = await upload(bytes);
@@ -54,14 +54,14 @@ describe('the client uploads to the service', () => {
     expect(other.media.id).not.toBe(first.media.id);
   });
 
-  it('the same idempotency key gives the same media object, whatever happens in between', async () => {
+  it('the same idempotency key always gives the same media object', async () => {
     const { bytes } = picture();
     const options = { duplicate: 'allow', idempotencyKey: 'the very same' } as const;
     const { media } = await house.client.control.media.upload(bytes, options);
     expect((await house.client.control.media.upload(bytes, options)).media.id).toBe(media.id);
   });
 
-  it('an upload that was complete, and of whose answer nobody heard, is found by its resumeKey, and not sent again', async () => {
+  it('a complete upload whose response was lost is found by its resumeKey, not resent', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
     try {
       const { bytes } = picture();
@@ -87,7 +87,7 @@ describe('the client uploads to the service', () => {
     }
   });
 
-  it('where the answer that refused a file was lost, the next attempt learns the reason, and the one after it begins anew', async () => {
+  it('a lost refusal is reported to the next attempt; the one after it starts anew', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
     try {
       const store = createFileUploadStore(folder);
@@ -119,7 +119,7 @@ describe('the client uploads to the service', () => {
   });
 });
 
-it('goes on after a service that is killed in the middle and started again', async () => {
+it('an upload continues after the service is killed and restarted', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
   const dataDir = join(folder, 'data');
   const env = { MDS_PORT: String(await freePort()), MDS_ROLES: 'api', MDS_CONTROL_TOKEN: 'a-token-for-tests-only' };

@@ -46,7 +46,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it(`${READERS} readers who hardly take anything do not fill the memory of the machine`, async () => {
+  it(`${READERS} slow readers do not fill the memory`, async () => {
     const before = await residentBytes(pid());
     // Each somewhere else in the film: nothing that one waits for is what another waits for.
     const starts = Array.from({ length: READERS }, (_, index) => Math.floor((index * FILM.bytes) / READERS));
@@ -69,7 +69,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     expect((peak - before) / MIB).toBeLessThan(MOST_MORE_BYTES / MIB);
   });
 
-  it(`${MISSES.toLocaleString('en')} misses at once do not, either, and each gets its own bytes`, async () => {
+  it(`${MISSES.toLocaleString('en')} concurrent misses do not fill the memory, and each gets its bytes`, async () => {
     const before = await residentBytes(pid());
     const digests: string[] = [];
     const peak = await peakDuring(pid(), async () => {
@@ -80,7 +80,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     expect((peak - before) / MIB).toBeLessThan((MOST_MORE_BYTES + MEMORY_CACHE_BYTES) / MIB);
   });
 
-  it('afterwards everything is still delivered', async () => {
+  it('everything is still delivered afterwards', async () => {
     expect(await digestOf(service.url + film.path)).toBe(film.sha256);
     for (const { path, sha256 } of pictures.slice(0, 50)) expect(await digestOf(service.url + path)).toBe(sha256);
     expect(errorsIn(service.stderr())).toEqual([]);

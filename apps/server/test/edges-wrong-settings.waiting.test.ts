@@ -42,7 +42,7 @@ const readiness = async (edge: ServiceProcess) => {
 };
 
 describe('a point of presence with right settings', () => {
-  it('is well from the first moment in which it can be asked', async () => {
+  it('is operational from its first response', async () => {
     const edge = await all.startEdge('early', 'ams1', { MDS_LOG_LEVEL: 'info' });
     expect(await componentOf(edge, 'Origin')).toBe('operational');
     expect(logOf(edge).filter(({ component }) => component === 'Origin')).toEqual([]);
@@ -58,7 +58,7 @@ describe('a point of presence with a wrong setting', () => {
     ['address: another point of presence', () => ({ MDS_ORIGIN_URL: all.node('good').url }), /MDS_ORIGIN_URL/],
     ['address: another program', () => ({ MDS_ORIGIN_URL: strangerUrl }), /MDS_ORIGIN_URL/],
   ])(
-    'says so instead of answering that there is nothing: %s',
+    'reports it instead of answering 404: %s',
     async (what, settings, setting) => {
       const id = await mediaObject();
       const name = `wrong-${what.replaceAll(/\W+/g, '-')}`;
@@ -88,7 +88,7 @@ describe('a point of presence with a wrong setting', () => {
     30_000,
   );
 
-  it('is ready as soon as its origin takes it, and stays so while that refuses it for a while', async () => {
+  it('is ready once its origin accepts it, and stays ready if it is refused later', async () => {
     const id = await mediaObject();
     const { port } = new URL(all.origin.url);
     await all.end(all.origin, 'SIGTERM');

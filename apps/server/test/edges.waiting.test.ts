@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => all.stop());
 
 describe('points of presence', () => {
-  it('turn misses into hits, each for itself, and the assets list tells of both regions', async () => {
+  it('turn misses into hits, each for itself, and the asset list has both regions', async () => {
     const id = await all.ingest(png(1));
     const path = `/media/${id}/thumb.webp`;
     const whole = (await get(all.origin, path)).body;
@@ -39,7 +39,7 @@ describe('points of presence', () => {
     expect(manifest.renditions[0].url).toMatch(new RegExp(`^${all.node('ams').url}/media/`));
   });
 
-  it('pass a large object on while they fetch it, and keep it over a restart', async () => {
+  it('send a large object while they fetch it, and keep it over a restart', async () => {
     const id = await all.ingest(noisePng('large', 1600, 1600));
     const path = `/media/${id}/large.jpg`;
     const whole = (await get(all.origin, path)).body;
@@ -55,7 +55,7 @@ describe('points of presence', () => {
     expect([sha256(warm.body), warm.cache]).toEqual([sha256(whole), 'HIT']);
   });
 
-  it('fault 18: never serve a byte that was flipped in their cache', async () => {
+  it('fault 18: never serve a flipped byte of their cache', async () => {
     const id = await all.ingest(noisePng('flipped', 1500, 1500));
     const path = `/media/${id}/large.jpg`;
     const whole = (await get(all.node('ams'), path)).body;
@@ -69,7 +69,7 @@ describe('points of presence', () => {
     expect(sha256((await get(all.node('ams'), path)).body)).toBe(sha256(whole));
   });
 
-  it('drop what is purged, each with a receipt, and what is deleted within moments', async () => {
+  it('drop what is purged, each with a receipt, and soon what is deleted', async () => {
     const [kept, deleted] = [await all.ingest(png(2)), await all.ingest(png(3))];
     const paths = [kept, deleted].map((id) => `/media/${id}/thumb.webp`);
     for (const name of all.nodes.keys()) for (const path of [...paths, ...paths]) await get(all.node(name), path);
@@ -90,7 +90,7 @@ describe('points of presence', () => {
     }
   });
 
-  it('answer the read API out of a cache, and say themselves where and how they are', async () => {
+  it('answer the read API from a cache, with their own region and status', async () => {
     const list = '/api/v1/renditions';
     const [first, second] = [await get(all.node('sin-a'), list), await get(all.node('sin-a'), list)];
     expect(first.body).toEqual((await get(all.origin, list)).body);
@@ -137,7 +137,7 @@ describe('points of presence', () => {
     expect((await get(all.node('sin-a'), '/control/v1/media')).body.toString()).not.toContain(all.origin.url);
   });
 
-  it('refuse at once what they do not hold while the origin is away, and tell after a restart what they delivered meanwhile', async () => {
+  it('refuse misses at once while the origin is down, and report deliveries later', async () => {
     const path = `/media/${await all.ingest(png(5))}/thumb.webp`;
     const unseen = `/media/${await all.ingest(png(6))}/thumb.webp`;
     for (const wanted of [path, '/api/v1/media', '/api/v1/renditions']) await get(all.node('ams'), wanted);
@@ -178,7 +178,7 @@ describe('points of presence', () => {
     expect((await get(all.node('sin-b'), unseen)).cache).toBe('MISS');
   });
 
-  it('are missed within 20 s when they die, and back with their next report; maintenance overrides', async () => {
+  it('are reported down within 20 s, and up with their next report', async () => {
     const statusOf = (name: string) => async () => {
       const { components } = Status.parse(await (await fetch(`${all.origin.url}/api/v1/status`)).json());
       return components.find((component) => component.name === `Region ${name}`)?.status;

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { png } from './support/pictures.ts';
 import { spawnService } from './support/service-process.ts';
 
-it('the service runs from source, too, as `npm run dev` does: its worker and its engine render a picture', async () => {
+it('the service runs from source, as in `npm run dev`, and renders a picture', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-source-'));
   // Warnings of Node's, which are to be lines of the log from when there is one.
   const warn = "--import=data:text/javascript,setInterval(()=>process.emitWarning('soon%20gone'),500).unref()";

@@ -46,7 +46,7 @@ describeNodes('an object storage that hangs', (bin) => {
     return status.components.find(({ name }) => name === 'Object storage')?.status;
   };
 
-  it('fault 19: keeps nobody waiting, and no node from ending in good order; what is cached is read, and all goes on when it does', async () => {
+  it('fault 19: delays no request or shutdown, and all continues when it recovers', async () => {
     const client = all.clientOf(stays);
     const { media } = await client.control.media.ingest(png(1));
     await client.control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });

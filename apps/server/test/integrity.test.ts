@@ -60,7 +60,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
   };
   const deliver = (id: string, name: string) => fetch(`${service.url}/media/${id}/${name}`);
 
-  it('is never served, is found by mds doctor, and a rendition is made again with the same bytes', async () => {
+  it('is never served, is found by mds doctor, and the rendition is remade byte-exact', async () => {
     const sound = await ready(1);
     const hurt = await ready(2);
     const before = Buffer.from(await (await deliver(hurt.id, 'small.webp')).arrayBuffer());
@@ -91,7 +91,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect((await service.client.control.media.get(hurt.id)).status).toBe('ready');
   });
 
-  it('in an original asks for the same file again, which then takes its place', async () => {
+  it('in an original is repaired by uploading the same file again', async () => {
     const hurt = await ready(3);
     await flip(originalKey(hurt.sha256));
     const found = await doctor();
@@ -107,7 +107,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect((await doctor()).code).toBe(0);
   });
 
-  it('in a rendition that no preset makes any more is told beforehand: it cannot be made again, only given up', async () => {
+  it('in a rendition without a preset is reported as one that cannot be remade', async () => {
     const hurt = await ready(4);
     await service.service.stop();
     const presetsFile = join(service.dataDir, 'presets.json');

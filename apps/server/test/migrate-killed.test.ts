@@ -17,7 +17,7 @@ const ON_THEIR_WAY = 16;
 const LOOK_MS = 5;
 const OF_DELIVERIES = ['assets', 'versions'];
 
-describeMoves('a move that is killed', (bin) => {
+describeMoves('a move that was killed', (bin) => {
   let servers: MoveServers;
   beforeEach(async () => {
     servers = await startMoveServers(bin);
@@ -25,7 +25,7 @@ describeMoves('a move that is killed', (bin) => {
   afterEach(() => servers.stop());
 
   it(
-    'is gone on with by the same command, copies nothing again that was there, and ends with equal sides',
+    'is continued by the same command, copies nothing twice, and ends equal',
     async () => {
       const dataDir = join(servers.folder, 'old');
       await fillForMove(dataDir, MEDIA, servers.env, { throughApi: 8 });

@@ -26,7 +26,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
   afterEach(() => servers.stop());
 
   it(
-    'serves every request, also those that are on their way when clients are sent to the new one, and ends with equal checksums',
+    'serves every request, even during the switch, and ends with equal checksums',
     async () => {
       const dataDir = join(servers.folder, 'old');
       const began = performance.now();

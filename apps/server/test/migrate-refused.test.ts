@@ -10,14 +10,14 @@ import { freePort } from './support/free-port.ts';
 import { describeMoves, type MoveServers, startMoveServers } from './support/migrate-servers.ts';
 import { POSTGRES_PASSWORD } from './support/postgres-server.ts';
 
-describeMoves('a move to where nothing can be kept', (bin) => {
+describeMoves('a move to an unusable destination', (bin) => {
   let servers: MoveServers;
   beforeEach(async () => {
     servers = await startMoveServers(bin);
   });
   afterEach(() => servers.stop());
 
-  it('is refused before anything is copied, with what is wrong and without a secret', async () => {
+  it('is refused before anything is copied, with the reason and without a secret', async () => {
     const service = await servers.start('old');
     const { migrations } = createClient({ baseUrl: service.url, token: service.token, maxRetries: 0 }).control;
     const { database, storage } = await servers.createDestination();

@@ -89,7 +89,7 @@ describe('delivery and nginx over the same files', () => {
     );
 
   testWith(nginxProgram, 'nginx')(
-    `a client gets from the service what nginx would give it, in ${REQUESTS.toLocaleString('en')} mixed requests`,
+    `${REQUESTS.toLocaleString('en')} mixed requests get the responses that nginx gives`,
     async () => {
       const types = Object.fromEntries(RENDITIONS.map(({ extension, contentType }) => [extension, contentType]));
       const nginx = await startNginx(nginxProgram ?? '', { root: join(folder, 'www'), types });
@@ -146,7 +146,7 @@ describe('delivery and nginx over the same files', () => {
     }
   }
 
-  it('gives a reader who lets the format be chosen the very bytes that its own path gives', async () => {
+  it('a negotiated format has the same bytes as its own path', async () => {
     const random = seededRandom(SEED);
     const [path = ''] = files
       .filter(({ path }) => path.includes('/medium.'))

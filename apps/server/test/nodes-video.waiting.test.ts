@@ -29,7 +29,7 @@ const KILL_AT = SECONDS >= 120 ? 0.5 : 0;
 /** For one attempt at the film, on a machine that is busy with other things. */
 const FILM_MS = 300_000 + SECONDS * 3_000;
 
-describeNodes('a film on several nodes', (bin) => {
+describeNodes('a video on several nodes', (bin) => {
   describe.each(QUEUES)('with the queue "%s"', (queue) => {
     let all: SeveralNodes;
     let api: ServiceProcess;
@@ -53,7 +53,7 @@ describeNodes('a film on several nodes', (bin) => {
     afterAll(() => all?.stop());
 
     it(
-      'fault 13: a worker that is killed in the middle leaves what it finished, and another makes the rest within 60 s',
+      'fault 13: another worker completes the video of a killed one within 60 s',
       async () => {
         const film = join(all.folder, 'film.mp4');
         await makeFilm(film, SECONDS);

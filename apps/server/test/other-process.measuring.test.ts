@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { openRepositoriesOf } from './support/backends.ts';
 import { spawnService } from './support/service-process.ts';
 
-it('a write of another process shows within a second, however often the list is asked for meanwhile', async () => {
+it('a write of another process shows within a second in a list under load', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-other-process-'));
   const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
   // This process stands for the worker, or for any other that writes into the same database.

@@ -54,14 +54,14 @@ function watch(url: string, everyMs: number, { readers = 1 } = {}) {
 /** Each asks again as soon as it is answered. */
 const CONNECTIONS = 800;
 
-describe('fault 20: ten times the load that it can take', () => {
+describe('fault 20: ten times the load that the service can handle', () => {
   let dataDir: string;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'mds-overload-'));
   });
   afterEach(() => rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-  it('of pages that must be made: the excess is told when to come back, the rest and what is in memory come in time, and it recovers', async () => {
+  it('of uncached pages: the excess gets Retry-After, the rest is in time', async () => {
     const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
     try {
       // Afterwards: a service does not start on a database that has media, and a storage that has nothing of them.
@@ -97,7 +97,7 @@ describe('fault 20: ten times the load that it can take', () => {
     }
   }, 120_000);
 
-  it('of objects from a slow store: the excess is refused at once, other work goes on, and every slot is given back', async () => {
+  it('of objects in a slow store: the excess is refused, and every slot is returned', async () => {
     let reading = 0;
     let mostReading = 0;
     const limits = { ...WORK_LIMITS, delivery: { ...WORK_LIMITS.delivery, maxUnanswered: 20 } };
@@ -137,8 +137,8 @@ describe('fault 20: ten times the load that it can take', () => {
   }, 30_000);
 });
 
-describe('work of one kind does not take the room of another', () => {
-  it('fault 20: uploads that take for ever keep nobody from reading or operating; a reader whose answer has begun holds no slot', async () => {
+describe('each kind of work has its own slots', () => {
+  it('fault 20: endless uploads block neither reads nor operators', async () => {
     const limits = {
       ...WORK_LIMITS,
       upload: { ...WORK_LIMITS.upload, maxUnanswered: 3 },

@@ -38,7 +38,7 @@ function* wave(mib: number): Generator<Buffer> {
 }
 
 it(
-  `a file of ${SIZE_MIB} MiB arrives byte-exact over a link that is cut ${CUTS} times, and nothing that had arrived is sent again`,
+  `${SIZE_MIB} MiB arrive byte-exact over ${CUTS} cuts, and no byte is sent twice`,
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-bad-link-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -67,7 +67,7 @@ async function beginUpload(bytes: Buffer): Promise<{ finish(): Promise<string | 
 }
 
 it.skipIf(process.platform !== 'linux')(
-  `${UPLOADS} uploads that are open at once stay within the memory of the service, and every one arrives byte-exact`,
+  `${UPLOADS} open uploads stay within the memory limit, and arrive byte-exact`,
   async () => {
     const pid = service.child.pid ?? 0;
     const pictures = Array.from({ length: UPLOADS }, (_, index) => noisePng(`at once ${index}`, 160, 120));

@@ -36,8 +36,8 @@ const objects = async (prefix = '') => {
   return keys.sort();
 };
 
-describe('a video in the making', () => {
-  it('fault 13: survives kill -9 of its worker: what was finished is kept, the rest is made by the next attempt, nothing is seen in part', async () => {
+describe('a video during processing', () => {
+  it('fault 13: kill -9 of its worker keeps what is finished, the next makes the rest', async () => {
     const id = await video.accept(clip, 'film.mp4');
     await video.rendition(id, 'storyboard', 'ready');
     const before = await video.detail(id);
@@ -71,7 +71,7 @@ describe('a video in the making', () => {
     for (const step of ['preview.webp', 'storyboard.jpg']) expect(steps).not.toContain(step);
   }, 90_000);
 
-  it('is given up within a second or two when it is deleted, with its programs and all of its files', async () => {
+  it('is aborted within 3 s of its deletion, with its programs and files', async () => {
     const id = await video.accept(clip, 'film.mp4');
     await video.rendition(id, 'storyboard', 'ready');
     await expect.poll(() => video.programs()).not.toEqual([]);
@@ -87,7 +87,7 @@ describe('a video in the making', () => {
     expect((await video.ended(next)).status).toBe('ready');
   }, 60_000);
 
-  it('fault 14: that kills every process that renders it fails after 3 attempts, saying so, and the next one is made', async () => {
+  it('fault 14: that crashes every engine fails after 3 attempts; the next one is made', async () => {
     const id = await video.accept(clip, 'killer.mp4');
     const next = await video.accept(
       await makeClip({ width: 160, height: 90, seconds: 1, frameRate: 10, sound: false }),
@@ -132,7 +132,7 @@ describe('a video in the making', () => {
 });
 
 describe('fault 22: damaged files', () => {
-  it('are refused with 422, ready with a warning, or failed with a sentence; none hangs, and the service goes on', async () => {
+  it('are refused, ready with a warning, or failed with a reason; none hangs', async () => {
     const small = await makeClip({ width: 320, height: 180, seconds: 2, frameRate: 15, sound: true });
     const whole = await readFile(small);
     const { ffmpeg } = await findPrograms({});
