@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, createClient, type Migration } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { endWithUs } from './support/end-with-us.ts';
+import { endWithParent } from './support/child-guard.ts';
 import { png } from './support/pictures.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './support/postgres-server.ts';
 import { nodeArguments } from './support/programs-under-test.ts';
@@ -132,7 +132,7 @@ async function mdsIngest(service: ServiceProcess, file: string): Promise<{ code:
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token },
   });
-  endWithUs(child);
+  endWithParent(child);
   const [[code], stderr] = await Promise.all([once(child, 'exit'), text(child.stderr)]);
   return { code, stderr };
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { areBackendsRemote } from './backends.ts';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { nodeArguments } from './programs-under-test.ts';
 import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
@@ -76,7 +76,7 @@ export async function startMoveServers(bin: string): Promise<MoveServers> {
           MDS_TARGET_DATABASE_URL: database,
         },
       });
-      endWithUs(child);
+      endWithParent(child);
       const done = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]).then(
         ([[code], stdout, stderr]) => ({ code: code as number | null, stdout, stderr }),
       );

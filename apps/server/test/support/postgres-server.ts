@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { programOnPath } from '@mds/transcode';
 import { Client } from 'pg';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { childrenOf } from './process-tree.ts';
 import { onFreePort, untilItAnswers } from './server-program.ts';
 
@@ -102,7 +102,7 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     // At once, and it still gives back the memory that its processes share.
-    endWithUs(child, { signal: 'QUIT', folder });
+    endWithParent(child, { signal: 'QUIT', folder });
     const answering = () => answers(url('postgres'));
     ({ exited } = await untilItAnswers(child, { name: 'PostgreSQL', answers: answering, withinMs: START_MS }));
   };

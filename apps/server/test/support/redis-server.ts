@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { onFreePort, untilItAnswers } from './server-program.ts';
 import { findSystemProgram } from './system-program.ts';
 
@@ -50,7 +50,7 @@ export async function startRedisServer(program: string): Promise<RedisServer> {
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     // In a session of its own: an interrupt at the terminal is for the tests, which then stop it.
     child = spawn(program, args, { cwd: folder, env: {}, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    endWithUs(child, { folder });
+    endWithParent(child, { folder });
     const answers = async () => (await command('PING')) === '+PONG';
     ({ exited } = await untilItAnswers(child, { name: 'Redis', answers, withinMs: START_MS }));
   };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 
 /** An access key of an S3 server. */
 export interface S3Credentials {
@@ -119,7 +119,7 @@ export async function startS3Server(): Promise<S3Server> {
     hang() {
       if (running === null) return;
       // Stopped, it would not see that we are gone.
-      endWithUs(running.child, { folder });
+      endWithParent(running.child, { folder });
       running.child.kill('SIGSTOP');
     },
     goOn: () => void running?.child.kill('SIGCONT'),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { beginWithKnownFormats } from './known-formats.ts';
 import { nodeArguments } from './programs-under-test.ts';
 
@@ -62,7 +62,7 @@ export async function spawnService(options: {
       ...settings,
     },
   });
-  endWithUs(child);
+  endWithParent(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

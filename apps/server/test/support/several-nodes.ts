@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@mds/client';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import {
   findPostgres,
   type PostgresServer,
@@ -155,7 +155,7 @@ async function spawnWorker(
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
   });
-  endWithUs(child);
+  endWithParent(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

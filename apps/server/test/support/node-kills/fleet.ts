@@ -1,5 +1,5 @@
-import type { ServiceProcess } from './service-process.ts';
-import { type SeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
+import type { ServiceProcess } from '../service-process.ts';
+import { type SeveralNodes, TOKEN, type WorkerProcess } from '../several-nodes.ts';
 
 export type NodeRole = 'api' | 'worker' | 'edge';
 

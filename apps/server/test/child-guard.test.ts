@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 
-const MODULE = new URL('./support/end-with-us.ts', import.meta.url).href;
+const MODULE = new URL('./support/child-guard.ts', import.meta.url).href;
 
 /** Starts a process that has a child end with it, and gives the process id of that child. */
 async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }> {
   const script = `
     import { spawn } from 'node:child_process';
-    import { endWithUs } from ${JSON.stringify(MODULE)};
+    import { endWithParent } from ${JSON.stringify(MODULE)};
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
-    endWithUs(child);
+    endWithParent(child);
     console.log(child.pid);
   `;
   const holder = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {

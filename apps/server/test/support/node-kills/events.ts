@@ -1,9 +1,9 @@
 import { createClient, type EventOf } from '@mds/client';
 import type { EventType } from '@mds/contract';
-import type { Fleet } from './nodes-kill-fleet.ts';
-import type { Ledger } from './nodes-kill-ledger.ts';
-import { type Random, seededRandom } from './seeded-random.ts';
-import { TOKEN } from './several-nodes.ts';
+import { type Random, seededRandom } from '../seeded-random.ts';
+import { TOKEN } from '../several-nodes.ts';
+import type { Fleet } from './fleet.ts';
+import type { Ledger } from './ledger.ts';
 
 type KeptEvent = Exclude<EventOf<EventType>, { type: 'media.progress' }>;
 
@@ -69,7 +69,7 @@ export function followEvents(fleet: Fleet, random: Random = seededRandom(1)): Fo
  * @param written numbers of all events
  * @returns what is wrong
  */
-export function judgeEvents(told: readonly KeptEvent[], written: ReadonlySet<number>, ledger: Ledger): string[] {
+export function checkEvents(told: readonly KeptEvent[], written: ReadonlySet<number>, ledger: Ledger): string[] {
   const wrong: string[] = [];
   const seen = new Set<number>();
   let before = 0;

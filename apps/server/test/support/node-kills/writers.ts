@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fetch, MEDIA_ID_HEADER, MediaDetail, UPLOADS_PATH } from '@mds/contract';
-import { type Asking, problemOf, type Told } from './nodes-kill-asking.ts';
-import type { TestFiles } from './nodes-kill-files.ts';
-import type { Fleet } from './nodes-kill-fleet.ts';
-import { type Entry, type Ledger, noteDetail } from './nodes-kill-ledger.ts';
-import { sha256 } from './points-of-presence.ts';
-import type { Random } from './seeded-random.ts';
+import { sha256 } from '../points-of-presence.ts';
+import type { Random } from '../seeded-random.ts';
+import type { Fleet } from './fleet.ts';
+import { type FleetClient, type NodeAnswer, problemOf } from './fleet-client.ts';
+import { type Entry, type Ledger, noteDetail } from './ledger.ts';
+import type { TestFiles } from './test-files.ts';
 
 /** What the load is made with. */
 export interface LoadParts {
   fleet: Fleet;
-  asking: Asking;
+  client: FleetClient;
   ledger: Ledger;
   random: Random;
 }
@@ -46,7 +46,7 @@ const UPLOAD_MS = 600_000;
 const FILM_EVERY = 12;
 
 export function createWriters(parts: LoadParts & { files: TestFiles }): Writers {
-  const { fleet, asking, ledger, random, files } = parts;
+  const { fleet, client, ledger, random, files } = parts;
   const counts = { sent: 0, resumable: 0, continued: 0, fetches: 0, videos: 0, deleted: 0 };
   const oneOf = <T>(list: readonly T[]): T => {
     const found = list[Math.floor(random() * list.length)];
@@ -55,9 +55,10 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
   };
 
   /** Asks apis, one after the other, until one has answered. */
-  const insist = (path: string, init: RequestInit) => asking.insist(() => oneOf(fleet.up('api')), path, init);
-  const unexpected = (told: Told, what: string) =>
-    asking.defect(`${what} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
+  const insist = (path: string, init: RequestInit) =>
+    client.requestUntilAnswered(() => oneOf(fleet.up('api')), path, init);
+  const unexpected = (told: NodeAnswer, what: string) =>
+    client.defect(`${what} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
   const room = () => ledger.pending().length < BACKLOG;
 
   const accept = async (entry: Entry, body: Buffer<ArrayBuffer>) => {
@@ -77,10 +78,10 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
     if (head.status === 423) return null;
     if (head.status !== 200) throw new Error(`an upload is gone: ${head.status} at ${head.node.name}`);
     const offset = Number(head.headers.get('upload-offset'));
-    if (offset < known.offset) asking.defect(`${path} was at ${known.offset} and is at ${offset}`);
+    if (offset < known.offset) client.defect(`${path} was at ${known.offset} and is at ${offset}`);
     const made = head.headers.get(MEDIA_ID_HEADER);
     if (made !== null) return made;
-    const told = await asking.ask(oneOf(fleet.up('api')), path, {
+    const told = await client.request(oneOf(fleet.up('api')), path, {
       method: 'PATCH',
       headers: { ...tus, 'upload-offset': String(offset), 'content-type': 'application/offset+octet-stream' },
       body: body.subarray(offset, offset + PIECE_BYTES),
@@ -121,7 +122,7 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
         ledger.acknowledge(entry, mediaId);
         return;
       }
-      asking.defect(`${path} did not come to an end in time`);
+      client.defect(`${path} did not come to an end in time`);
     },
 
     async haveFetched() {
@@ -145,7 +146,7 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
       const entry = oneOf(random() < 0.3 ? candidates.slice(-3) : candidates);
       entry.isLeaving = true;
       for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
-        const told = await asking.ask(oneOf(fleet.up('api')), `/control/v1/media/${entry.mediaId}`, {
+        const told = await client.request(oneOf(fleet.up('api')), `/control/v1/media/${entry.mediaId}`, {
           method: 'DELETE',
         });
         if (told === null) {
@@ -159,7 +160,7 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
         counts.deleted += 1;
         return;
       }
-      asking.defect(`${entry.mediaId} could not be deleted within a minute`);
+      client.defect(`${entry.mediaId} could not be deleted within a minute`);
     },
 
     async look() {
@@ -176,10 +177,10 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
         if (fetching) {
           const { status, media_id: mediaId, error } = Fetch.parse(said);
           if (mediaId !== null) ledger.acknowledge(entry, mediaId);
-          else if (error !== null && status !== 'queued') asking.defect(`${path} is ${status}: ${error.message}`);
+          else if (error !== null && status !== 'queued') client.defect(`${path} is ${status}: ${error.message}`);
         } else {
           const wrong = noteDetail(entry, MediaDetail.parse(said));
-          if (wrong !== null) asking.defect(wrong);
+          if (wrong !== null) client.defect(wrong);
         }
       }
     },

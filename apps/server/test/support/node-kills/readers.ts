@@ -1,9 +1,9 @@
-import type { Told } from './nodes-kill-asking.ts';
-import { problemOf } from './nodes-kill-asking.ts';
-import type { DeliveredBytes } from './nodes-kill-bytes.ts';
-import type { FleetNode } from './nodes-kill-fleet.ts';
-import type { Entry } from './nodes-kill-ledger.ts';
-import type { LoadParts } from './nodes-kill-writers.ts';
+import type { DeliveredBytes } from './delivered-bytes.ts';
+import type { FleetNode } from './fleet.ts';
+import type { NodeAnswer } from './fleet-client.ts';
+import { problemOf } from './fleet-client.ts';
+import type { Entry } from './ledger.ts';
+import type { LoadParts } from './writers.ts';
 
 /** What only reads, at apis and edges alike. */
 export interface Readers {
@@ -21,17 +21,18 @@ const DELETION_MS = 15_000;
 
 /** @param parts.bytes what all of them have delivered */
 export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Readers {
-  const { fleet, asking, ledger, random, bytes } = parts;
+  const { fleet, client, ledger, random, bytes } = parts;
   const oneOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
   const anyNode = () => oneOf(fleet.up('api', 'edge')) as FleetNode;
-  const unexpected = (told: Told, path: string) =>
+  const unexpected = (told: NodeAnswer, path: string) =>
     // Of 5xx it is known already.
-    told.status < 500 && asking.defect(`GET ${path} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
-  const judge = (wrong: string | null, { node }: Told) => {
-    if (wrong !== null) asking.defect(`at ${node.name} ${wrong}`);
+    told.status < 500 && client.defect(`GET ${path} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
+  const judge = (wrong: string | null, { node }: NodeAnswer) => {
+    if (wrong !== null) client.defect(`at ${node.name} ${wrong}`);
     return wrong === null;
   };
-  const takeWhole = (path: string, told: Told) => judge(bytes.whole(path, told.body, told.headers.get('etag')), told);
+  const takeWhole = (path: string, told: NodeAnswer) =>
+    judge(bytes.whole(path, told.body, told.headers.get('etag')), told);
 
   /** Addresses in a playlist (RFC 8216), those of EXT-X-MEDIA and EXT-X-MAP included. */
   const addressesIn = (playlist: string, path: string) => {
@@ -41,7 +42,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
   };
 
   const readWhole: Readers['readWhole'] = async (node, path, entry) => {
-    const told = await asking.ask(node, path);
+    const told = await client.request(node, path);
     if (told === null || entry.isLeaving) return true;
     if (told.status !== 200) {
       unexpected(told, path);
@@ -59,7 +60,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
   const readPart = async (node: FleetNode, path: string, entry: Entry) => {
     // A few ranges, so that they meet again.
     const range = oneOf(['0-99', '1000-1999', '1048570-1048580']) as string;
-    const told = await asking.ask(node, path, { headers: { range: `bytes=${range}` } });
+    const told = await client.request(node, path, { headers: { range: `bytes=${range}` } });
     if (told === null || entry.isLeaving || told.status === 416) return;
     if (told.status !== 206) return unexpected(told, path);
     const [, start, end, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(told.headers.get('content-range') ?? '') ?? [];
@@ -72,7 +73,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     if (!entry) return;
     const path = oneOf([...entry.paths, `/media/${entry.mediaId}/manifest.json`]) as string;
     if (path.endsWith('manifest.json')) {
-      const told = await asking.ask(node, path);
+      const told = await client.request(node, path);
       if (told !== null && told.status !== 200 && !entry.isLeaving) unexpected(told, path);
     } else if (random() < 0.5 && !path.endsWith('.m3u8')) await readPart(node, path, entry);
     else await readWhole(node, path, entry);
@@ -83,7 +84,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     const entry = oneOf(ledger.pending().filter(({ mediaId }) => mediaId !== null));
     if (!entry) return;
     const path = `/media/${entry.mediaId}/${entry.kind === 'video' ? 'hls/master.m3u8' : 'large.jpg'}`;
-    const told = await asking.ask(node, path);
+    const told = await client.request(node, path);
     if (told === null || told.status === 404 || entry.isLeaving) return;
     if (told.status !== 200) return unexpected(told, path);
     await readWhole(node, path, entry);
@@ -94,9 +95,9 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     if (!entry) return;
     const { mediaId } = entry;
     const path = oneOf([...entry.paths, `/media/${mediaId}/thumb.webp`, `/media/${mediaId}/manifest.json`]) as string;
-    const told = await asking.ask(node, path);
+    const told = await client.request(node, path);
     if (told === null || told.status === 404 || told.status === 410 || told.status >= 500) return;
-    asking.defect(`GET ${path} at ${node.name}: ${told.status}, though it was deleted`);
+    client.defect(`GET ${path} at ${node.name}: ${told.status}, though it was deleted`);
   };
 
   return {
@@ -109,7 +110,7 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
       else if (kind < 0.8) await readDeleted(node);
       else {
         const path = `/api/v1${oneOf(READ_ROUTES)}`;
-        const told = await asking.ask(node, path);
+        const told = await client.request(node, path);
         if (told !== null && told.status !== 200) unexpected(told, path);
       }
     },

@@ -1,4 +1,4 @@
-import { sha256 } from './points-of-presence.ts';
+import { sha256 } from '../points-of-presence.ts';
 
 /** What was delivered under each path, whoever delivered it and when. */
 export interface DeliveredBytes {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { makeClip } from './clips.ts';
-import { noisePng, png, withText } from './pictures.ts';
-import type { Random } from './seeded-random.ts';
+import { makeClip } from '../clips.ts';
+import { noisePng, png, withText } from '../pictures.ts';
+import type { Random } from '../seeded-random.ts';
 
 /** Files to be sent in, no two of them alike. */
 export interface TestFiles {

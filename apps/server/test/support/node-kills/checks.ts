@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GetObjectCommand, paginateListObjectsV2 } from '@aws-sdk/client-s3';
 import { findPrograms } from '@mds/transcode';
-import type { DatabaseWatch } from './nodes-kill-database.ts';
-import type { Fleet } from './nodes-kill-fleet.ts';
-import type { Ledger } from './nodes-kill-ledger.ts';
-import { sha256 } from './points-of-presence.ts';
-import type { SeveralNodes } from './several-nodes.ts';
+import { sha256 } from '../points-of-presence.ts';
+import type { SeveralNodes } from '../several-nodes.ts';
+import type { DatabaseWatch } from './database-watch.ts';
+import type { Fleet } from './fleet.ts';
+import type { Ledger } from './ledger.ts';
 
 /** Where the objects of the nodes are in their bucket. */
 const PREFIX = 'media/';
@@ -25,7 +25,7 @@ export async function objectsOf({ s3, bucket }: SeveralNodes): Promise<Map<strin
 }
 
 /** Compares what is stored with what was sent in: every original that is kept is there, byte for byte. @returns what is wrong */
-export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
+export async function checkOriginals(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
   const wrong: string[] = [];
   for (const { sha256: expected, mediaId } of ledger.kept()) {
     const Key = `${PREFIX}originals/${expected.slice(0, 2)}/${expected}`;
@@ -39,7 +39,7 @@ export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise
 }
 
 /** What is stored and belongs to nothing that is kept: of files that were deleted, or of nobody's. @returns what is wrong */
-export async function judgeLeftovers(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
+export async function checkLeftovers(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
   const kept = new Set(ledger.kept().map(({ sha256 }) => sha256));
   const wrong: string[] = [];
   for (const key of (await objectsOf(all)).keys()) {
@@ -55,7 +55,7 @@ export async function judgeLeftovers(all: SeveralNodes, ledger: Ledger): Promise
 }
 
 /** Whether anything is left to do for anybody, or was done by nobody. @returns what is wrong */
-export async function judgeRows(parts: { database: DatabaseWatch; ledger: Ledger; fleet: Fleet }): Promise<string[]> {
+export async function checkRows(parts: { database: DatabaseWatch; ledger: Ledger; fleet: Fleet }): Promise<string[]> {
   const { database, ledger, fleet } = parts;
   const wrong: string[] = [];
   const none = async (what: string, sql: string) => {

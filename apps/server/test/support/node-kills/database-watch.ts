@@ -1,5 +1,5 @@
 import { Pool } from 'pg';
-import type { FleetNode } from './nodes-kill-fleet.ts';
+import type { FleetNode } from './fleet.ts';
 
 /** A job whose worker was killed. */
 export interface LostJob {
