@@ -90,7 +90,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         repeat(writers.send, 150),
         repeat(writers.send, 150),
         repeat(writers.sendResumably, 300),
-        repeat(writers.haveFetched, 600),
+        repeat(writers.requestFetch, 600),
         repeat(writers.remove, 1_200),
         repeat(writers.look, 400),
         ...Array.from({ length: 5 }, () => repeat(readers.read, 60)),
@@ -214,9 +214,9 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
             for (const node of nodes) await readers.readWhole(node, path, entry);
             if (left === 0 || path.endsWith('.m3u8')) continue;
             left -= 1;
-            const told = await client.requestUntilAnswered(() => nodes[left % nodes.length] as FleetNode, path);
+            const answer = await client.requestUntilAnswered(() => nodes[left % nodes.length] as FleetNode, path);
             const file = join(folder, `rendition${extname(path)}`);
-            await writeFile(file, told.body);
+            await writeFile(file, answer.body);
             const faults = await decodeFaults(file);
             if (faults !== '') client.defect(`${path} does not decode: ${faults}`);
           }

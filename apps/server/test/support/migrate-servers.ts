@@ -12,15 +12,15 @@ import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-serv
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
 
-/** `describe` over the servers that a deployment is moved to, or a skipped one that says so where this machine has none. */
+/** `describe` over the servers that a deployment is moved to. Skipped, by its name, if this machine has none. */
 export function describeMoves(title: string, tests: (bin: string) => void): void {
   const bin = findPostgres();
-  // What is moved is a service on SQLite and the disk: no other is started by a run that is on other backends.
+  // A move begins at a service on SQLite and the disk. A run on other backends starts none.
   const found = !areBackendsRemote && findS3Server() !== null ? bin : null;
   describeWith(found, `PostgreSQL, with ${S3_SERVER}, and an embedded service`)(title, () => tests(bin ?? ''));
 }
 
-/** `mds migrate-to`, under way. */
+/** A running `mds migrate-to`. */
 export interface MoveCommand {
   child: ChildProcess;
   done: Promise<{ code: number | null; stdout: string; stderr: string }>;
@@ -69,7 +69,7 @@ export async function startMoveServers(bin: string): Promise<MoveServers> {
       const child = spawn(process.execPath, argv, {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
-          // What a shell would hand on; the command has no other settings than these.
+          // The command has only these settings, as from a shell.
           PATH: process.env['PATH'] ?? '',
           MDS_URL: service.url,
           MDS_TOKEN: service.token,

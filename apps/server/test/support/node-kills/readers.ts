@@ -5,34 +5,34 @@ import { problemOf } from './fleet-client.ts';
 import type { Entry } from './ledger.ts';
 import type { LoadParts } from './writers.ts';
 
-/** What only reads, at apis and edges alike. */
+/** Readers of apis and edges. */
 export interface Readers {
-  /** One request, of whatever kind. */
+  /** Sends one random request. */
   read(): Promise<void>;
-  /** Reads a rendition whole, and all that a playlist leads to. @returns whether all of it is as it should be */
+  /** Reads a whole rendition, with all files of a playlist. @returns whether all of it is right */
   readWhole(node: FleetNode, path: string, entry: Entry): Promise<boolean>;
 }
 
 const READ_ROUTES = ['', '/media', '/media?limit=3', '/regions', '/assets', '/status', '/formats', '/renditions'];
-/** An absence may have been told to caches for five seconds. */
+/** Caches may keep a 404 for five seconds. */
 const TOLD_ABSENT_MS = 8_000;
-/** A deletion reaches an edge by its events, which it may have to go on with at another api. */
+/** A deletion reaches an edge by its events, which it may have to continue at another api. */
 const DELETION_MS = 15_000;
 
-/** @param parts.bytes what all of them have delivered */
+/** @param parts.bytes the delivered bytes of all readers */
 export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Readers {
   const { fleet, client, ledger, random, bytes } = parts;
   const oneOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
   const anyNode = () => oneOf(fleet.up('api', 'edge')) as FleetNode;
-  const unexpected = (told: NodeAnswer, path: string) =>
-    // Of 5xx it is known already.
-    told.status < 500 && client.defect(`GET ${path} at ${told.node.name}: ${told.status}, ${problemOf(told)}`);
+  const unexpected = (answer: NodeAnswer, path: string) =>
+    // The client has recorded 5xx already.
+    answer.status < 500 && client.defect(`GET ${path} at ${answer.node.name}: ${answer.status}, ${problemOf(answer)}`);
   const judge = (wrong: string | null, { node }: NodeAnswer) => {
     if (wrong !== null) client.defect(`at ${node.name} ${wrong}`);
     return wrong === null;
   };
-  const takeWhole = (path: string, told: NodeAnswer) =>
-    judge(bytes.whole(path, told.body, told.headers.get('etag')), told);
+  const takeWhole = (path: string, answer: NodeAnswer) =>
+    judge(bytes.whole(path, answer.body, answer.headers.get('etag')), answer);
 
   /** Addresses in a playlist (RFC 8216), those of EXT-X-MEDIA and EXT-X-MAP included. */
   const addressesIn = (playlist: string, path: string) => {
@@ -42,15 +42,15 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
   };
 
   const readWhole: Readers['readWhole'] = async (node, path, entry) => {
-    const told = await client.request(node, path);
-    if (told === null || entry.isLeaving) return true;
-    if (told.status !== 200) {
-      unexpected(told, path);
+    const answer = await client.request(node, path);
+    if (answer === null || entry.isLeaving) return true;
+    if (answer.status !== 200) {
+      unexpected(answer, path);
       return false;
     }
-    let isRight = takeWhole(path, told);
+    let isRight = takeWhole(path, answer);
     if (!path.endsWith('.m3u8')) return isRight;
-    for (const address of addressesIn(told.body.toString(), path)) {
+    for (const address of addressesIn(answer.body.toString(), path)) {
       isRight = (await readWhole(node, address, entry)) && isRight;
       if (!node.isUp) break;
     }
@@ -58,14 +58,14 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
   };
 
   const readPart = async (node: FleetNode, path: string, entry: Entry) => {
-    // A few ranges, so that they meet again.
+    // Few ranges, so that they repeat.
     const range = oneOf(['0-99', '1000-1999', '1048570-1048580']) as string;
-    const told = await client.request(node, path, { headers: { range: `bytes=${range}` } });
-    if (told === null || entry.isLeaving || told.status === 416) return;
-    if (told.status !== 206) return unexpected(told, path);
-    const [, start, end, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(told.headers.get('content-range') ?? '') ?? [];
-    const part = { start: Number(start), end: Number(end), size: Number(size), body: told.body };
-    judge(bytes.part(path, { ...part, etag: told.headers.get('etag') }), told);
+    const answer = await client.request(node, path, { headers: { range: `bytes=${range}` } });
+    if (answer === null || entry.isLeaving || answer.status === 416) return;
+    if (answer.status !== 206) return unexpected(answer, path);
+    const [, start, end, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
+    const part = { start: Number(start), end: Number(end), size: Number(size), body: answer.body };
+    judge(bytes.part(path, { ...part, etag: answer.headers.get('etag') }), answer);
   };
 
   const readReady = async (node: FleetNode) => {
@@ -73,20 +73,20 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     if (!entry) return;
     const path = oneOf([...entry.paths, `/media/${entry.mediaId}/manifest.json`]) as string;
     if (path.endsWith('manifest.json')) {
-      const told = await client.request(node, path);
-      if (told !== null && told.status !== 200 && !entry.isLeaving) unexpected(told, path);
+      const answer = await client.request(node, path);
+      if (answer !== null && answer.status !== 200 && !entry.isLeaving) unexpected(answer, path);
     } else if (random() < 0.5 && !path.endsWith('.m3u8')) await readPart(node, path, entry);
     else await readWhole(node, path, entry);
   };
 
-  /** What is not ready is not there; what is there is whole. */
+  /** A rendition that is not ready is absent; one that is present is complete. */
   const readPending = async (node: FleetNode) => {
     const entry = oneOf(ledger.pending().filter(({ mediaId }) => mediaId !== null));
     if (!entry) return;
     const path = `/media/${entry.mediaId}/${entry.kind === 'video' ? 'hls/master.m3u8' : 'large.jpg'}`;
-    const told = await client.request(node, path);
-    if (told === null || told.status === 404 || entry.isLeaving) return;
-    if (told.status !== 200) return unexpected(told, path);
+    const answer = await client.request(node, path);
+    if (answer === null || answer.status === 404 || entry.isLeaving) return;
+    if (answer.status !== 200) return unexpected(answer, path);
     await readWhole(node, path, entry);
   };
 
@@ -95,9 +95,9 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
     if (!entry) return;
     const { mediaId } = entry;
     const path = oneOf([...entry.paths, `/media/${mediaId}/thumb.webp`, `/media/${mediaId}/manifest.json`]) as string;
-    const told = await client.request(node, path);
-    if (told === null || told.status === 404 || told.status === 410 || told.status >= 500) return;
-    client.defect(`GET ${path} at ${node.name}: ${told.status}, though it was deleted`);
+    const answer = await client.request(node, path);
+    if (answer === null || answer.status === 404 || answer.status === 410 || answer.status >= 500) return;
+    client.defect(`GET ${path} at ${node.name}: ${answer.status}, though it was deleted`);
   };
 
   return {
@@ -110,8 +110,8 @@ export function createReaders(parts: LoadParts & { bytes: DeliveredBytes }): Rea
       else if (kind < 0.8) await readDeleted(node);
       else {
         const path = `/api/v1${oneOf(READ_ROUTES)}`;
-        const told = await client.request(node, path);
-        if (told !== null && told.status !== 200) unexpected(told, path);
+        const answer = await client.request(node, path);
+        if (answer !== null && answer.status !== 200) unexpected(answer, path);
       }
     },
   };
