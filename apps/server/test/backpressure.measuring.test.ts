@@ -17,7 +17,7 @@ afterEach(async () => {
 
 describe('fault 20: a full queue', () => {
   it('refuses an upload before its body is sent, and accepts it when there is room', async () => {
-    // Without a worker nothing leaves the queue by itself.
+    // Without a worker, no job leaves the queue.
     service = await startService({ MDS_ROLES: 'api,edge', MDS_MAX_QUEUED_JOBS: '2' });
     const { client, url, token } = service;
     const queued = [await client.control.media.ingest(png(1)), await client.control.media.ingest(png(2))];
@@ -34,14 +34,14 @@ describe('fault 20: a full queue', () => {
     expect(answer).toContain('"code":"overloaded"');
     expect(answer).toContain('MDS_MAX_QUEUED_JOBS');
 
-    // So are the other ways in: resumable uploads, and URLs.
+    // Resumable uploads and fetches are refused, too.
     const headers = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0', 'upload-length': '1000' };
     expect((await fetch(`${url}/control/v1/uploads`, { method: 'POST', headers })).status).toBe(503);
     const body = JSON.stringify({ source_url: 'http://127.0.0.1:9/a.png' });
     const json = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     expect((await fetch(`${url}/control/v1/media`, { method: 'POST', headers: json, body })).status).toBe(503);
 
-    // What is there is read and operated as ever.
+    // Reads and operators are not affected.
     expect((await client.media.list()).data).toHaveLength(2);
     await client.control.media.delete(queued[0]?.media.id ?? '');
     const post = () =>
@@ -91,7 +91,7 @@ describe('the rate limit of a token', () => {
       const response = await app.get(path);
       expect([path, response.status, response.headers.get('ratelimit')]).toEqual([path, 200, null]);
     }
-    // A wrong token is told that, and takes nothing from a right one.
+    // A wrong token gets 401, and uses nothing of a valid one.
     expect((await ask('/media', 'not-a-token-of-this-service')).status).toBe(401);
   });
 

@@ -13,14 +13,14 @@ const inBrowser = testWith(browserPath, 'Chromium');
 
 const KIB = 1024;
 
-/** What `uploadByClient` of browser-upload-page.js gives back. */
+/** The result of `uploadByClient` in browser-upload-page.js. */
 interface Uploaded {
   id?: string;
   created?: boolean;
   error?: string;
   code?: string | null;
   told: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
-  /** What localStorage holds afterwards. */
+  /** The entries of localStorage afterwards. */
   kept: number;
 }
 
@@ -29,7 +29,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   let pages: PageServer;
   let browser: Browser | undefined;
   let context: BrowserContext;
-  /** Another picture for each test: what the project has already would be no news. */
+  /** Another picture for each test, because known bytes are not created again. */
   let content: Buffer<ArrayBuffer>;
   let pictures = 0;
 

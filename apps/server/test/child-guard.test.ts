@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 const MODULE = new URL('./support/child-guard.ts', import.meta.url).href;
 
-/** Starts a process that has a child end with it, and gives the process id of that child. */
+/** Starts a process that guards a child. @returns the process id of the child */
 async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }> {
   const script = `
     import { spawn } from 'node:child_process';

@@ -95,7 +95,7 @@ describe('the client uploads to the service', () => {
       const text = () => Buffer.from('just text, and no picture');
       const { upload } = house.client.control.media;
       await expect(upload(text(), options)).rejects.toMatchObject({ status: 422, code: 'unsupported_format' });
-      // It keeps the address, as one who never heard of the refusal.
+      // It keeps the URL, as if the refusal was lost.
       await expect(upload(text(), { ...options, resumeStore: store })).rejects.toMatchObject({
         status: 410,
         code: 'unsupported_format',
@@ -140,7 +140,7 @@ it('an upload continues after the service is killed and restarted', async () => 
       { bytes: bytes.length, open: (start) => createReadStream(file, { start }) },
       {
         chunkBytes: 256 * KIB,
-        // As long as the service takes to start on a busy machine.
+        // The time of a start on a busy machine.
         maxRetries: 40,
         onProgress: ({ acceptedBytes }) => {
           if (service && acceptedBytes > 700 * KIB) restarted ??= restart(service);

@@ -44,7 +44,7 @@ const ENDPOINTS = Object.keys(CACHE_CONTROL);
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
 let service: ServiceFixture;
-/** Wide enough for every preset to have work to do. */
+/** Wide enough that every preset applies. */
 const picture = png(1, 2200, 1100);
 const media: MediaDetail[] = [];
 const startedAt = Date.now();
@@ -57,7 +57,7 @@ beforeAll(async () => {
     media.push(MediaDetail.parse(await response.json()));
   }
   for (const { id } of media) await ready(id);
-  // A machine that is busy starting things may be late at first; the document says so, and then that it is over.
+  // On a busy machine, event-loop delay may degrade the status at first.
   const settled = async () => expect((await read('/api/v1/status', Status)).status).toBe('operational');
   await vi.waitFor(settled, { timeout: 30_000, interval: 500 });
 }, 120_000);
@@ -88,14 +88,14 @@ async function ready(id: string): Promise<MediaDetail> {
 async function read<T>(path: string, schema: z.ZodType<T>): Promise<T> {
   const response = await fetch(service.url + path);
   expect([path, response.status]).toEqual([path, 200]);
-  // The contract's objects are strict: a field more or less does not parse.
+  // The contract's objects are strict: an extra or missing field does not parse.
   return schema.parse(await response.json());
 }
 
 const expectFields = (record: object, fields: readonly string[]) =>
   expect(Object.keys(record).sort()).toEqual([...fields].sort());
 
-/** What the asset list says once everything that was delivered is written down. */
+/** The asset list, once all deliveries are recorded. */
 async function assetsWith(path: string): Promise<AssetList['data'][number]> {
   for (let tries = 0; tries < 30; tries += 1) {
     const { data } = await read('/api/v1/assets', AssetList);
@@ -318,7 +318,7 @@ describe('4. Endpoints', () => {
 
   it('4.7 "presets applied during processing": each path leads to its rendition', async () => {
     const presets = await read('/api/v1/renditions', RenditionList);
-    // The media object is a picture; what is made of video and audio, video.test.ts looks at.
+    // The media object is a picture. video.test.ts covers video and audio.
     const data = presets.data.filter(({ source_kinds }) => source_kinds.includes('image'));
     const id = media[0]?.id ?? '';
     const detail = await ready(id);

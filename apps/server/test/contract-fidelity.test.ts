@@ -60,8 +60,7 @@ const RECORDS = [
 ] as const;
 
 /**
- * Compiles the server's app, as it stands, against a copy of the contract in which every schema was changed.
- * @returns what the compiler said
+ * Compiles the server's app against a copy of the contract in which every schema was changed. @returns the compiler's output
  */
 async function compileAgainst(change: (anchor: string, name: string) => string): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'mds-contract-')));
@@ -75,7 +74,7 @@ async function compileAgainst(change: (anchor: string, name: string) => string):
       const text = await readFile(path, 'utf8');
       const start = text.indexOf(`export const ${name} =`);
       const at = text.indexOf(anchor, start);
-      // Where the contract was rewritten, this list must follow.
+      // If the contract changes, this list must change, too.
       expect([name, start >= 0 && at > start && at - start < 700]).toEqual([name, true]);
       await writeFile(path, text.slice(0, at) + change(anchor, name) + text.slice(at + anchor.length));
     }

@@ -13,7 +13,7 @@ let ingested: string | undefined;
 beforeAll(async () => {
   all = await startDeployment();
   await all.startEdge('good', 'sin1');
-  // As a server of files: it knows no POST, and says what is not there in HTML.
+  // A file server: no POST, and 404 in HTML.
   stranger = createServer((req, res) => {
     if (req.method === 'GET') res.writeHead(404, { 'content-type': 'text/html' }).end('<h1>File not found</h1>');
     else res.writeHead(501, { 'content-type': 'text/html' }).end('<h1>Unsupported method</h1>');
@@ -65,7 +65,7 @@ describe('a point of presence with a wrong setting', () => {
       const edge = await all.startEdge(name, 'ams1', { ...settings(), MDS_LOG_LEVEL: 'info' });
       await expect.poll(() => readiness(edge), { timeout: 5_000 }).toMatch(/^503 /);
       expect(await readiness(edge)).toMatch(setting);
-      // The first look counts at once.
+      // The first probe counts at once.
       expect(await componentOf(edge, 'Origin')).toBe('major_outage');
 
       const wanted = [`/media/${id}/thumb.webp`, `/media/${id}/manifest.json`];
@@ -78,7 +78,7 @@ describe('a point of presence with a wrong setting', () => {
         expect(JSON.parse(body.toString())).toMatchObject({ code: 'unavailable' });
         expect(body.toString()).not.toMatch(/control\/v1|does not answer|127\.0\.0\.1/);
       }
-      // It reports every few seconds, and its events are tried again: what is wrong is told once all the same.
+      // It reports every few seconds and retries its events, but logs the error once.
       await new Promise((resolve) => setTimeout(resolve, 6_000));
       const told = logOf(edge).filter(({ level }) => Number(level) >= 50);
       expect(told).toMatchObject([{ msg: expect.stringMatching(setting) }]);
@@ -93,7 +93,7 @@ describe('a point of presence with a wrong setting', () => {
     const { port } = new URL(all.origin.url);
     await all.end(all.origin, 'SIGTERM');
     const edge = await all.startEdge('waits', 'ams1');
-    // Nobody knows yet whether its settings are right.
+    // Its settings are not known to be wrong yet.
     expect(await readiness(edge)).toMatch(/^200 /);
     await all.startOrigin(port, { MDS_CONTROL_TOKEN: 'another-token-of-the-origin' });
     await expect.poll(() => readiness(edge), { timeout: 10_000 }).toMatch(/^503 .*MDS_CONTROL_TOKEN/);
@@ -108,7 +108,7 @@ describe('a point of presence with a wrong setting', () => {
     await expect.poll(() => componentOf(edge, 'Origin'), { timeout: 25_000 }).toBe('major_outage');
     expect(await readiness(edge)).toMatch(/^200 /);
     expect((await get(edge, `/media/${id}/thumb.webp`)).cache).toBe('HIT');
-    // Tell it again as it was, for those who come after.
+    // Restores the state for the tests that follow.
     await all.end(all.origin, 'SIGTERM');
     await all.startOrigin(port);
   }, 60_000);

@@ -7,7 +7,7 @@ import { sendFile, startSource } from '../src/fetches/scripted-source.fixture.ts
 import { png } from './support/pictures.ts';
 import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
-/** More than is written before the first second is over. */
+/** More than is written in the first second. */
 const picture = png(7, 1600, 1200);
 
 let dataDir: string;
@@ -102,7 +102,7 @@ describe('ingest from a URL', () => {
         'source_not_allowed',
       ]);
     }
-    // The service itself, which has a token of its own to lose.
+    // The service itself, whose token must not leak.
     const itself = await post({ source_url: `${service.url}/api/v1/status` }, { prefer: 'wait=30' });
     expect(itself.status).toBe(422);
     expect(inside.requests).toEqual([]);

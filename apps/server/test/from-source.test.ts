@@ -8,7 +8,7 @@ import { spawnService } from './support/service-process.ts';
 
 it('the service runs from source, as in `npm run dev`, and renders a picture', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-source-'));
-  // Warnings of Node's, which are to be lines of the log from when there is one.
+  // Warnings of Node.js must be log lines as soon as there is a log.
   const warn = "--import=data:text/javascript,setInterval(()=>process.emitWarning('soon%20gone'),500).unref()";
   const service = await spawnService({ dataDir: join(folder, 'data'), built: false, env: { NODE_OPTIONS: warn } });
   try {

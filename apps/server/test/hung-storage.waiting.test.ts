@@ -13,7 +13,7 @@ import {
   type WorkerProcess,
 } from './support/several-nodes.ts';
 
-/** A storage that hangs is known for it after 15 s; the rest is for a machine that is busy. */
+/** A hanging storage is detected after 15 s. The rest is for a busy machine. */
 const TOLD_MS = 22_000;
 
 describeNodes('an object storage that hangs', (bin) => {

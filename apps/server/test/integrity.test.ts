@@ -17,12 +17,12 @@ const run = promisify(execFile);
 
 describe('fault 18: a flipped or missing byte in the object store', () => {
   let service: ServiceFixture;
-  /** The same with other presets. */
+  /** Restarts the service with other presets. */
   let restarted: Service | null = null;
-  /** Where the service is at the moment. */
+  /** The current URL of the service. */
   let url: string;
   beforeEach(async () => {
-    // No memory tier, nor one on the disk before a store that is elsewhere: every delivery reads the store.
+    // Without a memory tier, and without a disk tier for a remote store, every delivery reads the store.
     service = await startService({ MDS_MEMORY_CACHE_BYTES: '0', MDS_CACHE_BYTES: '0' });
     url = service.url;
   });
@@ -83,7 +83,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     const states = async () => (await service.client.control.media.get(hurt.id)).renditions.map(({ state }) => state);
     await expect.poll(states, { timeout: 30_000, interval: 100 }).toEqual(Array(6).fill('ready'));
     expect((await doctor()).code).toBe(0);
-    // What was found damaged is not read again for a second.
+    // A damaged object is not read again for a second.
     await expect.poll(async () => (await deliver(hurt.id, 'small.webp')).status, { timeout: 10_000 }).toBe(200);
     const after = await deliver(hurt.id, 'small.webp');
     expect(Buffer.from(await after.arrayBuffer()).equals(before)).toBe(true);
@@ -123,7 +123,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect(found.stdout).toContain(
       `${hurt.id}\tsmall.webp\tdamaged\tcannot be made again, no preset makes it any more`,
     );
-    // Its preset is another one today, and makes it as it is now.
+    // Its preset has changed, and makes the present one.
     expect(found.stdout).toContain(`${hurt.id}\tthumb.webp\tdamaged\tcan be made again`);
     expect(await client.control.media.verify(hurt.id)).toMatchObject({ repair: 'needs_preset' });
 

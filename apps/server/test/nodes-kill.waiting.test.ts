@@ -29,11 +29,11 @@ import { describeNodes, type SeveralNodes, startSeveralNodes } from './support/s
 /** `MDS_TEST_NODE_KILLS=50 npm test -- apps/server/test/nodes-kill.waiting.test.ts` for the long version. */
 const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 2);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
-/** A dead worker's job is worked on again within this time. */
+/** A dead worker's job is processed again within this time. */
 const TAKEN_UP_MS = 60_000;
-/** Defects after which no more nodes are killed. */
+/** After so many defects no more nodes are killed. */
 const MAX_DEFECTS = 10;
-/** So many renditions are decoded in the end. */
+/** The number of renditions to decode at the end. */
 const DECODED = 30;
 
 describeNodes('two api, two worker and two edge processes', (bin) => {
@@ -95,7 +95,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         repeat(writers.look, 400),
         ...Array.from({ length: 5 }, () => repeat(readers.read, 60)),
       ];
-      // One that fails ends the test, and not only its own part of the load.
+      // A loop that fails ends the whole test.
       const broken = Promise.all(loops).then(() => undefined);
       broken.catch(() => stopping.abort());
 
@@ -134,7 +134,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
       stopping.abort();
       await broken;
 
-      // What was acknowledged is processed now, with all nodes there; none of them is waited for that stands still.
+      // Acknowledged media are processed now, with all nodes. The wait ends if there is no progress.
       let most = -1;
       for (let deadline = Date.now() + TAKEN_UP_MS; Date.now() < deadline && ledger.pending().length > 0; ) {
         await writers.look();
@@ -165,9 +165,9 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         ...(await checkRows({ database, ledger, fleet })),
       ];
       if (client.defects.length > 0) console.log(fleet.logs());
-      // A worker is held for dead when it has not been heard of for long enough, and then looked for twice.
+      // A worker counts as dead after a silence and two more checks.
       await expect.poll(() => abandonedFolders(all, fleet), { timeout: 90_000, interval: 500 }).toBe(0);
-      // What killed nodes have left of deletions goes when the next one starts; something of this one is left for sure.
+      // The next start removes the leftovers of deletions. This deletion certainly leaves some.
       const [last] = fleet.of('api') as [FleetNode];
       await cutDeletionOff(last);
       const left = (await checkLeftovers(all, ledger)).length;
@@ -191,7 +191,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
       expect(ledger.kept().length).toBeGreaterThan(ROUNDS);
       expect(bytes.counts.whole).toBeGreaterThan(10 * ROUNDS);
 
-      /** Kills an api when it has deleted the rows of a media object, and not all of its objects. */
+      /** Kills an api after it has deleted the rows of a media object, and before all of its objects. */
       async function cutDeletionOff(api: FleetNode) {
         const kept = ledger.kept();
         const entry = kept.find(({ kind }) => kind === 'video') ?? kept[0];
@@ -205,7 +205,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         await asked;
       }
 
-      /** Every rendition of all that is kept, whole, from each api and each edge; deleted media from none. */
+      /** Reads every rendition from each api and each edge. Deleted media must be absent. */
       async function judgeDelivery(folder: string) {
         const nodes = fleet.up('api', 'edge');
         let left = DECODED;
@@ -237,7 +237,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         }
       }
     },
-    // Starting three nodes anew takes longest, at the machine's own speed; so does what is to be processed afterwards.
+    // Restarting three nodes, and the processing afterwards, depend on the speed of the machine.
     180_000 + ROUNDS * 60_000,
   );
 });

@@ -21,7 +21,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   let worker: WorkerProcess;
   beforeAll(async () => {
     all = await startSeveralNodes(bin);
-    // Side by side over an empty database: both would like to make the tables.
+    // Both start on an empty database and try to make the tables.
     [a, b, worker] = await Promise.all([all.startApi('a'), all.startApi('b'), all.startWorker('worker')]);
   }, 120_000);
   afterAll(() => all?.stop());
@@ -49,7 +49,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
       return list.data[0]?.id;
     };
     for (let n = 1; n <= 5; n++) {
-      // Hot: asked for and answered before.
+      // Hot: cached by an earlier request.
       await newest(b);
       await newest(b);
       const { media } = await all.clientOf(a).control.media.ingest(png(100 + n));
@@ -157,7 +157,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   });
 });
 
-/** The status of an answer that came whole, or why none did. */
+/** The status of a complete response, or the error. */
 async function outcomeOf(url: string): Promise<string> {
   try {
     const answer = await fetch(url);

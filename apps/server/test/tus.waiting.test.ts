@@ -75,7 +75,7 @@ const sendPart = async (path: string, part: Buffer, announced: number, offset = 
   await expect.poll(received, { timeout: 20_000 }).toBe(before + part.length);
   return { sending, answered };
 };
-/** Bytes of uploads that the service has written into files: to ask for the offset would end the request that sends them. */
+/** Bytes that the service has written. A request for the offset would end the request that sends them. */
 const received = async () => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text();
   return Number(/^mds_uploads_received_bytes_total (\d+)$/m.exec(metrics)?.[1]);
@@ -218,7 +218,7 @@ describe('when the service ends', () => {
     await service.end('SIGKILL');
     await start();
     const head = await ask(path, { method: 'HEAD' });
-    // Where any node may go on with it, what was not acknowledged yet was on the one that died.
+    // If any node may continue it, unacknowledged bytes were on the node that died.
     const stands = areBackendsRemote ? '500000' : '900000';
     expect([head.status, head.headers.get('upload-offset')]).toEqual([200, stands]);
     const { mediaId } = await tusUpload(service, film, { uploadUrl: `${service.url}${path}` });

@@ -65,7 +65,7 @@ describe('a video during processing', () => {
 
     const { attempts } = await video.explain(id);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['lost', 'ready']);
-    // The preview and the storyboard were there already.
+    // The preview and the storyboard were ready before.
     const steps = attempts[1]?.runs.map(({ step }) => step) ?? [];
     expect(steps).toContain('ladder');
     for (const step of ['preview.webp', 'storyboard.jpg']) expect(steps).not.toContain(step);
@@ -79,7 +79,7 @@ describe('a video during processing', () => {
     await expect.poll(() => video.programs(), { timeout: 3_000, interval: 50 }).toEqual([]);
     await expect.poll(() => objects(), { timeout: 3_000 }).toEqual([]);
     expect(await statusOf(`/media/${id}/poster.jpg`)).toBe(404);
-    // The worker goes on with what is wanted.
+    // The worker continues with the next job.
     const next = await video.accept(
       await makeClip({ width: 160, height: 90, seconds: 1, frameRate: 10, sound: false }),
       'b.mp4',
@@ -103,7 +103,7 @@ describe('a video during processing', () => {
         const { status } = await video.detail(id);
         if (status === 'processing') {
           for (const pid of await childrenOf(worker)) {
-            // The one that renders has a program under it.
+            // The engine child that renders has a child process.
             if ((await childrenOf(pid)).length === 0) continue;
             if (killed(pid)) deaths += 1;
           }
@@ -125,7 +125,7 @@ describe('a video during processing', () => {
     expect((await video.ended(next)).status).toBe('ready');
     expect(await video.programs()).toEqual([]);
 
-    // Nothing was wrong with it: tried again, it is made.
+    // The file is intact, so a retry succeeds.
     expect((await video.control(`/media/${id}/retry`, { method: 'POST' })).status).toBe(202);
     expect((await video.ended(id)).status).toBe('ready');
   }, 120_000);
@@ -183,7 +183,7 @@ describe('fault 22: damaged files', () => {
   }, 180_000);
 });
 
-/** Kills a process; false where it had ended by itself since it was seen. */
+/** Kills a process. @returns false if it had ended already */
 function killed(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL');

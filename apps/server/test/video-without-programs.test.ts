@@ -28,12 +28,12 @@ const processing = async () => {
 
 describe('without a usable ffmpeg', () => {
   it('the service lists no video or audio format, and a degraded component', async () => {
-    // Answered once the program was looked for, before any sample was decoded.
+    // The response follows the search for the program, before any sample is decoded.
     const { data } = FormatList.parse(await (await fetch(`${service.url}/api/v1/formats`)).json());
     expect(new Set(data.map(({ kind }) => kind))).toEqual(new Set(['image']));
     const known = performance.now();
     await expect.poll(processing, { timeout: 30_000, interval: 20 }).toBe('degraded_performance');
-    // 0.02 s, more on a busy machine; 8 s where it waits for two of the usual rounds of probes.
+    // 0.02 s, more on a busy machine; two rounds of probes would take 8 s.
     expect(performance.now() - known).toBeLessThan(6_000);
   }, 60_000);
 

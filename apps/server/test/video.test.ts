@@ -16,7 +16,7 @@ let video: VideoService;
 let clip: string;
 let id: string;
 let told: Promise<Event[]>;
-/** Progress as the media object's detail had it, as often as it was asked. */
+/** The progress in each detail that was read. */
 const progress: (number | null)[] = [];
 
 beforeAll(async () => {
@@ -100,7 +100,7 @@ describe('a video', () => {
           const response = await get(new URL(segment, playlist.url).href);
           expect([segment, response.status]).toEqual([segment, 200]);
           expect(response.headers.get('content-type')).toMatch(/^(video|audio)\/mp4$/);
-          // Playlists name the very revision that they belong to, whichever way they were reached.
+          // Playlists name their revision, whatever their own URL.
           expect(response.headers.get('cache-control')).toMatch(/max-age=31536000, immutable/);
           expect(response.headers.get('access-control-allow-origin')).toBe('*');
           files += 1;
@@ -188,10 +188,10 @@ describe('a video', () => {
     expect(types.at(-1)).toBe('media.ready');
     expect(types.filter((type) => type === 'rendition.ready')).toHaveLength(7);
     expect(types).toContain('media.progress');
-    // One by one: some were ready while others were still being made.
+    // One by one: some were ready before others.
     expect(types.indexOf('rendition.ready')).toBeLessThan(types.lastIndexOf('media.progress'));
 
-    // Who comes back is told what it missed, and not what it knows.
+    // A client that reconnects gets the missed events only.
     const [created, processing] = events;
     const seen = created && 'id' in created ? created.id : '';
     const ended = (list: readonly Event[]) => list.some(({ type }) => type === 'media.ready');
@@ -247,7 +247,7 @@ describe('a video', () => {
     await video.rendition(id, 'hls', 'ready');
     await expect.poll(async () => (await video.explain(id)).waiting_for, { timeout: 30_000 }).toBeNull();
     expect((await verify(false)).renditions.map(({ health }) => health)).toEqual(Array(7).fill('sound'));
-    // What was sound was left alone.
+    // Intact files were left alone.
     expect((await video.explain(id)).attempts.at(-1)?.runs.map(({ step }) => step)).not.toContain('preview.webp');
   }, 60_000);
 

@@ -27,7 +27,7 @@ describeNodes('a node whose database and storage belong to different deployments
   }, 120_000);
   afterAll(() => all?.stop());
 
-  /** What was acknowledged is there, to the last byte. */
+  /** Everything acknowledged is there, to the last byte. */
   async function isUnharmed(): Promise<void> {
     expect((await tus('HEAD', uploadUrl, {})).headers.get('upload-offset')).toBe(String(BYTES));
     expect((await get(right, `/media/${mediaId}/thumb.webp`)).status).toBe(200);
@@ -37,7 +37,7 @@ describeNodes('a node whose database and storage belong to different deployments
 
   it('does not start on the storage of another database, and changes nothing there', async () => {
     const other = { MDS_DATABASE_URL: await all.postgres.createDatabase() };
-    // As long as it is empty, the deployment of that storage may be on its way there: a supervisor is to start it again.
+    // An empty database may be the destination of a move, so a supervisor should restart the node.
     const said =
       /with 1 [\s\S]*belongs to another deployment[\s\S]* is being moved here: .*starts when the move is done/;
     await expect(all.startApi('other', other)).rejects.toThrow(said);

@@ -1,4 +1,4 @@
-// What runs in the browser, in browser-upload.test.ts: a page that uploads what its own server gives it.
+// Runs in the browser, in browser-upload.test.ts: a page that uploads a file of its own server.
 
 import { createClient } from '@mds/client';
 import Uppy from '@uppy/core';
@@ -37,7 +37,7 @@ globalThis.uploadByClient = async (
   }
 };
 
-/** Uploads with tus-js-client as it comes. */
+/** Uploads with tus-js-client. */
 globalThis.uploadByTus = async (service, token) => {
   const content = await file();
   return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ globalThis.uploadByTus = async (service, token) => {
   });
 };
 
-/** Uploads with Uppy's tus plugin as it comes. */
+/** Uploads with Uppy's tus plugin. */
 globalThis.uploadByUppy = async (service, token) => {
   const content = await file();
   let id = null;
