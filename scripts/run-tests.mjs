@@ -6,10 +6,10 @@ import { DURATIONS_FILE } from './longest-first.mjs';
 import { makeRunFolder, RUN_FOLDER_VARIABLE } from './run-folder.mjs';
 import { bin, CommandFailed, ROOT } from './workspace.mjs';
 
-/** Where end-to-end tests run, of PostgreSQL and S3; see CONTRIBUTING.md. */
+/** Runs end-to-end tests on PostgreSQL and S3; see CONTRIBUTING.md. */
 export const ON_POSTGRES_AND_S3 = { MDS_TEST_BACKENDS: 'postgres+s3' };
 
-/** The workspace is built: whatever a test starts is what ships, which takes a fraction of the work of starting it from source. */
+/** Tests start the built programs, which takes a fraction of the work of starting them from source. */
 const BUILT = { MDS_TEST_BUILT: '1' };
 const SLOWEST = 10;
 /** Niceness of the tests that work beside others. Tests of the engine give their processes 7, which must be more. */
@@ -59,7 +59,7 @@ async function runLane(vitest, runs, how) {
   return reports;
 }
 
-/** What runs vitest. All of its processes share one folder, and end if this one is asked to. */
+/** Runs vitest. All of its processes share one folder, and end with a signal to this one. */
 function startVitest() {
   const { folder, remove } = makeRunFolder();
   const running = new Set();

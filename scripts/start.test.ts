@@ -14,7 +14,7 @@ it('npm start stops its service if only npm gets the signal, as in containers', 
   const npm = spawn('npm', ['start'], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'ignore'],
-    // A process group of its own, so that a test that fails leaves nobody behind.
+    // A process group of its own, so that a failed test leaves no process.
     detached: true,
     env: { ...process.env, MDS_PORT: '0', MDS_DATA_DIR: dataDir, MDS_LOG_LEVEL: 'silent' },
   });
@@ -40,7 +40,7 @@ function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    // All of it has ended, as it should have.
+    // The whole group has ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -1,5 +1,5 @@
-// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs every test; without arguments, some of those over
-// whole services once more, on PostgreSQL and S3.
+// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs the tests. Without arguments it runs all, and repeats
+// some of those over whole services on PostgreSQL and S3.
 import { ALWAYS_ON_BOTH } from './end-to-end.mjs';
 import { ON_POSTGRES_AND_S3, runTests } from './run-tests.mjs';
 import { CommandFailed, ensureBuilt, ensureInstalled, main, run } from './workspace.mjs';
@@ -11,7 +11,7 @@ await main(async () => {
   await runTests(...(args.length > 0 ? [[[{ args }]]] : await everything()));
 });
 
-/** All tests: those that wait beside those that work, then those that measure, with nothing beside them. */
+/** All tests: the waiting ones beside the working ones, then the measuring ones alone. */
 async function everything() {
   const isMeasuring = (file) => file.includes('.measuring.');
   const onBoth = (await hasServers()) ? ALWAYS_ON_BOTH : [];

@@ -89,7 +89,7 @@ async function reached(service: ServiceProcess, isFar: (migration: Migration) =>
   }
 }
 
-/** The triggers of the embedded database that record changes. */
+/** The tables and triggers of the embedded database that record changes. */
 function changeLogOf(dataDir: string): string[] {
   const client = new Database(join(dataDir, 'mds.sqlite'), { readonly: true });
   try {
