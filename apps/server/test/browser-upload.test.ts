@@ -19,7 +19,7 @@ interface Uploaded {
   created?: boolean;
   error?: string;
   code?: string | null;
-  told: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
+  reports: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
   /** The entries of localStorage afterwards. */
   kept: number;
 }
@@ -77,7 +77,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     expect(network.cuts()).toBe(3);
     await expectArrived(uploaded.id);
     const all = { sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length };
-    expect(uploaded.told.at(-1)).toEqual(all);
+    expect(uploaded.reports.at(-1)).toEqual(all);
     await context.close();
   });
 
@@ -111,13 +111,13 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     later.on('request', (request) => methods.push(request.method()));
     const uploaded = await later.evaluate<Uploaded>(call('uploadByClient', house.url, options));
     expect(methods).not.toContain('POST');
-    expect(uploaded.told[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
+    expect(uploaded.reports[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
     expect(uploaded.kept).toBe(0);
     await expectArrived(uploaded.id);
     await context.close();
   });
 
-  inBrowser('what the service refuses, the page is told with its code', async () => {
+  inBrowser('a page gets the problem code of a refusal', async () => {
     const page = await openPage();
     content = Buffer.from('just text, and no picture');
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', house.url, {}));
@@ -126,7 +126,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser('tus-js-client as it comes uploads over a network that is cut', async () => {
+  inBrowser('tus-js-client uploads over a network that is cut', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     await expectArrived(await page.evaluate<string>(call('uploadByTus', network.url)));
@@ -134,7 +134,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser("Uppy's tus plugin as it comes uploads over a network that is cut", async () => {
+  inBrowser("Uppy's tus plugin uploads over a network that is cut", async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     const { id, ...result } = await page.evaluate<{ id: string | null; successful: number; failed: unknown[] }>(
@@ -146,7 +146,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser('a page of an origin that is not trusted uploads nothing', async () => {
+  inBrowser('a page of an untrusted origin uploads nothing', async () => {
     const page = await openPage();
     const stranger = await startService({ MDS_ROLES: 'api' });
     try {

@@ -21,17 +21,14 @@ async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }
   return { holder, childPid: Number(line) };
 }
 
-it.each(['SIGTERM', 'SIGKILL'] as const)(
-  'what a test has started ends with it when it is ended by %s',
-  async (signal) => {
-    const { holder, childPid } = await startHolder();
-    const exited = once(holder, 'exit');
-    process.kill(childPid, 0);
-    holder.kill(signal);
-    await exited;
-    await expect.poll(() => lives(childPid), { timeout: 10_000 }).toBe(false);
-  },
-);
+it.each(['SIGTERM', 'SIGKILL'] as const)('a child of a test ends with it after %s', async (signal) => {
+  const { holder, childPid } = await startHolder();
+  const exited = once(holder, 'exit');
+  process.kill(childPid, 0);
+  holder.kill(signal);
+  await exited;
+  await expect.poll(() => lives(childPid), { timeout: 10_000 }).toBe(false);
+});
 
 function lives(pid: number): boolean {
   try {

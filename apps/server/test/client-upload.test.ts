@@ -32,9 +32,9 @@ describe('the client uploads to the service', () => {
 
   it.each([
     ['bytes', (bytes: Buffer<ArrayBuffer>) => bytes, {}],
-    ['a stream whose length it does not know, in chunks', pieces, { chunkBytes: 500 * KIB }],
+    ['a stream of unknown length, in chunks', pieces, { chunkBytes: 500 * KIB }],
     ['a function of unknown length', (bytes: Buffer) => () => pieces(bytes), {}],
-  ] as const)('over a network that is cut again and again: %s', async (_, bodyOf, options) => {
+  ] as const)('survives a network that is cut repeatedly: %s', async (_, bodyOf, options) => {
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400, 400 * KIB, 400 * KIB]);
     const { bytes, sha256 } = picture();
     const { control } = createClient({ baseUrl: network.url, token: house.token });
@@ -75,12 +75,12 @@ describe('the client uploads to the service', () => {
         onProgress: ({ acceptedBytes }) => acceptedBytes === bytes.length && stop.abort(new Error('gone')),
       });
       await expect(first).rejects.toThrow('gone');
-      const told: number[] = [];
+      const accepted: number[] = [];
       const { media } = await upload(bytes, {
         ...options,
-        onProgress: ({ acceptedBytes }) => told.push(acceptedBytes),
+        onProgress: ({ acceptedBytes }) => accepted.push(acceptedBytes),
       });
-      expect(told).toEqual([bytes.length]);
+      expect(accepted).toEqual([bytes.length]);
       expect(media.bytes).toBe(bytes.length);
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -107,9 +107,9 @@ describe('the client uploads to the service', () => {
   });
 
   it.each([
-    ['what is no media object', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
-    ['nothing at all', Buffer.alloc(0), {}, 'empty_file'],
-    ['what is not what its checksum says', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
+    ['text', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
+    ['an empty file', Buffer.alloc(0), {}, 'empty_file'],
+    ['a file with another checksum', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
   ])('refuses %s with a code', async (_, bytes, options, code) => {
     const error = await house.client.control.media.upload(bytes, options).catch((reason: unknown) => reason);
     if (!isApiError(error)) throw error;

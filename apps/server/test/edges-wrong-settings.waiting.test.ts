@@ -54,7 +54,7 @@ describe('a point of presence with right settings', () => {
 describe('a point of presence with a wrong setting', () => {
   it.each<[string, () => Record<string, string>, RegExp]>([
     ['token', () => ({ MDS_CONTROL_TOKEN: 'a-token-that-nobody-gave-out' }), /MDS_CONTROL_TOKEN/],
-    ['address: a path too many', () => ({ MDS_ORIGIN_URL: `${all.origin.url}/api/v1` }), /MDS_ORIGIN_URL/],
+    ['address: an extra path', () => ({ MDS_ORIGIN_URL: `${all.origin.url}/api/v1` }), /MDS_ORIGIN_URL/],
     ['address: another point of presence', () => ({ MDS_ORIGIN_URL: all.node('good').url }), /MDS_ORIGIN_URL/],
     ['address: another program', () => ({ MDS_ORIGIN_URL: strangerUrl }), /MDS_ORIGIN_URL/],
   ])(
@@ -80,8 +80,8 @@ describe('a point of presence with a wrong setting', () => {
       }
       // It reports every few seconds and retries its events, but logs the error once.
       await new Promise((resolve) => setTimeout(resolve, 6_000));
-      const told = logOf(edge).filter(({ level }) => Number(level) >= 50);
-      expect(told).toMatchObject([{ msg: expect.stringMatching(setting) }]);
+      const errors = logOf(edge).filter(({ level }) => Number(level) >= 50);
+      expect(errors).toMatchObject([{ msg: expect.stringMatching(setting) }]);
       expect(edge.stderr()).not.toMatch(/"stack"|a-token-that-nobody|a-token-for-points/);
       expect(await all.end(edge, 'SIGTERM')).toEqual({ code: 0, signal: null });
     },

@@ -17,8 +17,8 @@ it('the service runs from source, as in `npm run dev`, and renders a picture', a
     await client.control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
     const thumb = await fetch(`${service.url}/media/${media.id}/thumb.webp`);
     expect([thumb.status, thumb.headers.get('content-type')]).toEqual([200, 'image/webp']);
-    const told = `"pid":${service.child.pid},"err":{"type":"Error","message":"soon gone"`;
-    await expect.poll(service.stderr, { timeout: 10_000 }).toContain(told);
+    const logged = `"pid":${service.child.pid},"err":{"type":"Error","message":"soon gone"`;
+    await expect.poll(service.stderr, { timeout: 10_000 }).toContain(logged);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   } finally {
     await service.end('SIGKILL');

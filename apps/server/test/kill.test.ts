@@ -183,7 +183,7 @@ async function mediaObjectOf(client: Client, fetchId: string): Promise<string> {
     if (mediaId !== null) return mediaId;
     if (error !== null) throw new Error(`The fetch ${fetchId} is ${status}: ${error.code}, ${error.message}`);
   }
-  throw new Error(`The fetch ${fetchId} came to nothing within two minutes.`);
+  throw new Error(`The fetch ${fetchId} did not end within two minutes.`);
 }
 
 /** Repeats until `stop`. Requests may fail while the service is killed. */

@@ -38,8 +38,8 @@ describe('fault 20: another process holds the write lock of the database', () =>
     const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
     locker = child;
     const lines = createInterface({ input: child.stdout });
-    const [said] = (await once(lines, 'line')) as [string];
-    expect(said).toBe('locked');
+    const [line] = (await once(lines, 'line')) as [string];
+    expect(line).toBe('locked');
     return { released: once(lines, 'line').then(() => performance.now()) };
   }
 

@@ -34,7 +34,7 @@ describeMoves('a move to an unusable destination', (bin) => {
       ],
       [{ storage: await ofAnother(servers) }, /objects of another deployment/],
     ] as const;
-    const said: string[] = [];
+    const errors: string[] = [];
     for (const [wrong] of refusals) {
       const to = { database, storage, endpoint, ...wrong };
       const where = { database_url: to.database, storage_url: to.storage, s3_endpoint: to.endpoint };
@@ -42,10 +42,10 @@ describeMoves('a move to an unusable destination', (bin) => {
         () => 'It was begun.',
         (reason: Error) => reason.message,
       );
-      said.push(error);
+      errors.push(error);
     }
-    expect(said).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
-    expect(said.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
+    expect(errors).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
+    expect(errors.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
     await expect(migrations.current()).rejects.toMatchObject({ code: 'not_found' });
 
     const stranger = await servers.start('of-a-stranger', {

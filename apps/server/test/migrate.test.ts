@@ -98,9 +98,9 @@ describeWith(
       const file = join(folder, name);
       await writeFile(file, content);
       const began = performance.now();
-      const told = await mdsIngest(old, file);
-      expect(told).toMatchObject({ code: 1, stderr: expect.stringMatching(/was moved .*\(deployment_moved/) });
-      expect(told.stderr).toContain('--url');
+      const result = await mdsIngest(old, file);
+      expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/was moved .*\(deployment_moved/) });
+      expect(result.stderr).toContain('--url');
       expect(performance.now() - began).toBeLessThan(20_000);
     }
     // As many again while the source refuses writes.

@@ -189,9 +189,9 @@ function plainly(request: MixedRequest, file: FileFacts): [MixedRequest, string[
   const names: string[] = [];
   let plain = request;
   for (const difference of differences) {
-    const said = difference.plainly(plain, file);
-    if (said === null) continue;
-    plain = said;
+    const replaced = difference.plainly(plain, file);
+    if (replaced === null) continue;
+    plain = replaced;
     names.push(difference.name);
   }
   return [plain, names];

@@ -122,10 +122,10 @@ describeNodes('a video on several nodes', (bin) => {
         );
         expect(kept?.[0]?.split(', ').sort()).toEqual(finished.map(nameOf).sort());
         // One event each, from the worker that made it.
-        const told = following.events.flatMap((event) =>
+        const readyEvents = following.events.flatMap((event) =>
           event.type === 'rendition.ready' && event.data.id === id ? [nameOf(event.data)] : [],
         );
-        expect(told.sort()).toEqual(done.renditions.map(nameOf).sort());
+        expect(readyEvents.sort()).toEqual(done.renditions.map(nameOf).sort());
         const completions = following.events.filter((event) => event.type === 'media.ready' && event.data.id === id);
         expect(completions).toHaveLength(1);
         await following.stop();

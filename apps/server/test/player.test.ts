@@ -117,11 +117,11 @@ describe('a real player', { timeout: 120_000 }, () => {
       'null',
       '-',
     ]);
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
     const [code] = (await once(child, 'close')) as [number | null];
-    expect([code, said]).toEqual([0, '']);
+    expect([code, output]).toEqual([0, '']);
   });
 });

@@ -47,7 +47,7 @@ describeWith(program, 'Redis')('nodes with BullMQ on Redis', () => {
       expect(await ready(media.id)).toBe('ready');
       await redis.kill9();
       expect(await other.end('SIGTERM')).toEqual({ code: 0, signal: null });
-      for (const said of [api.stderr(), worker.stderr(), other.stderr()]) expect(said).not.toContain(REDIS_PASSWORD);
+      for (const log of [api.stderr(), worker.stderr(), other.stderr()]) expect(log).not.toContain(REDIS_PASSWORD);
       // One line for an outage, and not one for each second of it.
       expect(other.stderr().split('Redis does not answer').length - 1).toBeLessThanOrEqual(2);
     }, 120_000);

@@ -127,13 +127,13 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
       for (let n = reader; !done; n++) {
         const path = paths[n % paths.length] ?? '';
         const nodes = n % 2 === 0 ? [a, b] : [b, a];
-        const said: string[] = [];
+        const outcomes: string[] = [];
         for (const { url } of nodes) {
-          said.push(await outcomeOf(url + path));
-          if (said.at(-1) === '200') break;
+          outcomes.push(await outcomeOf(url + path));
+          if (outcomes.at(-1) === '200') break;
         }
         requests += 1;
-        if (said.at(-1) !== '200') failures.push(`${path}: ${said.join(', then ')}`);
+        if (outcomes.at(-1) !== '200') failures.push(`${path}: ${outcomes.join(', then ')}`);
       }
     };
     const readers = Array.from({ length: 4 }, (_, reader) => read(reader));
@@ -151,9 +151,9 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   }, 120_000);
 
   it('no log has a secret of the database or the object store', () => {
-    const said = [a.stderr(), b.stderr(), worker.stderr()].join('');
-    expect(said).not.toContain(all.s3.credentials.secretAccessKey);
-    expect(said).not.toContain('correct-horse-battery-staple');
+    const logs = [a.stderr(), b.stderr(), worker.stderr()].join('');
+    expect(logs).not.toContain(all.s3.credentials.secretAccessKey);
+    expect(logs).not.toContain('correct-horse-battery-staple');
   });
 });
 

@@ -103,9 +103,9 @@ describe('tus-js-client without changes', () => {
   }, 90_000);
 
   it.each([
-    ['sends the bytes with the creation', { uploadDataDuringCreation: true }],
-    ['sends it in chunks', { chunkSize: 1_000_000 }],
-    ['does not know the length', { uploadLengthDeferred: true, chunkSize: 1_000_000 }],
+    ['uploads with the bytes in the creation', { uploadDataDuringCreation: true }],
+    ['uploads in chunks', { chunkSize: 1_000_000 }],
+    ['uploads without a known length', { uploadLengthDeferred: true, chunkSize: 1_000_000 }],
   ])(
     '%s',
     async (how, options) => {

@@ -15,7 +15,7 @@ let service: ServiceFixture;
 let video: VideoService;
 let clip: string;
 let id: string;
-let told: Promise<Event[]>;
+let following: Promise<Event[]>;
 /** The progress in each detail that was read. */
 const progress: (number | null)[] = [];
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   clip = await makeClip({ width: 1280, height: 720, seconds: 5, frameRate: 25, sound: true });
   const stream = await video.control('/events');
   expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-  told = readEvents(stream, (events) => events.some(({ type }) => type === 'media.ready'));
+  following = readEvents(stream, (events) => events.some(({ type }) => type === 'media.ready'));
   id = await video.accept(clip, 'film.mp4');
   for (;;) {
     const detail = await video.detail(id);
@@ -182,7 +182,7 @@ describe('a video', () => {
       expect(value).toBeLessThanOrEqual(1);
     }
     expect(progress.some((value) => (value ?? 0) > 0)).toBe(true);
-    const events = (await told).filter((event) => event.type !== 'region.status_changed');
+    const events = (await following).filter((event) => event.type !== 'region.status_changed');
     const types = events.map(({ type }) => type);
     expect(types.slice(0, 2)).toEqual(['media.created', 'media.processing']);
     expect(types.at(-1)).toBe('media.ready');

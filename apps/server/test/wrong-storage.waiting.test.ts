@@ -38,9 +38,9 @@ describeNodes('a node whose database and storage belong to different deployments
   it('does not start on the storage of another database, and changes nothing there', async () => {
     const other = { MDS_DATABASE_URL: await all.postgres.createDatabase() };
     // An empty database may be the destination of a move, so a supervisor should restart the node.
-    const said =
+    const reason =
       /with 1 [\s\S]*belongs to another deployment[\s\S]* is being moved here: .*starts when the move is done/;
-    await expect(all.startApi('other', other)).rejects.toThrow(said);
+    await expect(all.startApi('other', other)).rejects.toThrow(reason);
     await isUnharmed();
   });
 

@@ -18,9 +18,9 @@ globalThis.uploadByClient = async (
 ) => {
   const content = await file();
   const stop = new AbortController();
-  const told = [];
+  const reports = [];
   const onProgress = (progress) => {
-    told.push(progress);
+    reports.push(progress);
     if (progress.acceptedBytes >= stopAt) stop.abort(new Error('stopped'));
   };
   const body = streamed ? content.stream() : content;
@@ -31,9 +31,9 @@ globalThis.uploadByClient = async (
       onProgress,
       ...options,
     });
-    return { id: media.id, created, told, kept: localStorage.length };
+    return { id: media.id, created, reports, kept: localStorage.length };
   } catch (error) {
-    return { error: `${error.name}: ${error.message}`, code: error.code ?? null, told, kept: localStorage.length };
+    return { error: `${error.name}: ${error.message}`, code: error.code ?? null, reports, kept: localStorage.length };
   }
 };
 

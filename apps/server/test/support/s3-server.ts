@@ -139,9 +139,9 @@ export async function startS3Server(): Promise<S3Server> {
 async function start(folder: string, port: number, users: object): Promise<{ child: ChildProcess; port: number }> {
   // A session of its own: a signal to the processes of the run is for the tests. It cleans up after they end.
   const child = spawn(PYTHON, [SCRIPT, folder, String(port)], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4_000);
+    output = (output + text).slice(-4_000);
   });
   // It ends with the pipe, so a killed test leaves no server.
   child.stdin.on('error', () => undefined).write(`${JSON.stringify({ users })}\n`);
@@ -154,7 +154,7 @@ async function start(folder: string, port: number, users: object): Promise<{ chi
     clearTimeout(late);
   }
   await kill(child);
-  throw new Error(`The S3 server does not come up: ${said}`);
+  throw new Error(`The S3 server does not start: ${output}`);
 }
 
 /** It keeps nothing acknowledged in memory, so it can be killed at any time. */

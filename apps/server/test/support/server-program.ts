@@ -17,10 +17,10 @@ export async function untilItAnswers(
   child: ChildProcess,
   { name, answers, withinMs }: { name: string; answers: () => Promise<boolean>; withinMs: number },
 ): Promise<{ exited: Promise<void> }> {
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4_000);
+      output = (output + text).slice(-4_000);
     });
   }
   let gone = false;
@@ -32,7 +32,7 @@ export async function untilItAnswers(
     if (gone || performance.now() > deadline) {
       child.kill('SIGKILL');
       await exited;
-      throw new Error(`${name} does not start: ${said}`);
+      throw new Error(`${name} does not start: ${output}`);
     }
     await sleep(PAUSE_MS);
   }

@@ -56,10 +56,10 @@ async function openOnce(url: string, path: string, start: number): Promise<SlowR
   while (!head.includes(HEAD_END)) head = Buffer.concat([head, await next()]);
   const bodyAt = head.indexOf(HEAD_END) + HEAD_END.length;
   const status = head.toString('latin1', 0, head.indexOf('\r\n'));
-  const told = `A slow reader was answered: ${status}`;
+  const message = `A slow reader got ${status}`;
   if (!status.startsWith('HTTP/1.1 206 ')) socket.destroy();
-  if (status.startsWith('HTTP/1.1 503 ') && head.includes('Retry-After: 1\r\n')) throw new RefusedError(told);
-  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(told);
+  if (status.startsWith('HTTP/1.1 503 ') && head.includes('Retry-After: 1\r\n')) throw new RefusedError(message);
+  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(message);
   chunks.push(head.subarray(bodyAt));
   return {
     body: () => Buffer.concat(chunks),

@@ -139,9 +139,9 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
 async function ready(url: string): Promise<void> {
   for (const deadline = Date.now() + 60_000; ; ) {
     const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } });
-    const said = await answer.text();
+    const reason = await answer.text();
     if (answer.status === 200) return;
-    if (Date.now() > deadline) throw new Error(`The node does not become ready: ${said}`);
+    if (Date.now() > deadline) throw new Error(`The node does not become ready: ${reason}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

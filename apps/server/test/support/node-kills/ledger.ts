@@ -76,7 +76,7 @@ export function createLedger(): Ledger {
 
 /** Records the detail of a media object. @returns what is wrong with it, or null */
 export function noteDetail(entry: Entry, { status, error, sha256, renditions }: MediaDetail): string | null {
-  if (sha256 !== entry.sha256) return `${entry.mediaId} is told with SHA-256 ${sha256} instead of ${entry.sha256}`;
+  if (sha256 !== entry.sha256) return `${entry.mediaId} has SHA-256 ${sha256} instead of ${entry.sha256}`;
   if (status === 'failed') return `${entry.mediaId} failed: ${error?.code}, ${error?.message}`;
   if (status !== 'ready') return entry.readyAtMs === null ? null : `${entry.mediaId} was ready and is ${status}`;
   const others = renditions.filter(({ state }) => state !== 'ready' && state !== 'skipped');

@@ -178,13 +178,13 @@ export function createWriters(parts: LoadParts & { files: TestFiles }): Writers 
           unexpected(answer, `GET ${path}, which was acknowledged,`);
           continue;
         }
-        const said: unknown = JSON.parse(answer.body.toString());
+        const body: unknown = JSON.parse(answer.body.toString());
         if (fetching) {
-          const { status, media_id: mediaId, error } = Fetch.parse(said);
+          const { status, media_id: mediaId, error } = Fetch.parse(body);
           if (mediaId !== null) ledger.acknowledge(entry, mediaId);
           else if (error !== null && status !== 'queued') client.defect(`${path} is ${status}: ${error.message}`);
         } else {
-          const wrong = noteDetail(entry, MediaDetail.parse(said));
+          const wrong = noteDetail(entry, MediaDetail.parse(body));
           if (wrong !== null) client.defect(wrong);
         }
       }
