@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { LongestFirst } from './scripts/longest-first.mjs';
 
 // Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` among them: it would hand
 // ES modules to the `require` of packages that are written in CommonJS. Only `npm test`, which has built them, has each package take the
@@ -71,10 +72,11 @@ export default defineConfig({
       },
     ],
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // What `npm run build` made is run as Node runs it.
     server: { deps: { external: [/\/(apps|packages)\/[^/]+\/dist\//] } },
     globalSetup: [
-      'apps/server/test/support/run-folder-setup.ts',
+      'scripts/run-folder.mjs',
       // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
       ...(process.env['MDS_TEST_BACKENDS'] ? ['apps/server/test/support/backends-setup.ts'] : []),
     ],

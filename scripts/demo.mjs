@@ -1,4 +1,4 @@
-// `npm run demo`: the whole service on real pictures, a film and a sound, with one command. `-- --once` checks everything and ends.
+// `npm run demo`: runs the whole service on real pictures, a video and an audio file. `-- --once` checks everything and exits.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ const READS = [
   '/api/v1',
   ...['media', 'regions', 'assets', 'status', 'formats', 'renditions'].map((r) => `/api/v1/${r}`),
 ];
-/** What of each kind of medium a browser shows best; HLS in Safari, elsewhere with hls.js or any player. */
+/** The renditions of each kind that a browser shows best. HLS plays in Safari, elsewhere with hls.js or any player. */
 const SHOWN = {
   image: ['medium.webp'],
   video: ['mp4.mp4', 'hls.m3u8', 'preview.webp'],
@@ -37,7 +37,7 @@ await main(async () => {
     }
     rmSync(dataDir, { recursive: true, force: true });
   };
-  // The terminal's Ctrl-C reaches every process of the group; this one waits for the service and clears up.
+  // Ctrl-C reaches every process of the group. This one waits for the service and cleans up.
   let interrupted;
   const interruption = new Promise((resolve) => {
     interrupted = resolve;
@@ -48,8 +48,8 @@ await main(async () => {
   });
 
   try {
-    const work = showAround(service, dataDir);
-    // Where it is interrupted, what it was doing fails, too; that is no news.
+    const work = demonstrate(service, dataDir);
+    // An interrupt makes this fail, too.
     work.catch(() => undefined);
     if ((await Promise.race([work, interruption, died])) === 'interrupted') {
       process.exitCode = 130;
@@ -63,7 +63,7 @@ await main(async () => {
   }
 });
 
-/** The built service on a free port, over a data folder of its own. */
+/** Starts the built service on a free port with its own data folder. */
 function startService(dataDir) {
   const child = spawn(process.execPath, [`${ROOT}apps/server/dist/main.js`], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -79,12 +79,12 @@ function startService(dataDir) {
   return { child, ended, url };
 }
 
-async function showAround(service, dataDir) {
+async function demonstrate(service, dataDir) {
   const url = await service.url;
   const token = readFileSync(join(dataDir, 'control-token'), 'utf8').trim();
   const cli = (...args) =>
     run(process.execPath, [`${ROOT}apps/cli/dist/main.js`, ...args], {
-      // What the command line remembers goes with the demo.
+      // The state of the command line is removed with the demo.
       env: { ...process.env, MDS_URL: url, MDS_TOKEN: token, XDG_STATE_HOME: join(dataDir, 'state') },
     });
 
@@ -120,7 +120,7 @@ async function deliver(url, get) {
   let bytes = 0;
   const read = async (address) => {
     const { pathname } = new URL(address);
-    // A playlist is reached by a short-lived address and by one for ever: the same file.
+    // A playlist has a short-lived URL and an immutable one: the same file.
     const file = pathname.replace(/\.[0-9a-f]{8}\//, '/');
     if (seen.has(file)) return null;
     seen.add(file);
@@ -142,7 +142,7 @@ async function deliver(url, get) {
   return { bytes, contentType, caches };
 }
 
-/** What a user was promised, asked for over HTTP: every medium ready, every rendition delivered, every endpoint true. */
+/** Checks over HTTP that every media object is ready, every rendition is delivered, and every endpoint answers. */
 async function check(url, token) {
   const get = async (path, headers = {}) => {
     const response = await fetch(new URL(path, url), { headers });
@@ -153,32 +153,32 @@ async function check(url, token) {
   const notReady = detail.data.filter(({ status }) => status !== 'ready');
   if (detail.data.length === 0 || notReady.length > 0) {
     throw new Error(
-      `Not every medium is ready: ${JSON.stringify(notReady.map(({ id, status, error }) => ({ id, status, error })))}`,
+      `Not every media object is ready: ${JSON.stringify(notReady.map(({ id, status, error }) => ({ id, status, error })))}`,
     );
   }
   let delivered = 0;
-  for (const medium of detail.data) {
+  for (const mediaObject of detail.data) {
     const first = [];
-    for (const rendition of medium.renditions.filter(({ state }) => state === 'ready')) {
+    for (const rendition of mediaObject.renditions.filter(({ state }) => state === 'ready')) {
       for (const again of [false, true]) {
         const { bytes, contentType, caches } = await deliver(rendition.url, get);
         if (!again) first.push(caches[0]);
         const right = bytes === rendition.bytes && contentType === rendition.content_type;
         if (!right || (again && caches.some((cache) => cache !== 'HIT'))) {
           throw new Error(
-            `${rendition.url} answered ${bytes} bytes, ${caches}; ${rendition.bytes} bytes${again ? ' and HIT' : ''} were due.`,
+            `${rendition.url} answered ${bytes} bytes, ${caches}; ${rendition.bytes} bytes${again ? ' and HIT' : ''} were expected.`,
           );
         }
       }
       delivered += 1;
     }
-    // Not each: a small picture's renditions have the same bytes, and the cache knows objects by their bytes.
-    if (first[0] !== 'MISS') throw new Error(`The first delivery of ${medium.id} was a ${first[0]}.`);
+    // Only the first: renditions of a small picture have the same bytes, and the cache identifies objects by their bytes.
+    if (first[0] !== 'MISS') throw new Error(`The first delivery of ${mediaObject.id} was a ${first[0]}.`);
   }
   const answers = Object.fromEntries(
     await Promise.all(READS.map(async (path) => [path, await (await get(path)).json()])),
   );
-  if (answers['/api/v1/media'].data.length !== detail.data.length) throw new Error('The media list misses media.');
+  if (answers['/api/v1/media'].data.length !== detail.data.length) throw new Error('The media list is incomplete.');
   if (answers['/api/v1/status'].status !== 'operational')
     throw new Error(`Status: ${JSON.stringify(answers['/api/v1/status'])}`);
   say(

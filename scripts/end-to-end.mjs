@@ -1,15 +1,15 @@
-// Which tests are end-to-end, and which of them every run of the tests repeats on PostgreSQL and S3.
+// Lists the end-to-end tests, and those that every run repeats on PostgreSQL and S3.
 import { readdirSync, readFileSync } from 'node:fs';
 import { ROOT } from './workspace.mjs';
 
-/** What starts a whole service for a test. */
+/** Modules that start a whole service for a test. */
 const STARTS_SERVICES = /from '[^']*\/(service-fixture|service-process|points-of-presence|several-nodes|backends)\.ts'/;
-/** What starts servers for one: its services are on PostgreSQL and S3 in every run. */
+/** Modules that start servers for a test, whose services use PostgreSQL and S3 in every run. */
 const STARTS_SERVERS = /from '[^']*\/(postgres-server|s3-server|several-nodes|migrate-servers)\.ts'/;
 
 /**
- * The test files over whole services, paths from the root of the repository in order. What they start is on SQLite and the disk, or
- * where `MDS_TEST_BACKENDS` says; `ownServers` are those that bring servers of their own.
+ * Finds the test files over whole services, as sorted paths from the root of the repository. `files` start services on SQLite and the disk,
+ * or on the servers of `MDS_TEST_BACKENDS`. `ownServers` start their own servers.
  */
 export function endToEndFiles() {
   const found = { files: [], ownServers: [] };
@@ -25,7 +25,7 @@ export function endToEndFiles() {
   return { files: found.files.sort(), ownServers: found.ownServers.sort() };
 }
 
-/** Quick ones that go through every part: the read API, pictures and their renditions, uploads that go on, video. */
+/** Quick ones that use every part: the read API, pictures and their renditions, resumable uploads, video. */
 export const ALWAYS_ON_BOTH = [
   'apps/server/test/conformance.test.ts',
   'apps/server/test/other-process.measuring.test.ts',

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { ALWAYS_ON_BOTH, endToEndFiles } from './end-to-end.mjs';
 import { ROOT } from './workspace.mjs';
 
-it('end-to-end tests are found by what they start, and those that bring servers of their own are told apart', () => {
+it('finds end-to-end tests, and those that start their own servers', () => {
   const { files, ownServers } = endToEndFiles();
   expect(files).toEqual(expect.arrayContaining([...ALWAYS_ON_BOTH, 'apps/cli/test/watch-kill.waiting.test.ts']));
   expect(files).not.toContain('apps/cli/test/usage.test.ts');
@@ -11,7 +11,7 @@ it('end-to-end tests are found by what they start, and those that bring servers 
   expect(files.filter((file) => ownServers.includes(file))).toEqual([]);
 });
 
-it('no end-to-end test starts a service past what gives it a database and a bucket where the run is on PostgreSQL and S3', () => {
+it('every end-to-end test gives its services the database and bucket of the run', () => {
   const { files } = endToEndFiles();
   const own = files.filter((file) => {
     const text = readFileSync(ROOT + file, 'utf8');

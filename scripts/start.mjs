@@ -1,4 +1,4 @@
-// `npm start`: installs and builds what is missing, then serves. Settings come from the environment (MDS_*).
+// `npm start`: installs and builds what is missing, then runs the service. Settings are environment variables (MDS_*).
 import { spawn } from 'node:child_process';
 import { ensureBuilt, ensureInstalled, main, ROOT } from './workspace.mjs';
 
@@ -9,7 +9,7 @@ await main(async () => {
     stdio: 'inherit',
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => service.kill(signal));
-  // Who is asked to end `npm start` ends npm and its shell, which tell nobody.
+  // A signal to `npm start` ends npm and its shell, which do not pass it on.
   const parent = process.ppid;
   setInterval(() => process.ppid === parent || service.kill('SIGTERM'), 250).unref();
   process.exitCode = await new Promise((resolve) =>

@@ -8,13 +8,13 @@ import { expect, it, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-it('npm start ends with its service when npm alone is asked to, as pid files and containers do', async () => {
+it('npm start stops its service if only npm gets the signal, as in containers', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-npm-start-'));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 }));
   const npm = spawn('npm', ['start'], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'ignore'],
-    // A process group of its own, so that a test that fails leaves nobody behind.
+    // A process group of its own, so that a failed test leaves no process.
     detached: true,
     env: { ...process.env, MDS_PORT: '0', MDS_DATA_DIR: dataDir, MDS_LOG_LEVEL: 'silent' },
   });
@@ -40,7 +40,7 @@ function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    // All of it has ended, as it should have.
+    // The whole group has ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

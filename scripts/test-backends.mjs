@@ -7,6 +7,6 @@ await main(async () => {
   await ensureInstalled();
   await ensureBuilt();
   const { files, ownServers } = endToEndFiles();
-  console.log(`Not here, as they bring servers of their own, in every run of the tests: ${ownServers.join(', ')}`);
-  await runTests({ args: [...files, ...process.argv.slice(2)], env: ON_POSTGRES_AND_S3 });
+  console.log(`Left to npm test, as they start servers of their own: ${ownServers.join(', ')}`);
+  await runTests([[{ args: [...files, ...process.argv.slice(2)], env: ON_POSTGRES_AND_S3 }]]);
 });

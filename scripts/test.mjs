@@ -1,5 +1,5 @@
-// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs every test; without arguments, some of those over
-// whole services once more, on PostgreSQL and S3.
+// `npm test [-- vitest arguments]`: installs and builds what is missing, then runs the tests. Without arguments it runs all, and repeats
+// some of those over whole services on PostgreSQL and S3.
 import { ALWAYS_ON_BOTH } from './end-to-end.mjs';
 import { ON_POSTGRES_AND_S3, runTests } from './run-tests.mjs';
 import { CommandFailed, ensureBuilt, ensureInstalled, main, run } from './workspace.mjs';
@@ -8,12 +8,24 @@ await main(async () => {
   await ensureInstalled();
   await ensureBuilt(); // the services that tests start are what ships
   const args = process.argv.slice(2);
-  const runs = [{ args }];
-  if (args.length === 0 && (await hasServers())) runs.push({ args: ALWAYS_ON_BOTH, env: ON_POSTGRES_AND_S3 });
-  await runTests(...runs);
+  await runTests(...(args.length > 0 ? [[[{ args }]]] : await everything()));
 });
 
-/** Whether this machine has PostgreSQL and an S3 server; what is missing is said where it is looked for. */
+/** All tests: the waiting ones beside the working ones, then the measuring ones alone. */
+async function everything() {
+  const isMeasuring = (file) => file.includes('.measuring.');
+  const onBoth = (await hasServers()) ? ALWAYS_ON_BOTH : [];
+  const onServers = (files) => (files.length > 0 ? [{ args: files, env: ON_POSTGRES_AND_S3 }] : []);
+  return [
+    [
+      [{ args: ['--project=working', '--project=light'] }],
+      [{ args: ['--project=waiting'] }, ...onServers(onBoth.filter((file) => !isMeasuring(file)))],
+    ],
+    [[{ args: ['--project=measuring'] }, ...onServers(onBoth.filter(isMeasuring))]],
+  ];
+}
+
+/** Whether this machine has PostgreSQL and an S3 server. The search reports what is missing. */
 async function hasServers() {
   const argv = ['--conditions=@mds/source', '--import', 'tsx', 'apps/server/test/support/backend-servers.ts', '--look'];
   try {

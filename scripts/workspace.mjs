@@ -1,4 +1,4 @@
-// What the root commands share: they must work right after `git clone`, with Node and npm alone.
+// Shared by the root commands, which must work right after `git clone` with only Node and npm.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const [MAJOR = 0, MINOR = 0] = process.versions.node.split('.').map(Number);
 const STAMP = `${ROOT}node_modules/.installed`;
 
-/** Runs a program with this terminal; rejects where it does not end with 0. */
+/** Runs a program in this terminal. Rejects if it does not exit with 0. */
 export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
@@ -21,7 +21,7 @@ export function run(command, args, options = {}) {
   });
 }
 
-/** A program that did not end with 0. */
+/** A program did not exit with 0. */
 export class CommandFailed extends Error {
   constructor(command, code, signal) {
     super(`${command} ended with ${signal ?? code}`);
@@ -29,10 +29,10 @@ export class CommandFailed extends Error {
   }
 }
 
-/** A program of the installed packages. */
+/** The path of a program of the installed packages. */
 export const bin = (name) => `${ROOT}node_modules/.bin/${name}${process.platform === 'win32' ? '.cmd' : ''}`;
 
-/** The lock file and the Node ABI: native modules are built for one of them. */
+/** A hash of the lock file and the Node ABI, for which native modules are built. */
 function installKey() {
   return createHash('sha256')
     .update(readFileSync(`${ROOT}pnpm-lock.yaml`))
@@ -49,8 +49,8 @@ export async function ensureInstalled() {
   const key = installKey();
   const stamped = existsSync(STAMP) ? readFileSync(STAMP, 'utf8') : '';
   if (stamped === key) return;
-  console.error('Installing packages (a minute or two where native code must be compiled) …');
-  // A native module that was built for another Node is of no use, and an install alone would leave it.
+  console.error('Installing packages (a minute or two if native code must be compiled) …');
+  // An install alone would keep native modules that were built for another Node.
   const rebuild = stamped === '' ? [] : ['--force'];
   await pnpm(['install', '--frozen-lockfile', '--reporter=append-only', ...rebuild], {
     stdio: ['ignore', process.env.CI ? 'inherit' : 'ignore', 'inherit'],
@@ -59,7 +59,7 @@ export async function ensureInstalled() {
   writeFileSync(STAMP, key);
 }
 
-/** better-sqlite3 for Node 20 is optional, as newer Nodes need none; where it was not compiled, an install says nothing. */
+/** better-sqlite3 for Node 20 is optional, because newer versions do not need it. An install does not report a failed compilation. */
 function requireSqlite() {
   if (MAJOR >= 22) return;
   try {
@@ -72,21 +72,21 @@ function requireSqlite() {
   }
 }
 
-/** Runs the pinned pnpm by npx, so that npm is enough; what it runs finds pnpm on its PATH, as turbo wants. */
+/** Runs the pinned pnpm with npx, so that npm is enough. Turbo needs pnpm on its PATH, which npx adds. */
 export function pnpm(args, options = {}) {
   const { packageManager } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'));
   const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1', TURBO_NO_UPDATE_NOTIFIER: '1', DO_NOT_TRACK: '1' };
   return run('npx', ['--yes', packageManager, ...args], { env, shell: process.platform === 'win32', ...options });
 }
 
-/** Builds what is not built; turbo knows what has changed. */
+/** Builds the workspaces that changed, as turbo detects. */
 export async function ensureBuilt() {
   await pnpm(['exec', 'turbo', 'run', 'build', '--output-logs=errors-only'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 }
 
-/** Ends this process as its parts ended, with a sentence rather than a stack. */
+/** Runs the work of a command. An error becomes a message and an exit code, without a stack. */
 export async function main(work) {
   try {
     await work();

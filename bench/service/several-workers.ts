@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Client, createClient } from '@mds/client';
-import { endWithUs } from '../../apps/server/test/support/end-with-us.ts';
+import { endWithParent } from '../../apps/server/test/support/child-guard.ts';
 import { findPostgres, startPostgresServer } from '../../apps/server/test/support/postgres-server.ts';
 import { findS3Server, S3_SERVER, startS3Server } from '../../apps/server/test/support/s3-server.ts';
 import { BUILT, spawnService } from '../../apps/server/test/support/service-process.ts';
@@ -112,7 +112,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, ...settings, ...env },
   });
-  endWithUs(child);
+  endWithParent(child);
   const finished: { atMs: number; tookMs: number }[] = [];
   let said = '';
   let signedOff: Omit<WorkerReport, 'finished'> | null = null;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import type { Logger } from './base/logger.ts';
 import { createTeardown, startAll, type Teardown } from './base/teardown.ts';
-import type { Service, ServiceOptions } from './compose-service.ts';
+import type { Service, ServiceOptions } from './service.ts';
 import { superviseWorker } from './compose-worker.ts';
 import { type Config, secretsOf } from './config.ts';
 import { DEFAULT_PROJECT } from './db/default-project.ts';

@@ -5,7 +5,7 @@ import { createApp } from './app.ts';
 import type { Logger } from './base/logger.ts';
 import { ConfigError } from './base/settings.ts';
 import { createTeardown, startAll } from './base/teardown.ts';
-import type { Service, ServiceOptions } from './compose-service.ts';
+import type { Service, ServiceOptions } from './service.ts';
 import type { Config } from './config.ts';
 import { composeEdgeParts } from './edge/compose.ts';
 import { mountControlRefusal } from './edge/control-refusal.ts';

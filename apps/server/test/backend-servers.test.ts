@@ -15,11 +15,11 @@ const SERVERS = fileURLToPath(new URL('./support/backend-servers.ts', import.met
 const programs = findPostgres() === null ? null : findS3Server();
 
 testWith(programs, `PostgreSQL or ${S3_SERVER}`)(
-  'the PostgreSQL and the S3 server of a run of the tests end with it, also when all of its processes are killed, and leave nothing on the disk',
+  'the servers of a test run end with it and leave no files, even after kill -9',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-run-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    // The user that PostgreSQL runs as may pass.
+    // The user of PostgreSQL needs access.
     await chmod(folder, 0o711);
     const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SERVERS], {
       ...{ detached: true, stdio: ['pipe', 'pipe', 'inherit'] as const },
@@ -43,7 +43,7 @@ testWith(programs, `PostgreSQL or ${S3_SERVER}`)(
   },
 );
 
-/** Those of servers; the runtime keeps compiled code beside them. */
+/** Folders of servers; the runtime has folders for compiled code, too. */
 async function foldersIn(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name.startsWith('mds-'));
 }

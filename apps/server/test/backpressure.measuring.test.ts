@@ -15,9 +15,9 @@ afterEach(async () => {
   app = undefined;
 });
 
-describe('fault 20: a queue that is full', () => {
-  it('refuses an upload by its head alone, before a byte of its body is sent, and takes it when there is room', async () => {
-    // Without a worker nothing leaves the queue by itself.
+describe('fault 20: a full queue', () => {
+  it('refuses an upload before its body is sent, and accepts it when there is room', async () => {
+    // Without a worker, no job leaves the queue.
     service = await startService({ MDS_ROLES: 'api,edge', MDS_MAX_QUEUED_JOBS: '2' });
     const { client, url, token } = service;
     const queued = [await client.control.media.ingest(png(1)), await client.control.media.ingest(png(2))];
@@ -34,14 +34,14 @@ describe('fault 20: a queue that is full', () => {
     expect(answer).toContain('"code":"overloaded"');
     expect(answer).toContain('MDS_MAX_QUEUED_JOBS');
 
-    // So are the other ways in: resumable uploads, and URLs.
+    // Resumable uploads and fetches are refused, too.
     const headers = { authorization: `Bearer ${token}`, 'tus-resumable': '1.0.0', 'upload-length': '1000' };
     expect((await fetch(`${url}/control/v1/uploads`, { method: 'POST', headers })).status).toBe(503);
     const body = JSON.stringify({ source_url: 'http://127.0.0.1:9/a.png' });
     const json = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     expect((await fetch(`${url}/control/v1/media`, { method: 'POST', headers: json, body })).status).toBe(503);
 
-    // What is there is read and operated as ever.
+    // Reads and operators are not affected.
     expect((await client.media.list()).data).toHaveLength(2);
     await client.control.media.delete(queued[0]?.media.id ?? '');
     const post = () =>
@@ -58,7 +58,7 @@ describe('the rate limit of a token', () => {
   const ask = (path = '/media', token: string = TOKENS.operate, init: RequestInit = {}) =>
     (app as AppFixture).control(path, { ...init, token });
 
-  it('lets so many requests a minute through, tells how many are left, and when to ask again', async () => {
+  it('allows its requests per minute, reports how many are left and when to retry', async () => {
     app = await startApp({ control: { rateLimit: 3 } });
     const left: (string | null)[] = [];
     for (let i = 0; i < 3; i++) {
@@ -82,7 +82,7 @@ describe('the rate limit of a token', () => {
     expect(JSON.stringify(app.log)).not.toContain('foresaw');
   });
 
-  it('is of that token alone: others, readers and health checks do not notice', async () => {
+  it('leaves other tokens, readers and health checks alone', async () => {
     app = await startApp({ control: { rateLimit: 1 } });
     await ask();
     expect((await ask()).status).toBe(429);
@@ -91,11 +91,11 @@ describe('the rate limit of a token', () => {
       const response = await app.get(path);
       expect([path, response.status, response.headers.get('ratelimit')]).toEqual([path, 200, null]);
     }
-    // A wrong token is told that, and takes nothing from a right one.
+    // A wrong token gets 401, and uses nothing of a valid one.
     expect((await ask('/media', 'not-a-token-of-this-service')).status).toBe(401);
   });
 
-  it('does not break off what it let begin: parts of an upload, and the reports of points of presence', async () => {
+  it('does not interrupt uploads that have begun, or reports of points of presence', async () => {
     app = await startApp({ control: { rateLimit: 1 } });
     await ask();
     for (const [method, path] of [
@@ -108,12 +108,12 @@ describe('the rate limit of a token', () => {
     expect((await ask('/uploads', TOKENS.operate, { method: 'POST' })).status).toBe(429);
   });
 
-  it('is off unless it is set', async () => {
+  it('is off by default', async () => {
     app = await startApp();
     for (let i = 0; i < 50; i++) expect((await ask()).headers.get('ratelimit')).toBeNull();
   });
 
-  it('is what MDS_RATE_LIMIT says', async () => {
+  it('is set by MDS_RATE_LIMIT', async () => {
     service = await startService({ MDS_ROLES: 'api', MDS_RATE_LIMIT: '2' });
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) {

@@ -13,14 +13,14 @@ const inBrowser = testWith(browserPath, 'Chromium');
 
 const KIB = 1024;
 
-/** What `uploadByClient` of browser-upload-page.js gives back. */
+/** The result of `uploadByClient` in browser-upload-page.js. */
 interface Uploaded {
   id?: string;
   created?: boolean;
   error?: string;
   code?: string | null;
-  told: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
-  /** What localStorage holds afterwards. */
+  reports: { sentBytes: number; acceptedBytes: number; totalBytes: number | null }[];
+  /** The entries of localStorage afterwards. */
   kept: number;
 }
 
@@ -29,7 +29,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   let pages: PageServer;
   let browser: Browser | undefined;
   let context: BrowserContext;
-  /** Another picture for each test: what the project has already would be no news. */
+  /** Another picture for each test, because known bytes are not created again. */
   let content: Buffer<ArrayBuffer>;
   let pictures = 0;
 
@@ -69,7 +69,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   const call = (name: string, serviceUrl: string, ...rest: unknown[]) =>
     `${name}(${[serviceUrl, house.token, ...rest].map((it) => JSON.stringify(it)).join(', ')})`;
 
-  inBrowser('the client uploads a File over a network that is cut again and again, byte for byte', async () => {
+  inBrowser('the client uploads a File byte-exact over a network that is cut repeatedly', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB, 400 * KIB]);
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, {}));
@@ -77,11 +77,11 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     expect(network.cuts()).toBe(3);
     await expectArrived(uploaded.id);
     const all = { sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length };
-    expect(uploaded.told.at(-1)).toEqual(all);
+    expect(uploaded.reports.at(-1)).toEqual(all);
     await context.close();
   });
 
-  inBrowser('the client uploads a stream whose length it does not know, over a network that is cut', async () => {
+  inBrowser('the client uploads a stream of unknown length over a network that is cut', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     const options = { streamed: true, chunkBytes: 500 * KIB };
@@ -90,19 +90,16 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser(
-    'a connection on which nothing moves any more is given up after the time limit, and the upload goes on',
-    async () => {
-      const page = await openPage();
-      await using network = await startCuttingProxy(house.url, [900 * KIB], true);
-      const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
-      expect(network.cuts()).toBe(1);
-      await expectArrived(uploaded.id);
-      await context.close();
-    },
-  );
+  inBrowser('a stalled connection is closed after the time limit, and the upload continues', async () => {
+    const page = await openPage();
+    await using network = await startCuttingProxy(house.url, [900 * KIB], true);
+    const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', network.url, { timeoutMs: 5_000 }));
+    expect(network.cuts()).toBe(1);
+    await expectArrived(uploaded.id);
+    await context.close();
+  });
 
-  inBrowser('what a page stopped, another one goes on with, by its resumeKey', async () => {
+  inBrowser('a page continues the upload of another page by its resumeKey', async () => {
     const page = await openPage();
     const options = { resumeKey: 'noise', chunkBytes: 256 * KIB };
     const stopped = await page.evaluate<Uploaded>(call('uploadByClient', house.url, { ...options, stopAt: 700 * KIB }));
@@ -114,13 +111,13 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     later.on('request', (request) => methods.push(request.method()));
     const uploaded = await later.evaluate<Uploaded>(call('uploadByClient', house.url, options));
     expect(methods).not.toContain('POST');
-    expect(uploaded.told[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
+    expect(uploaded.reports[0]?.acceptedBytes).toBeGreaterThanOrEqual(700 * KIB);
     expect(uploaded.kept).toBe(0);
     await expectArrived(uploaded.id);
     await context.close();
   });
 
-  inBrowser('what the service refuses, the page is told with its code', async () => {
+  inBrowser('a page gets the problem code of a refusal', async () => {
     const page = await openPage();
     content = Buffer.from('just text, and no picture');
     const uploaded = await page.evaluate<Uploaded>(call('uploadByClient', house.url, {}));
@@ -129,7 +126,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser('tus-js-client as it comes uploads over a network that is cut', async () => {
+  inBrowser('tus-js-client uploads over a network that is cut', async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     await expectArrived(await page.evaluate<string>(call('uploadByTus', network.url)));
@@ -137,7 +134,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser("Uppy's tus plugin as it comes uploads over a network that is cut", async () => {
+  inBrowser("Uppy's tus plugin uploads over a network that is cut", async () => {
     const page = await openPage();
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400 * KIB]);
     const { id, ...result } = await page.evaluate<{ id: string | null; successful: number; failed: unknown[] }>(
@@ -149,7 +146,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
     await context.close();
   });
 
-  inBrowser('a page of an origin that is not trusted uploads nothing', async () => {
+  inBrowser('a page of an untrusted origin uploads nothing', async () => {
     const page = await openPage();
     const stranger = await startService({ MDS_ROLES: 'api' });
     try {

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 const BUILT_CLI = fileURLToPath(new URL('../../cli/dist/main.js', import.meta.url));
 const built = existsSync(BUILT) && existsSync(BUILT_CLI);
 
-describe.skipIf(!built)('what ships: dist of service and command line (made by npm run build)', () => {
+describe.skipIf(!built)('the built service and command line (npm run build)', () => {
   let folder: string;
   let service: ServiceProcess;
 
@@ -31,7 +31,7 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
       env: { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token },
     });
 
-  it('takes a picture in, renders it and delivers it, through the command line alone', async () => {
+  it('the command line alone ingests, renders and downloads a picture', async () => {
     const picture = join(folder, 'picture.png');
     await writeFile(picture, png(1, 800, 600));
     const { stdout } = await mds('ingest', '--wait', '--json', picture);
@@ -43,7 +43,7 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
     expect((await delivered.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('finds out at its first start which formats it can decode', async () => {
+  it('the first start finds which formats the engine can decode', async () => {
     const { data } = (await (await fetch(`${service.url}/api/v1/formats`)).json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['png', 'jpeg', 'webp', 'heic']));
   });
@@ -60,7 +60,7 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
     expect((refusal as ServiceDidNotStart).stderr).toContain(service.url);
   });
 
-  it('says what is wrong with its settings, all at once, and ends with 2', async () => {
+  it('reports all wrong settings at once and exits with 2', async () => {
     const wrong = spawnService({
       dataDir: join(folder, 'other'),
       built: true,
@@ -69,7 +69,7 @@ describe.skipIf(!built)('what ships: dist of service and command line (made by n
     await expect(wrong).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/MDS_REGION[\s\S]*MDS_ROLES/) });
   });
 
-  it('fault 15: SIGTERM ends it in good order, with 0, and its worker and engine with it', async () => {
+  it('fault 15: SIGTERM stops the service, its worker and its engine with exit code 0', async () => {
     const one = await spawnService({ dataDir: join(folder, 'stopping'), built: true });
     const children = async () =>
       (await run('ps', ['-o', 'pid=', '--ppid', String(one.child.pid)]).catch(() => ({ stdout: '' }))).stdout.trim();

@@ -32,9 +32,9 @@ describe('the client uploads to the service', () => {
 
   it.each([
     ['bytes', (bytes: Buffer<ArrayBuffer>) => bytes, {}],
-    ['a stream whose length it does not know, in chunks', pieces, { chunkBytes: 500 * KIB }],
+    ['a stream of unknown length, in chunks', pieces, { chunkBytes: 500 * KIB }],
     ['a function of unknown length', (bytes: Buffer) => () => pieces(bytes), {}],
-  ] as const)('over a network that is cut again and again: %s', async (_, bodyOf, options) => {
+  ] as const)('survives a network that is cut repeatedly: %s', async (_, bodyOf, options) => {
     await using network = await startCuttingProxy(house.url, [900 * KIB, 400, 400 * KIB, 400 * KIB]);
     const { bytes, sha256 } = picture();
     const { control } = createClient({ baseUrl: network.url, token: house.token });
@@ -43,7 +43,7 @@ describe('the client uploads to the service', () => {
     expect([media.sha256, media.bytes, media.filename, created]).toEqual([sha256, bytes.length, 'noise.png', true]);
   });
 
-  it('says whether the project had the bytes already, and makes another media object of them where it is asked to', async () => {
+  it('reports known bytes, and makes a second media object of them on request', async () => {
     const { bytes } = picture();
     const { upload } = house.client.control.media;
     const first = await upload(bytes);
@@ -54,14 +54,14 @@ describe('the client uploads to the service', () => {
     expect(other.media.id).not.toBe(first.media.id);
   });
 
-  it('the same idempotency key gives the same media object, whatever happens in between', async () => {
+  it('the same idempotency key always gives the same media object', async () => {
     const { bytes } = picture();
     const options = { duplicate: 'allow', idempotencyKey: 'the very same' } as const;
     const { media } = await house.client.control.media.upload(bytes, options);
     expect((await house.client.control.media.upload(bytes, options)).media.id).toBe(media.id);
   });
 
-  it('an upload that was complete, and of whose answer nobody heard, is found by its resumeKey, and not sent again', async () => {
+  it('a complete upload whose response was lost is found by its resumeKey, not resent', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
     try {
       const { bytes } = picture();
@@ -75,19 +75,19 @@ describe('the client uploads to the service', () => {
         onProgress: ({ acceptedBytes }) => acceptedBytes === bytes.length && stop.abort(new Error('gone')),
       });
       await expect(first).rejects.toThrow('gone');
-      const told: number[] = [];
+      const accepted: number[] = [];
       const { media } = await upload(bytes, {
         ...options,
-        onProgress: ({ acceptedBytes }) => told.push(acceptedBytes),
+        onProgress: ({ acceptedBytes }) => accepted.push(acceptedBytes),
       });
-      expect(told).toEqual([bytes.length]);
+      expect(accepted).toEqual([bytes.length]);
       expect(media.bytes).toBe(bytes.length);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   });
 
-  it('where the answer that refused a file was lost, the next attempt learns the reason, and the one after it begins anew', async () => {
+  it('a lost refusal is reported to the next attempt; the one after it starts anew', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
     try {
       const store = createFileUploadStore(folder);
@@ -95,7 +95,7 @@ describe('the client uploads to the service', () => {
       const text = () => Buffer.from('just text, and no picture');
       const { upload } = house.client.control.media;
       await expect(upload(text(), options)).rejects.toMatchObject({ status: 422, code: 'unsupported_format' });
-      // It keeps the address, as one who never heard of the refusal.
+      // It keeps the URL, as if the refusal was lost.
       await expect(upload(text(), { ...options, resumeStore: store })).rejects.toMatchObject({
         status: 410,
         code: 'unsupported_format',
@@ -107,9 +107,9 @@ describe('the client uploads to the service', () => {
   });
 
   it.each([
-    ['what is no media object', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
-    ['nothing at all', Buffer.alloc(0), {}, 'empty_file'],
-    ['what is not what its checksum says', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
+    ['text', Buffer.from('just text, and no picture'), {}, 'unsupported_format'],
+    ['an empty file', Buffer.alloc(0), {}, 'empty_file'],
+    ['a file with another checksum', noisePng('checksum'), { checksum: '0'.repeat(64) }, 'checksum_mismatch'],
   ])('refuses %s with a code', async (_, bytes, options, code) => {
     const error = await house.client.control.media.upload(bytes, options).catch((reason: unknown) => reason);
     if (!isApiError(error)) throw error;
@@ -119,7 +119,7 @@ describe('the client uploads to the service', () => {
   });
 });
 
-it('goes on after a service that is killed in the middle and started again', async () => {
+it('an upload continues after the service is killed and restarted', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-client-upload-'));
   const dataDir = join(folder, 'data');
   const env = { MDS_PORT: String(await freePort()), MDS_ROLES: 'api', MDS_CONTROL_TOKEN: 'a-token-for-tests-only' };
@@ -140,7 +140,7 @@ it('goes on after a service that is killed in the middle and started again', asy
       { bytes: bytes.length, open: (start) => createReadStream(file, { start }) },
       {
         chunkBytes: 256 * KIB,
-        // As long as the service takes to start on a busy machine.
+        // The time of a start on a busy machine.
         maxRetries: 40,
         onProgress: ({ acceptedBytes }) => {
           if (service && acceptedBytes > 700 * KIB) restarted ??= restart(service);

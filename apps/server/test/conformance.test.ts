@@ -44,7 +44,7 @@ const ENDPOINTS = Object.keys(CACHE_CONTROL);
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
 let service: ServiceFixture;
-/** Wide enough for every preset to have work to do. */
+/** Wide enough that every preset applies. */
 const picture = png(1, 2200, 1100);
 const media: MediaDetail[] = [];
 const startedAt = Date.now();
@@ -57,7 +57,7 @@ beforeAll(async () => {
     media.push(MediaDetail.parse(await response.json()));
   }
   for (const { id } of media) await ready(id);
-  // A machine that is busy starting things may be late at first; the document says so, and then that it is over.
+  // On a busy machine, event-loop delay may degrade the status at first.
   const settled = async () => expect((await read('/api/v1/status', Status)).status).toBe('operational');
   await vi.waitFor(settled, { timeout: 30_000, interval: 500 });
 }, 120_000);
@@ -88,14 +88,14 @@ async function ready(id: string): Promise<MediaDetail> {
 async function read<T>(path: string, schema: z.ZodType<T>): Promise<T> {
   const response = await fetch(service.url + path);
   expect([path, response.status]).toEqual([path, 200]);
-  // The contract's objects are strict: a field more or less does not parse.
+  // The contract's objects are strict: an extra or missing field does not parse.
   return schema.parse(await response.json());
 }
 
 const expectFields = (record: object, fields: readonly string[]) =>
   expect(Object.keys(record).sort()).toEqual([...fields].sort());
 
-/** What the asset list says once everything that was delivered is written down. */
+/** The asset list, once all deliveries are recorded. */
 async function assetsWith(path: string): Promise<AssetList['data'][number]> {
   for (let tries = 0; tries < 30; tries += 1) {
     const { data } = await read('/api/v1/assets', AssetList);
@@ -107,7 +107,7 @@ async function assetsWith(path: string): Promise<AssetList['data'][number]> {
 }
 
 describe('1. What the service does', () => {
-  it('"Only GET operations are shown": whoever writes to a read gets told what works, and nothing changes', async () => {
+  it('"Only GET operations are shown": a write gets 405 with Allow and changes nothing', async () => {
     for (const path of ENDPOINTS) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
         const response = await fetch(service.url + path, { method });
@@ -124,7 +124,7 @@ describe('1. What the service does', () => {
 });
 
 describe('2. Resources and their fields', () => {
-  it('2.1 "object: always the literal list; data: records of the resource in question"', async () => {
+  it('2.1 "object: always the literal list; data: records of the resource"', async () => {
     expectFields(await read('/api/v1/media', MediaList), FIELDS.mediaList);
     expectFields(await read('/api/v1/regions', RegionList), FIELDS.list);
     expectFields(await read('/api/v1/assets', AssetList), FIELDS.list);
@@ -135,7 +135,7 @@ describe('2. Resources and their fields', () => {
     }
   });
 
-  it('2.2 the media object: seven fields, true to the file that was sent', async () => {
+  it('2.2 the media object has seven fields that match the file', async () => {
     const { data } = await read('/api/v1/media?limit=100', MediaList);
     for (const record of data) expectFields(record, FIELDS.media);
     const record = data.find(({ id }) => id === media[0]?.id);
@@ -153,7 +153,7 @@ describe('2. Resources and their fields', () => {
     expect(age).toBeLessThan(Date.now() - startedAt + 2_000);
   });
 
-  it('2.3 the region: five fields; a code of letters and a digit, a city, "area-direction", a country', async () => {
+  it('2.3 the region has five fields: code, city, area-direction, country, status', async () => {
     const { data } = await read('/api/v1/regions', RegionList);
     expect(data).toEqual([
       { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', status: 'operational' },
@@ -166,7 +166,7 @@ describe('2. Resources and their fields', () => {
     }
   });
 
-  it('2.4 the asset: five fields; the path that was asked for, the size of what it leads to, HIT or MISS', async () => {
+  it('2.4 the asset has five fields: the requested path, its size, and HIT or MISS', async () => {
     const path = `/media/${media[1]?.id}/thumb.webp`;
     const first = await fetch(service.url + path);
     const bytes = (await first.arrayBuffer()).byteLength;
@@ -184,7 +184,7 @@ describe('2. Resources and their fields', () => {
     expect([again.id, again.created_at]).toEqual([asset.id, asset.created_at]);
   });
 
-  it('2.5 the status document: five fields, the city and not the code, components of name and status', async () => {
+  it('2.5 the status document has five fields, the city, and components', async () => {
     const status = await read('/api/v1/status', Status);
     expectFields(status, FIELDS.status);
     expect(status).toMatchObject({ status: 'operational', version: 'v1', region: 'Frankfurt' });
@@ -202,7 +202,7 @@ describe('2. Resources and their fields', () => {
 });
 
 describe('3. States and transitions', () => {
-  it('a media object is `ready`, a region, the service and each component `operational`, an asset HIT or MISS', async () => {
+  it('media are `ready`, regions and components `operational`, assets HIT or MISS', async () => {
     const { data } = await read('/api/v1/media', MediaList);
     expect(new Set(data.map(({ status }) => status))).toEqual(new Set(['ready']));
     const { status, components } = await read('/api/v1/status', Status);
@@ -216,21 +216,18 @@ describe('3. States and transitions', () => {
 });
 
 describe('4. Endpoints', () => {
-  it.each(ENDPOINTS)(
-    '%s: "GET, no request body, JSON with Content-Type application/json", and its Cache-Control',
-    async (path) => {
-      const response = await fetch(service.url + path);
-      expect(response.status).toBe(200);
-      expect(response.headers.get('content-type')).toBe('application/json');
-      expect(response.headers.get('cache-control')).toBe(CACHE_CONTROL[path]);
-      await response.json();
-      const head = await fetch(service.url + path, { method: 'HEAD' });
-      expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/json']);
-    },
-  );
+  it.each(ENDPOINTS)('%s: GET, no request body, application/json, and its Cache-Control', async (path) => {
+    const response = await fetch(service.url + path);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('cache-control')).toBe(CACHE_CONTROL[path]);
+    await response.json();
+    const head = await fetch(service.url + path, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/json']);
+  });
 
   it.each(ENDPOINTS.filter((path) => CACHE_CONTROL[path] !== 'no-store'))(
-    '%s: who has the answer already is spared the body',
+    '%s: a client that has the response gets 304 without a body',
     async (path) => {
       const etag = (await fetch(service.url + path)).headers.get('etag') ?? '';
       const response = await fetch(service.url + path, { headers: { 'if-none-match': etag } });
@@ -238,7 +235,7 @@ describe('4. Endpoints', () => {
     },
   );
 
-  it('4.1 `limit` "maximum number of items to return", `cursor` "opaque, taken from a previous response"', async () => {
+  it('4.1 `limit` is the maximum number of items, `cursor` comes from a response', async () => {
     const seen: string[] = [];
     let cursor: string | null = null;
     do {
@@ -253,7 +250,7 @@ describe('4. Endpoints', () => {
     expect(seen).toEqual(media.map(({ id }) => id).reverse());
   });
 
-  it('4.2 and 4.4 have "no parameters": one that is sent all the same changes nothing', async () => {
+  it('4.2 and 4.4 have "no parameters": one that is sent anyway changes nothing', async () => {
     for (const path of ['/api/v1/regions', '/api/v1/status', '/api/v1', '/api/v1/formats', '/api/v1/renditions']) {
       expect((await fetch(`${service.url}${path}?limit=x&limit=y&cursor=z`)).status).toBe(200);
     }
@@ -278,7 +275,7 @@ describe('4. Endpoints', () => {
     expect(response.headers.get('last-modified')).toBeNull();
   });
 
-  it('4.5 "the version index and resource map": every address in it leads to what it says', async () => {
+  it('4.5 "the version index and resource map": every address in it works', async () => {
     const index = await read('/api/v1', VersionIndex);
     expect(index).toMatchObject({ object: 'index', version: 'v1', project: 'default', region: 'Frankfurt' });
     expect(Object.keys(index.resources)).toEqual(['media', 'regions', 'assets', 'status', 'formats', 'renditions']);
@@ -301,7 +298,7 @@ describe('4. Endpoints', () => {
     }
   });
 
-  it('4.6 "formats accepted on ingest": a file of each is taken in for what it is, and one of none is not', async () => {
+  it('4.6 "formats accepted on ingest": each is accepted, and any other is refused', async () => {
     const { data } = await read('/api/v1/formats', FormatList);
     const samples = fileURLToPath(new URL('../../../packages/transcode/samples/', import.meta.url));
     const files = await readdir(samples);
@@ -319,9 +316,9 @@ describe('4. Endpoints', () => {
     expect([refused.status, Problem.parse(await refused.json()).code]).toEqual([422, 'unsupported_format']);
   }, 60_000);
 
-  it('4.7 "presets applied during processing": each was applied, and its path leads to what it announces', async () => {
+  it('4.7 "presets applied during processing": each path leads to its rendition', async () => {
     const presets = await read('/api/v1/renditions', RenditionList);
-    // The media object is a picture; what is made of video and audio, video.test.ts looks at.
+    // The media object is a picture. video.test.ts covers video and audio.
     const data = presets.data.filter(({ source_kinds }) => source_kinds.includes('image'));
     const id = media[0]?.id ?? '';
     const detail = await ready(id);
@@ -347,7 +344,7 @@ describe('4. Endpoints', () => {
 });
 
 describe('5. to 9. Authentication, errors, limits, versioning', () => {
-  it('5. reads need no token, and everything that changes something does', async () => {
+  it('5. reads need no token, and every change needs one', async () => {
     for (const path of ENDPOINTS) expect((await fetch(service.url + path)).status).toBe(200);
     const response = await fetch(`${service.url}/control/v1/media`, { method: 'POST', body: new Uint8Array(picture) });
     expect(response.status).toBe(401);
@@ -370,26 +367,23 @@ describe('5. to 9. Authentication, errors, limits, versioning', () => {
     ['broken JSON', { 'content-type': 'application/json' }, '{', 400, 'invalid_request', /not valid JSON/],
     ['a compressed body', { 'content-encoding': 'gzip' }, 'x', 415, 'unsupported_content_type', /Content-Encoding/],
     ['a key that is too long', { 'idempotency-key': 'k'.repeat(256) }, 'x', 400, 'invalid_request', /1 to 255/],
-  ])(
-    '7. bad input gets a problem document that says what to do: %s',
-    async (_name, headers, body, status, code, hint) => {
-      const response = await fetch(`${service.url}/control/v1/media?filename=a.jpg`, {
-        method: 'POST',
-        body,
-        headers: { ...authorization(), ...headers } as Record<string, string>,
-      });
-      expect(response.status).toBe(status);
-      expect(response.headers.get('content-type')).toBe('application/problem+json');
-      expect(response.headers.get('cache-control')).toBe('no-store');
-      const problem = Problem.parse(await response.json());
-      expect(problem).toMatchObject({ code, status, instance: '/control/v1/media' });
-      expect(problem.request_id).toBe(response.headers.get('x-request-id'));
-      expect(problem.detail).toMatch(hint);
-      expect(JSON.stringify(problem)).not.toMatch(/node_modules|\.ts:|SELECT|mds-service-/);
-    },
-  );
+  ])('7. bad input gets a problem document with a fix: %s', async (_name, headers, body, status, code, hint) => {
+    const response = await fetch(`${service.url}/control/v1/media?filename=a.jpg`, {
+      method: 'POST',
+      body,
+      headers: { ...authorization(), ...headers } as Record<string, string>,
+    });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    const problem = Problem.parse(await response.json());
+    expect(problem).toMatchObject({ code, status, instance: '/control/v1/media' });
+    expect(problem.request_id).toBe(response.headers.get('x-request-id'));
+    expect(problem.detail).toMatch(hint);
+    expect(JSON.stringify(problem)).not.toMatch(/node_modules|\.ts:|SELECT|mds-service-/);
+  });
 
-  it('8. `limit` has a default of 25, from 1 to 100, and nothing is clamped in silence', async () => {
+  it('8. `limit` is 25 by default, 1 to 100, and never clamped silently', async () => {
     for (const limit of ['0', '101', 'x']) {
       const response = await fetch(`${service.url}/api/v1/media?limit=${limit}`);
       expect(Problem.parse(await response.json())).toMatchObject({ status: 400, code: 'invalid_request' });
@@ -398,7 +392,7 @@ describe('5. to 9. Authentication, errors, limits, versioning', () => {
       expect((await fetch(`${service.url}/api/v1/media?limit=${limit}`)).status).toBe(200);
   });
 
-  it('9. "every endpoint lives under the prefix /api/v1": the OpenAPI document has the seven and no other', async () => {
+  it('9. OpenAPI has exactly the seven endpoints under the prefix /api/v1', async () => {
     const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as {
       paths: Record<string, Record<string, unknown>>;
       servers: { url: string }[];
@@ -412,7 +406,7 @@ describe('5. to 9. Authentication, errors, limits, versioning', () => {
     }
   });
 
-  it('fault 21: no encoding of a path leads out of the store', async () => {
+  it('fault 21: no encoding of a path escapes the object store', async () => {
     const port = Number(new URL(service.url).port);
     const id = media[0]?.id;
     for (const path of [

@@ -10,7 +10,7 @@ import { type ServiceProcess, spawnService } from './support/service-process.ts'
 import { openSlowReader } from './support/slow-readers.ts';
 
 const MIB = 1024 * 1024;
-/** What 200 readers, or 1,000 misses at once, may add to what the service takes anyway. */
+/** Memory that 200 readers, or 1,000 concurrent misses, may add. */
 const MOST_MORE_BYTES = 150 * MIB;
 const MEMORY_CACHE_BYTES = 64 * MIB;
 const READERS = 200;
@@ -37,7 +37,7 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
       dataDir,
       env: { MDS_ROLES: 'api,edge', MDS_MEMORY_CACHE_BYTES: String(MEMORY_CACHE_BYTES) },
     });
-    // What any first answer takes (modules, compiled code, database pages) is not what is measured.
+    // The first response loads modules, compiled code and database pages, which are not measured.
     for (let i = 0; i < 20; i += 1) await (await fetch(`${service.url}/api/v1/media`)).arrayBuffer();
   }, 240_000);
 
@@ -46,9 +46,9 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it(`${READERS} readers who hardly take anything do not fill the memory of the machine`, async () => {
+  it(`${READERS} slow readers do not fill the memory`, async () => {
     const before = await residentBytes(pid());
-    // Each somewhere else in the film: nothing that one waits for is what another waits for.
+    // Each at another position of the video, so that no two wait for the same bytes.
     const starts = Array.from({ length: READERS }, (_, index) => Math.floor((index * FILM.bytes) / READERS));
     const peak = await peakDuring(pid(), async () => {
       const readers = await Promise.all(starts.map((start) => openSlowReader(service.url, film.path, start)));
@@ -69,28 +69,28 @@ describe.skipIf(process.platform !== 'linux')('memory of the service process', (
     expect((peak - before) / MIB).toBeLessThan(MOST_MORE_BYTES / MIB);
   });
 
-  it(`${MISSES.toLocaleString('en')} misses at once do not, either, and each gets its own bytes`, async () => {
+  it(`${MISSES.toLocaleString('en')} concurrent misses do not fill the memory, and each gets its bytes`, async () => {
     const before = await residentBytes(pid());
     const digests: string[] = [];
     const peak = await peakDuring(pid(), async () => {
       digests.push(...(await Promise.all(pictures.map(({ path }) => digestOf(service.url + path)))));
     });
     expect(digests).toEqual(pictures.map(({ sha256 }) => sha256));
-    // The memory tier takes its share; that is what it is for.
+    // The memory tier uses its share, as configured.
     expect((peak - before) / MIB).toBeLessThan((MOST_MORE_BYTES + MEMORY_CACHE_BYTES) / MIB);
   });
 
-  it('afterwards everything is still delivered', async () => {
+  it('everything is still delivered afterwards', async () => {
     expect(await digestOf(service.url + film.path)).toBe(film.sha256);
     for (const { path, sha256 } of pictures.slice(0, 50)) expect(await digestOf(service.url + path)).toBe(sha256);
     expect(errorsIn(service.stderr())).toEqual([]);
   });
 });
 
-/** Long enough for any machine to get through what it has taken on. */
+/** Long enough for a slow machine. */
 const MOST_TRIES = 20;
 
-/** SHA-256 of what a client gets that comes back when it is told to: an overloaded service may refuse, and says for how long. */
+/** SHA-256 of a response, after as many retries as Retry-After asks for. */
 async function digestOf(url: string): Promise<string> {
   for (let tries = 1; ; tries += 1) {
     const response = await fetch(url);
@@ -107,7 +107,7 @@ async function digestOf(url: string): Promise<string> {
   }
 }
 
-/** Lines of the log that tell of an error; that requests were refused is a warning. */
+/** Log lines of errors. Refused requests are warnings. */
 function errorsIn(log: string): string[] {
   const lines = log.split('\n').filter((line) => line !== '');
   return lines.filter((line) => !line.startsWith('{') || (JSON.parse(line) as { level: number }).level >= 50);

@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => all.stop());
 
-/** Asks a node for one path after another, round and round, until told to stop, and compares each answer with its bytes. */
+/** Requests paths from a node in turn until `stop`, and compares each response with its bytes. */
 function askAll(of: ServiceProcess, expected: ReadonlyMap<string, string>) {
   const wrong: string[] = [];
   /** By path, the number of its latest request. */
@@ -51,7 +51,7 @@ function askAll(of: ServiceProcess, expected: ReadonlyMap<string, string>) {
 
 const FLOOD = 1_500;
 
-/** Asks for what a node cannot have, as fast as it refuses. */
+/** Requests a path that the node cannot have, as fast as it refuses. */
 async function floodWithMisses(of: ServiceProcess, path: string): Promise<void> {
   const ask = async () => {
     for (let n = 0; n < FLOOD / 10; n += 1) expect((await get(of, path)).status).toBe(503);
@@ -59,8 +59,8 @@ async function floodWithMisses(of: ServiceProcess, path: string): Promise<void> 
   await Promise.all(Array.from({ length: 10 }, ask));
 }
 
-describe('an origin that is killed', () => {
-  it('and is away for a minute costs no cached request of two points of presence and no record of a delivery', async () => {
+describe('an origin that was killed', () => {
+  it('costs no cached request and no delivery record in a minute of outage', async () => {
     const ids = [await all.ingest(noisePng('away', 1600, 1600))];
     for (let seed = 1; seed <= 8; seed += 1) ids.push(await all.ingest(png(seed)));
     const expected = new Map<string, string>();
@@ -95,7 +95,7 @@ describe('an origin that is killed', () => {
       const awayS = (performance.now() - began) / 1000;
       const { headers } = await get(all.node(name), held);
       const ageS = Number(headers.get('age'));
-      // The origin stood by it up to 30 s before it died, and a cache behind this one may use it for the rest of 300 s.
+      // The origin confirmed it up to 30 s before it died. A cache behind this one may use it for the rest of 300 s.
       expect(ageS).toBeGreaterThanOrEqual(Math.floor(awayS));
       expect(ageS).toBeLessThan(awayS + 35);
       const [, pastS] = /ttl=-(\d+)$/.exec(headers.get('cache-status') ?? '') ?? [];
@@ -109,19 +109,19 @@ describe('an origin that is killed', () => {
     }
     const during = loads.map(({ count }, index) => count - (before[index] ?? 0));
     await all.startOrigin(port);
-    // Until they have noticed that it is back.
+    // Until they notice that it is back.
     for (const name of Object.keys(REGIONS)) {
       const fetched = async () => (await get(all.node(name), neverAsked)).status;
       await expect.poll(fetched, { timeout: 15_000, interval: 100 }).toBe(200);
     }
     const ends = await Promise.all(loads.map((load) => load.stop()));
     for (const name of Object.keys(REGIONS)) {
-      const told = logOf(all.node(name)).filter(({ msg }) => String(msg).startsWith('unavailable'));
-      // A line a second, however many there were; it takes them a few seconds to find out that the origin is back.
-      expect(told.length).toBeLessThan(25);
-      expect(told.reduce((sum, { refused }) => sum + Number(refused), 0)).toBeGreaterThan(FLOOD);
-      expect(told[0]).toMatchObject({ latest: neverAsked, reason: expect.stringContaining('origin') });
-      // With a line for each refusal there would be more than 1,500.
+      const warnings = logOf(all.node(name)).filter(({ msg }) => String(msg).startsWith('unavailable'));
+      // One line a second. It takes a few seconds until they notice that the origin is back.
+      expect(warnings.length).toBeLessThan(25);
+      expect(warnings.reduce((sum, { refused }) => sum + Number(refused), 0)).toBeGreaterThan(FLOOD);
+      expect(warnings[0]).toMatchObject({ latest: neverAsked, reason: expect.stringContaining('origin') });
+      // A line for each refusal would make more than 1,500.
       expect(logOf(all.node(name)).length).toBeLessThan(60);
       expect(all.node(name).stderr()).not.toContain('"stack"');
       const figures = async () => figuresOf(all.node(name));
@@ -139,7 +139,7 @@ describe('an origin that is killed', () => {
       const recorded = async () =>
         (await all.assetList(region)).map(({ path, cache_status }) => `${path} ${cache_status}`);
       const ofLoad = async () => (await recorded()).filter((line) => expected.has(line.split(' ')[0] ?? ''));
-      // One record for each path of a region: each says what became of the latest request, and they stand in the order of these.
+      // One record for each path of a region, with its latest request, in the order of these.
       const inOrder = ends[index]?.newestFirst.map((path) => `${path} HIT`);
       await expect.poll(ofLoad, { timeout: 15_000 }).toEqual(inOrder);
       expect(await recorded()).toContain(`${lastMoment} MISS`);
@@ -151,7 +151,7 @@ describe('an origin that is killed', () => {
     }
   }, 150_000);
 
-  it('while a point of presence is killed as well leaves that with what it held: it serves it when it is started alone', async () => {
+  it('a point of presence that was killed too restarts alone and serves its cache', async () => {
     const [held, purged] = [await all.ingest(noisePng('alone', 1600, 1600)), await all.ingest(png(11))];
     const paths = [`/media/${held}/thumb.webp`, `/media/${held}/large.jpg`];
     const whole = await Promise.all(paths.map((path) => get(all.node('ams'), path)));
@@ -164,7 +164,7 @@ describe('an origin that is killed', () => {
     const { complete } = PurgeResult.parse(await all.sendJson('POST', '/cache/purge', { path: gone }));
     expect(complete).toBe(true);
 
-    // The purge has its receipt: it holds from then on, whoever dies.
+    // The purge has its receipt, so it holds even if nodes die.
     await Promise.all([all.end(all.node('ams'), 'SIGKILL'), all.end(all.origin, 'SIGKILL')]);
     await all.startEdge('ams', 'ams1');
     for (const [index, path] of paths.entries()) {
@@ -180,7 +180,7 @@ describe('an origin that is killed', () => {
     const { port } = new URL(all.origin.url);
     await all.startOrigin(port);
     expect((await all.control(`/media/${held}`, { method: 'DELETE' })).status).toBe(204);
-    // What is known from before is compared with what the origin says as soon as that is back.
+    // Cached entries are revalidated as soon as the origin is back.
     await expect
       .poll(async () => (await get(all.node('ams'), paths[0] ?? '')).status, { timeout: 10_000, interval: 50 })
       .toBe(404);

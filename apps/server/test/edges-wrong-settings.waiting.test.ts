@@ -13,7 +13,7 @@ let ingested: string | undefined;
 beforeAll(async () => {
   all = await startDeployment();
   await all.startEdge('good', 'sin1');
-  // As a server of files: it knows no POST, and says what is not there in HTML.
+  // A file server: no POST, and 404 in HTML.
   stranger = createServer((req, res) => {
     if (req.method === 'GET') res.writeHead(404, { 'content-type': 'text/html' }).end('<h1>File not found</h1>');
     else res.writeHead(501, { 'content-type': 'text/html' }).end('<h1>Unsupported method</h1>');
@@ -42,7 +42,7 @@ const readiness = async (edge: ServiceProcess) => {
 };
 
 describe('a point of presence with right settings', () => {
-  it('is well from the first moment in which it can be asked', async () => {
+  it('is operational from its first response', async () => {
     const edge = await all.startEdge('early', 'ams1', { MDS_LOG_LEVEL: 'info' });
     expect(await componentOf(edge, 'Origin')).toBe('operational');
     expect(logOf(edge).filter(({ component }) => component === 'Origin')).toEqual([]);
@@ -54,18 +54,18 @@ describe('a point of presence with right settings', () => {
 describe('a point of presence with a wrong setting', () => {
   it.each<[string, () => Record<string, string>, RegExp]>([
     ['token', () => ({ MDS_CONTROL_TOKEN: 'a-token-that-nobody-gave-out' }), /MDS_CONTROL_TOKEN/],
-    ['address: a path too many', () => ({ MDS_ORIGIN_URL: `${all.origin.url}/api/v1` }), /MDS_ORIGIN_URL/],
+    ['address: an extra path', () => ({ MDS_ORIGIN_URL: `${all.origin.url}/api/v1` }), /MDS_ORIGIN_URL/],
     ['address: another point of presence', () => ({ MDS_ORIGIN_URL: all.node('good').url }), /MDS_ORIGIN_URL/],
     ['address: another program', () => ({ MDS_ORIGIN_URL: strangerUrl }), /MDS_ORIGIN_URL/],
   ])(
-    'says so instead of answering that there is nothing: %s',
+    'reports it instead of answering 404: %s',
     async (what, settings, setting) => {
       const id = await mediaObject();
       const name = `wrong-${what.replaceAll(/\W+/g, '-')}`;
       const edge = await all.startEdge(name, 'ams1', { ...settings(), MDS_LOG_LEVEL: 'info' });
       await expect.poll(() => readiness(edge), { timeout: 5_000 }).toMatch(/^503 /);
       expect(await readiness(edge)).toMatch(setting);
-      // The first look counts at once.
+      // The first probe counts at once.
       expect(await componentOf(edge, 'Origin')).toBe('major_outage');
 
       const wanted = [`/media/${id}/thumb.webp`, `/media/${id}/manifest.json`];
@@ -78,22 +78,22 @@ describe('a point of presence with a wrong setting', () => {
         expect(JSON.parse(body.toString())).toMatchObject({ code: 'unavailable' });
         expect(body.toString()).not.toMatch(/control\/v1|does not answer|127\.0\.0\.1/);
       }
-      // It reports every few seconds, and its events are tried again: what is wrong is told once all the same.
+      // It reports every few seconds and retries its events, but logs the error once.
       await new Promise((resolve) => setTimeout(resolve, 6_000));
-      const told = logOf(edge).filter(({ level }) => Number(level) >= 50);
-      expect(told).toMatchObject([{ msg: expect.stringMatching(setting) }]);
+      const errors = logOf(edge).filter(({ level }) => Number(level) >= 50);
+      expect(errors).toMatchObject([{ msg: expect.stringMatching(setting) }]);
       expect(edge.stderr()).not.toMatch(/"stack"|a-token-that-nobody|a-token-for-points/);
       expect(await all.end(edge, 'SIGTERM')).toEqual({ code: 0, signal: null });
     },
     30_000,
   );
 
-  it('is ready as soon as its origin takes it, and stays so while that refuses it for a while', async () => {
+  it('is ready once its origin accepts it, and stays ready if it is refused later', async () => {
     const id = await mediaObject();
     const { port } = new URL(all.origin.url);
     await all.end(all.origin, 'SIGTERM');
     const edge = await all.startEdge('waits', 'ams1');
-    // Nobody knows yet whether its settings are right.
+    // Its settings are not known to be wrong yet.
     expect(await readiness(edge)).toMatch(/^200 /);
     await all.startOrigin(port, { MDS_CONTROL_TOKEN: 'another-token-of-the-origin' });
     await expect.poll(() => readiness(edge), { timeout: 10_000 }).toMatch(/^503 .*MDS_CONTROL_TOKEN/);
@@ -108,7 +108,7 @@ describe('a point of presence with a wrong setting', () => {
     await expect.poll(() => componentOf(edge, 'Origin'), { timeout: 25_000 }).toBe('major_outage');
     expect(await readiness(edge)).toMatch(/^200 /);
     expect((await get(edge, `/media/${id}/thumb.webp`)).cache).toBe('HIT');
-    // Tell it again as it was, for those who come after.
+    // Restores the state for the tests that follow.
     await all.end(all.origin, 'SIGTERM');
     await all.startOrigin(port);
   }, 60_000);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => all.stop());
 
 describe('points of presence', () => {
-  it('turn misses into hits, each for itself, and the assets list tells of both regions', async () => {
+  it('turn misses into hits, each for itself, and the asset list has both regions', async () => {
     const id = await all.ingest(png(1));
     const path = `/media/${id}/thumb.webp`;
     const whole = (await get(all.origin, path)).body;
@@ -39,7 +39,7 @@ describe('points of presence', () => {
     expect(manifest.renditions[0].url).toMatch(new RegExp(`^${all.node('ams').url}/media/`));
   });
 
-  it('pass a large object on while they fetch it, and keep it over a restart', async () => {
+  it('send a large object while they fetch it, and keep it over a restart', async () => {
     const id = await all.ingest(noisePng('large', 1600, 1600));
     const path = `/media/${id}/large.jpg`;
     const whole = (await get(all.origin, path)).body;
@@ -55,7 +55,7 @@ describe('points of presence', () => {
     expect([sha256(warm.body), warm.cache]).toEqual([sha256(whole), 'HIT']);
   });
 
-  it('fault 18: never serve a byte that was flipped in their cache', async () => {
+  it('fault 18: never serve a flipped byte of their cache', async () => {
     const id = await all.ingest(noisePng('flipped', 1500, 1500));
     const path = `/media/${id}/large.jpg`;
     const whole = (await get(all.node('ams'), path)).body;
@@ -69,7 +69,7 @@ describe('points of presence', () => {
     expect(sha256((await get(all.node('ams'), path)).body)).toBe(sha256(whole));
   });
 
-  it('drop what is purged, each with a receipt, and what is deleted within moments', async () => {
+  it('drop what is purged, each with a receipt, and soon what is deleted', async () => {
     const [kept, deleted] = [await all.ingest(png(2)), await all.ingest(png(3))];
     const paths = [kept, deleted].map((id) => `/media/${id}/thumb.webp`);
     for (const name of all.nodes.keys()) for (const path of [...paths, ...paths]) await get(all.node(name), path);
@@ -90,7 +90,7 @@ describe('points of presence', () => {
     }
   });
 
-  it('answer the read API out of a cache, and say themselves where and how they are', async () => {
+  it('answer the read API from a cache, with their own region and status', async () => {
     const list = '/api/v1/renditions';
     const [first, second] = [await get(all.node('sin-a'), list), await get(all.node('sin-a'), list)];
     expect(first.body).toEqual((await get(all.origin, list)).body);
@@ -100,7 +100,7 @@ describe('points of presence', () => {
     expect((await get(all.node('sin-a'), list, { 'if-none-match': second.headers.get('etag') ?? '' })).status).toBe(
       304,
     );
-    // What an event makes old is asked for again, long before its lifetime ends.
+    // An event invalidates a response long before its lifetime ends.
     const newest = async () =>
       JSON.parse((await get(all.node('sin-a'), '/api/v1/media?limit=1')).body.toString()).data[0]?.id;
     await newest();
@@ -124,7 +124,7 @@ describe('points of presence', () => {
     expect(known).toMatchObject({ mds_edge_origin_up: 1, mds_edge_events_lag_seconds: 0 });
     expect(known['mds_http_requests_total{method="GET",route="/api/v1/renditions",status="200"}']).toBeGreaterThan(1);
     expect(known['mds_edge_reads_total{cache="hit"}']).toBeGreaterThan(0);
-    // Those of the test before, and what it deleted.
+    // Those of the previous test, and what it deleted.
     expect(known.mds_edge_purges_total).toBeGreaterThanOrEqual(4);
     const unknown = await get(all.node('sin-a'), '/api/v1/nothing');
     expect([unknown.status, JSON.parse(unknown.body.toString()).instance]).toEqual([404, '/api/v1/nothing']);
@@ -137,7 +137,7 @@ describe('points of presence', () => {
     expect((await get(all.node('sin-a'), '/control/v1/media')).body.toString()).not.toContain(all.origin.url);
   });
 
-  it('refuse at once what they do not hold while the origin is away, and tell after a restart what they delivered meanwhile', async () => {
+  it('refuse misses at once while the origin is down, and report deliveries later', async () => {
     const path = `/media/${await all.ingest(png(5))}/thumb.webp`;
     const unseen = `/media/${await all.ingest(png(6))}/thumb.webp`;
     for (const wanted of [path, '/api/v1/media', '/api/v1/renditions']) await get(all.node('ams'), wanted);
@@ -160,7 +160,7 @@ describe('points of presence', () => {
     expect((await get(all.node('ams'), '/readyz')).status).toBe(200);
     expect((await get(all.node('ams'), `${path.slice(0, path.lastIndexOf('/'))}/manifest.json`)).status).toBe(503);
     expect((await get(all.node('sin-a'), path)).cache).toBe('HIT');
-    // Stopped before it could tell what it has delivered; the other one goes on.
+    // Stopped before it could report its deliveries. The other one continues.
     expect(await all.end(all.node('ams'), 'SIGTERM')).toEqual({ code: 0, signal: null });
 
     await all.startOrigin(port);
@@ -169,7 +169,7 @@ describe('points of presence', () => {
       await expect.poll(() => all.assets(region), { timeout: 10_000 }).toMatchObject({ [path]: 'HIT' });
     }
     expect((await get(all.node('ams'), unseen)).cache).toBe('MISS');
-    // A purge reaches the nodes that were there before the origin was.
+    // A purge reaches nodes that started before the origin.
     await expect
       .poll(async () => PurgeResult.parse(await all.sendJson('POST', '/cache/purge', { path })).complete, {
         timeout: 20_000,
@@ -178,7 +178,7 @@ describe('points of presence', () => {
     expect((await get(all.node('sin-b'), unseen)).cache).toBe('MISS');
   });
 
-  it('are missed within 20 s when they die, and back with their next report; maintenance overrides', async () => {
+  it('are reported down within 20 s, and up with their next report', async () => {
     const statusOf = (name: string) => async () => {
       const { components } = Status.parse(await (await fetch(`${all.origin.url}/api/v1/status`)).json());
       return components.find((component) => component.name === `Region ${name}`)?.status;
@@ -196,7 +196,7 @@ describe('points of presence', () => {
       ]);
     };
     await shownAfterMs(performance.now(), { ams1: 'operational', sin1: 'operational' });
-    // They die right after a report, the longest time before the third that does not come: what they deliver is reported at once.
+    // They die right after a report, which is the longest time before the third missing one: deliveries are reported at once.
     const path = `/media/${await all.ingest(png(7))}/thumb.webp`;
     await Promise.all([get(all.node('ams'), path), get(all.node('sin-b'), path)]);
     for (const region of ['ams1', 'sin1']) {
@@ -205,9 +205,9 @@ describe('points of presence', () => {
     const died = performance.now();
     await Promise.all([all.end(all.node('ams'), 'SIGKILL'), all.end(all.node('sin-b'), 'SIGKILL')]);
     const missedAfterMs = await shownAfterMs(died, { ams1: 'major_outage', sin1: 'partial_outage' });
-    // 16 to 18 s by the beats and looks as they are; with looks every 5 s it is 20 to 25 s.
+    // 16 to 18 s with the present intervals; checks every 5 s would take 20 to 25 s.
     expect(Math.max(...missedAfterMs)).toBeLessThanOrEqual(20_000);
-    // Nor for one report that came late.
+    // One late report is not enough, either.
     expect(Math.min(...missedAfterMs)).toBeGreaterThan(10_000);
     const result = PurgeResult.parse(await all.sendJson('POST', '/cache/purge?wait=0', { everything: true }));
     expect(result.receipts).toContainEqual({ region: 'ams1', node: expect.any(String), state: 'silent' });
@@ -222,7 +222,7 @@ describe('points of presence', () => {
     expect(Math.max(...backAfterMs)).toBeLessThan(10_000);
     const detail = RegionDetail.parse(await (await all.control('/regions/sin1')).json());
     expect(detail.nodes.map(({ alive }) => alive)).toEqual([true, true]);
-    // One that is stopped in good order leaves no outage behind.
+    // A node that shuts down leaves no outage.
     await all.end(all.node('sin-b'), 'SIGTERM');
     expect(RegionDetail.parse(await (await all.control('/regions/sin1')).json()).nodes).toHaveLength(1);
   });

@@ -7,7 +7,7 @@ import { sendFile, startSource } from '../src/fetches/scripted-source.fixture.ts
 import { png } from './support/pictures.ts';
 import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
-/** More than is written before the first second is over. */
+/** More than is written in the first second. */
 const picture = png(7, 1600, 1200);
 
 let dataDir: string;
@@ -32,8 +32,8 @@ afterEach(async () => {
   await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 });
 
-describe('ingest from a URL, with the service in a process of its own', () => {
-  it('goes on after kill -9 in the middle, and the file arrives byte-exact', async () => {
+describe('ingest from a URL', () => {
+  it('continues after kill -9, and the file arrives byte-exact', async () => {
     let release = () => undefined as unknown;
     const source = await startSource((req, res, n) => {
       if (n > 1) return sendFile(req, res, { bytes: picture, etag: '"v"' });
@@ -60,7 +60,7 @@ describe('ingest from a URL, with the service in a process of its own', () => {
     });
   }, 90_000);
 
-  it('keeps the secrets of a URL out of the log, answers and problems, whatever comes of it', async () => {
+  it('keeps the secrets of a URL out of logs, responses and problems', async () => {
     const source = await startSource((req, res) => {
       if (req.url?.startsWith('/good')) sendFile(req, res, { bytes: picture });
       else if (req.url?.startsWith('/moved'))
@@ -90,7 +90,7 @@ describe('ingest from a URL, with the service in a process of its own', () => {
     for (const text of [...seen, service.stderr()]) expect(text).not.toContain('SECRET');
   }, 60_000);
 
-  it('fault 9: without an allow-list reaches nothing inside, by address or by name', async () => {
+  it('fault 9: without an allow-list, no internal address or name is reached', async () => {
     const inside = await startSource((_, res) => res.end('secret'));
     await start({ MDS_FETCH_ALLOW: '' });
     const { port } = new URL(inside.url('/'));
@@ -102,7 +102,7 @@ describe('ingest from a URL, with the service in a process of its own', () => {
         'source_not_allowed',
       ]);
     }
-    // The service itself, which has a token of its own to lose.
+    // The service itself, whose token must not leak.
     const itself = await post({ source_url: `${service.url}/api/v1/status` }, { prefer: 'wait=30' });
     expect(itself.status).toBe(422);
     expect(inside.requests).toEqual([]);

@@ -7,7 +7,7 @@ import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../src/base/logger.ts';
 import { originalKey } from '../src/base/object-key.ts';
-import type { Service } from '../src/compose-service.ts';
+import type { Service } from '../src/service.ts';
 import { damageObject, openStoreOf } from './support/backends.ts';
 import { png } from './support/pictures.ts';
 import { composeUnderTest, nodeArguments } from './support/programs-under-test.ts';
@@ -17,12 +17,12 @@ const run = promisify(execFile);
 
 describe('fault 18: a flipped or missing byte in the object store', () => {
   let service: ServiceFixture;
-  /** The same with other presets. */
+  /** Restarts the service with other presets. */
   let restarted: Service | null = null;
-  /** Where the service is at the moment. */
+  /** The current URL of the service. */
   let url: string;
   beforeEach(async () => {
-    // No memory tier, nor one on the disk before a store that is elsewhere: every delivery reads the store.
+    // Without a memory tier, and without a disk tier for a remote store, every delivery reads the store.
     service = await startService({ MDS_MEMORY_CACHE_BYTES: '0', MDS_CACHE_BYTES: '0' });
     url = service.url;
   });
@@ -60,7 +60,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
   };
   const deliver = (id: string, name: string) => fetch(`${service.url}/media/${id}/${name}`);
 
-  it('is never served, is found by mds doctor, and a rendition is made again with the same bytes', async () => {
+  it('is never served, is found by mds doctor, and the rendition is remade byte-exact', async () => {
     const sound = await ready(1);
     const hurt = await ready(2);
     const before = Buffer.from(await (await deliver(hurt.id, 'small.webp')).arrayBuffer());
@@ -83,7 +83,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     const states = async () => (await service.client.control.media.get(hurt.id)).renditions.map(({ state }) => state);
     await expect.poll(states, { timeout: 30_000, interval: 100 }).toEqual(Array(6).fill('ready'));
     expect((await doctor()).code).toBe(0);
-    // What was found damaged is not read again for a second.
+    // A damaged object is not read again for a second.
     await expect.poll(async () => (await deliver(hurt.id, 'small.webp')).status, { timeout: 10_000 }).toBe(200);
     const after = await deliver(hurt.id, 'small.webp');
     expect(Buffer.from(await after.arrayBuffer()).equals(before)).toBe(true);
@@ -91,7 +91,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect((await service.client.control.media.get(hurt.id)).status).toBe('ready');
   });
 
-  it('in an original asks for the same file again, which then takes its place', async () => {
+  it('in an original is repaired by uploading the same file again', async () => {
     const hurt = await ready(3);
     await flip(originalKey(hurt.sha256));
     const found = await doctor();
@@ -107,7 +107,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect((await doctor()).code).toBe(0);
   });
 
-  it('in a rendition that no preset makes any more is told beforehand: it cannot be made again, only given up', async () => {
+  it('in a rendition without a preset is reported as one that cannot be remade', async () => {
     const hurt = await ready(4);
     await service.service.stop();
     const presetsFile = join(service.dataDir, 'presets.json');
@@ -123,7 +123,7 @@ describe('fault 18: a flipped or missing byte in the object store', () => {
     expect(found.stdout).toContain(
       `${hurt.id}\tsmall.webp\tdamaged\tcannot be made again, no preset makes it any more`,
     );
-    // Its preset is another one today, and makes it as it is now.
+    // Its preset has changed, and makes the present one.
     expect(found.stdout).toContain(`${hurt.id}\tthumb.webp\tdamaged\tcan be made again`);
     expect(await client.control.media.verify(hurt.id)).toMatchObject({ repair: 'needs_preset' });
 

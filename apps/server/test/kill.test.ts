@@ -19,15 +19,15 @@ import { type ServiceProcess, spawnService } from './support/service-process.ts'
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 8);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_120);
 
-/** Of noise, so that it takes more than a moment to arrive. */
+/** Noise, so that the upload takes time. */
 const uploaded = (seed: number) => noisePng(`upload ${seed}`, 250, 200);
 
 let dataDir: string;
 let running: ServiceProcess | undefined;
 let site: Server;
-/** The same for every service: an upload is gone on with at the address where it was begun. */
+/** The same for every service, because an upload continues at its URL. */
 let port: number;
-/** Where files are fetched from: `/N.png`, at no great speed. */
+/** Serves the files of fetches, `/N.png`, slowly. */
 let siteUrl: string;
 const start = async () => {
   running = await spawnService({ dataDir, env: { MDS_FETCH_ALLOW: '127.0.0.1', MDS_PORT: String(port) } });
@@ -48,7 +48,7 @@ beforeEach(async () => {
 afterEach(async () => {
   site.closeAllConnections();
   await new Promise((resolve) => site.close(resolve));
-  // A test that failed half-way has not ended its service.
+  // A failed test has not ended its service.
   if (running && running.child.exitCode === null && running.child.signalCode === null) await running.end('SIGKILL');
   for (const folder of [dataDir, `${dataDir}-addresses`]) {
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
@@ -56,13 +56,13 @@ afterEach(async () => {
 });
 
 it(
-  `fault 16: after kill -9 of the service at ${KILLS} random moments of a mixed load, every media object that was acknowledged is there, byte-exact, and becomes ready`,
+  `fault 16: ${KILLS} kill -9 under load lose no acknowledged media object`,
   async () => {
     const random = seededRandom(SEED);
-    /** Id by SHA-256 of what was answered with 201 or 200; a media object whose deletion was answered is taken out. */
+    /** Ids of media with a 201 or 200, by SHA-256, without those with a deletion. */
     const acknowledged = new Map<string, string>();
     const perhapsDeleted = new Set<string>();
-    /** Ids of fetches that were answered with 202. */
+    /** Ids of fetches with a 202. */
     const promised = new Map<string, string>();
     const addresses = createFileUploadStore(`${dataDir}-addresses`);
     let resumed = 0;
@@ -91,7 +91,7 @@ it(
             acknowledged.set(sha256, media.id);
           }),
         ),
-        // One after another, each going on where the service died under it.
+        // In sequence; each continues after the service died.
         until(killed.signal, async () => {
           const body = uploaded(uploading);
           const resumeKey = `upload ${uploading}`;
@@ -122,7 +122,7 @@ it(
           await client.control.media.delete(id);
         }),
       ];
-      // Every third time at any moment, perhaps before anything is acknowledged; else while media are being processed.
+      // Every third time at any moment, perhaps before any acknowledgement; otherwise during processing.
       const before = acknowledged.size + perhapsDeleted.size;
       const deadline = Date.now() + (round % 3 === 0 ? 0 : 20_000);
       while (acknowledged.size + perhapsDeleted.size <= before && Date.now() < deadline) await sleep(10);
@@ -160,11 +160,11 @@ it(
     expect(acknowledged.size + perhapsDeleted.size).toBeGreaterThan(KILLS);
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
   },
-  // What was acknowledged is processed after the kills, at the machine's own speed.
+  // Acknowledged media are processed after the kills, at the speed of the machine.
   60_000 + KILLS * 30_000,
 );
 
-/** Has a file fetched. @returns the id of the fetch, once that is promised */
+/** Requests a fetch. @returns its id, once it is accepted */
 async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<string> {
   const answer = await fetch(`${service.url}/control/v1/media`, {
     method: 'POST',
@@ -176,29 +176,29 @@ async function beginFetch(service: ServiceProcess, sourceUrl: string): Promise<s
   return Fetch.parse(body).id;
 }
 
-/** What a fetch came to. It goes on by itself, however often the service was killed. */
+/** Waits for a fetch, which continues by itself after each kill. @returns its media object */
 async function mediaObjectOf(client: Client, fetchId: string): Promise<string> {
   for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(100)) {
     const { status, media_id: mediaId, error } = await client.control.fetches.get(fetchId);
     if (mediaId !== null) return mediaId;
     if (error !== null) throw new Error(`The fetch ${fetchId} is ${status}: ${error.code}, ${error.message}`);
   }
-  throw new Error(`The fetch ${fetchId} came to nothing within two minutes.`);
+  throw new Error(`The fetch ${fetchId} did not end within two minutes.`);
 }
 
-/** Repeats until told to stop; what fails once the service is being killed is what a client would see. */
+/** Repeats until `stop`. Requests may fail while the service is killed. */
 async function until(stop: AbortSignal, work: () => Promise<void>): Promise<void> {
   while (!stop.aborted) {
     try {
       await work();
     } catch {
-      // The service may be gone at any moment: only what it acknowledged counts.
+      // The service may be killed at any moment: only acknowledgements count.
       await sleep(20);
     }
   }
 }
 
-/** Waits until all are ready, or until nothing has become ready for a minute: how long it takes is the machine's matter. */
+/** Waits until all are ready, or until none has become ready for a minute. The total time depends on the machine. */
 async function becomeReady(client: Client, ids: string[]): Promise<Map<string, string>> {
   const states = new Map<string, string>();
   const ready = () => ids.filter((id) => states.get(id) === 'ready').length;

@@ -13,7 +13,7 @@ import { png } from './support/pictures.ts';
 import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 const LOCKER = fileURLToPath(new URL('./support/database-locker.ts', import.meta.url));
-/** How long any answer may take that needs no write: 35 ms as a rule. Where the event loop waits for the lock, it is 4,950 ms. */
+/** The longest response without a write: usually 35 ms. If the event loop waited for the lock, it would be 4,950 ms. */
 const PATIENCE_MS = 1_500;
 
 describe('fault 20: another process holds the write lock of the database', () => {
@@ -31,19 +31,19 @@ describe('fault 20: another process holds the write lock of the database', () =>
     await rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   });
 
-  /** Resolves when the lock is held; `released` when it is not any more. */
+  /** Resolves when the lock is held; `released` resolves when it is released. */
   async function lockFor(ms: number): Promise<{ released: Promise<number> }> {
     const { MDS_DATABASE_URL: database = join(dataDir, 'mds.sqlite') } = await ownBackends(dataDir);
     const argv = ['--conditions=@mds/source', '--import', 'tsx', LOCKER, database, String(ms)];
     const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
     locker = child;
     const lines = createInterface({ input: child.stdout });
-    const [said] = (await once(lines, 'line')) as [string];
-    expect(said).toBe('locked');
+    const [line] = (await once(lines, 'line')) as [string];
+    expect(line).toBe('locked');
     return { released: once(lines, 'line').then(() => performance.now()) };
   }
 
-  /** Asks again and again until told to stop. */
+  /** Sends requests in sequence until `stop`. */
   function ask(path: (n: number) => string) {
     const statuses = new Set<number>();
     let going = true;
@@ -75,7 +75,7 @@ describe('fault 20: another process holds the write lock of the database', () =>
       body: png(seed),
     });
 
-  it('for 5 s: what is only read is answered as ever, uploads wait and are kept, and no record of a delivery is lost', async () => {
+  it('for 5 s: reads are unaffected, uploads wait, and no delivery record is lost', async () => {
     const client = createClient({ baseUrl: service.url, token: service.token });
     const { media } = await client.control.media.ingest(png(1, 700, 500));
     await client.control.media.waitUntilReady(media.id, { timeoutMs: 30_000 });
@@ -87,7 +87,7 @@ describe('fault 20: another process holds the write lock of the database', () =>
     const readers = [
       ask(() => hit),
       ask(() => '/api/v1/media'),
-      // Made anew each time.
+      // Not cached: another query each time.
       ask((n) => `/api/v1/media?n=${n}`),
       ask(() => '/healthz'),
     ];
@@ -103,7 +103,7 @@ describe('fault 20: another process holds the write lock of the database', () =>
       expect(longestMs).toBeLessThan(PATIENCE_MS);
       expect(count).toBeGreaterThan(30);
     }
-    // They did meet the lock, and did not wait much longer than that.
+    // They waited for the lock, and not much longer.
     expect(waitedMs).toBeGreaterThan(3_000);
     expect(performance.now() - releasedAt).toBeLessThan(5_000);
     expect(uploads.map(({ status }) => status)).toEqual([201, 201, 201]);
@@ -123,7 +123,7 @@ describe('fault 20: another process holds the write lock of the database', () =>
     );
   }, 60_000);
 
-  it('for longer than anybody waits: an upload is told so with when to come back, nothing is kept of it, and it can be sent again', async () => {
+  it('for 13 s: an upload gets 503 with Retry-After, leaves nothing, and can be resent', async () => {
     const { released } = await lockFor(13_000);
     const reader = ask(() => '/api/v1/media');
     const refused = await upload(5);

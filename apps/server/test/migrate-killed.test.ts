@@ -12,12 +12,12 @@ import type { ServiceProcess } from './support/service-process.ts';
 const MEDIA = 40;
 const KILLS = Number(process.env['MDS_TEST_KILLS'] ?? 3);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 6);
-/** As many objects are on their way at once: those may be copied again. */
+/** The number of objects in flight, which may be copied again. */
 const ON_THEIR_WAY = 16;
 const LOOK_MS = 5;
 const OF_DELIVERIES = ['assets', 'versions'];
 
-describeMoves('a move that is killed', (bin) => {
+describeMoves('a move that was killed', (bin) => {
   let servers: MoveServers;
   beforeEach(async () => {
     servers = await startMoveServers(bin);
@@ -25,7 +25,7 @@ describeMoves('a move that is killed', (bin) => {
   afterEach(() => servers.stop());
 
   it(
-    'is gone on with by the same command, copies nothing again that was there, and ends with equal sides',
+    'is continued by the same command, copies nothing twice, and ends equal',
     async () => {
       const dataDir = join(servers.folder, 'old');
       await fillForMove(dataDir, MEDIA, servers.env, { throughApi: 8 });
@@ -38,7 +38,7 @@ describeMoves('a move that is killed', (bin) => {
         const service = await servers.start('old');
         expect(changeLogOf(dataDir)).toEqual([]);
         const { done, child } = servers.migrateTo(service, to);
-        // The last of them once rows are being written.
+        // The last kill comes while rows are written.
         const until = kills === KILLS - 1 ? total + 1 : Math.floor(random() * total);
         const seen = await reached(service, ({ objects, phase }) => phase !== 'objects' || objects.verified >= until);
         expect(seen.objects.copied).toBeLessThanOrEqual(total - verified + ON_THEIR_WAY);
@@ -48,7 +48,7 @@ describeMoves('a move that is killed', (bin) => {
         await done;
       }
 
-      // The command alone is killed: the service goes on, and the command is told again how it ends.
+      // Only the command is killed. The service continues, and the next command learns the result.
       const service = await servers.start('old');
       const first = servers.migrateTo(service, to);
       const begun = await reached(service, () => true);
@@ -58,7 +58,7 @@ describeMoves('a move that is killed', (bin) => {
       const client = createClient({ baseUrl: service.url, token: service.token });
       const migration = await client.control.migrations.current();
       expect(migration).toMatchObject({ state: 'done', started_at: begun.started_at });
-      // It may have been over before the command was there again: then it says so.
+      // The move may have ended before the command ran again, which it reports then.
       expect(last.code === 0 || last.stderr.includes('was moved')).toBe(true);
       expect(migration.objects.verified).toBe(total);
       expect(migration.objects.copied).toBeLessThanOrEqual(total - verified);
@@ -76,7 +76,7 @@ describeMoves('a move that is killed', (bin) => {
   );
 });
 
-/** Resolves with how far the move is once it is that far, or over. */
+/** Resolves with the progress of the move, once it is that far or over. */
 async function reached(service: ServiceProcess, isFar: (migration: Migration) => boolean): Promise<Migration> {
   const { migrations } = createClient({ baseUrl: service.url, token: service.token }).control;
   for (;;) {
@@ -89,7 +89,7 @@ async function reached(service: ServiceProcess, isFar: (migration: Migration) =>
   }
 }
 
-/** What is in the embedded database to follow changes with. */
+/** The tables and triggers of the embedded database that record changes. */
 function changeLogOf(dataDir: string): string[] {
   const client = new Database(join(dataDir, 'mds.sqlite'), { readonly: true });
   try {

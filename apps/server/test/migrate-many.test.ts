@@ -9,12 +9,12 @@ import { bucketObjects, digestOf, folderObjects, postgresRows, sqliteRows } from
 import { png } from './support/pictures.ts';
 import type { ServiceProcess } from './support/service-process.ts';
 
-/** 10,000 in its long form. */
+/** 10,000 in the long version. */
 const MEDIA = Number(process.env['MDS_TEST_MIGRATE_MEDIA'] ?? 24);
 const TIMEOUT_MS = 600_000 + MEDIA * 600;
-/** As many of the media are read, and all of them are compared at the end. */
+/** The number of media to read. All media are compared at the end. */
 const READ_MEDIA = 200;
-/** What the rows of these are changes with every delivery, and goes on while the deployment is moved. */
+/** Tables that change with every delivery, even during the move. */
 const OF_DELIVERIES = ['assets', 'versions'];
 const WRITE_EVERY_MS = 1_000;
 
@@ -26,7 +26,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
   afterEach(() => servers.stop());
 
   it(
-    'serves every request, also those that are on their way when clients are sent to the new one, and ends with equal checksums',
+    'serves every request, even during the switch, and ends with equal checksums',
     async () => {
       const dataDir = join(servers.folder, 'old');
       const began = performance.now();
@@ -51,7 +51,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
       expect(migration).toMatchObject({ state: 'done', errors: [] });
       const frozenMs = Date.parse(migration.ended_at ?? '') - Date.parse(migration.frozen_at ?? '');
 
-      // Both sides, before anybody writes at the new one.
+      // Both sides, before any write at the destination.
       const [there, here] = [await postgresRows(to.database), sqliteRows(join(dataDir, 'mds.sqlite'))];
       expect([...there.keys()].sort()).toEqual([...here.keys()].sort());
       for (const [table, rows] of here) {
@@ -68,7 +68,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
       expect(copied).toEqual(objects);
 
       const moved = await servers.start('new', { ...settingsIn(stdout), MDS_DATABASE_URL: to.database });
-      // As a load balancer would look.
+      // As a load balancer does.
       await expect.poll(async () => (await fetch(`${moved.url}/readyz`)).status, { timeout: 60_000 }).toBe(200);
       reading.goTo(moved.url);
       writing.goTo(moved);
@@ -77,11 +77,11 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
       const reads = await reading.stop();
       const writes = await writing.stop();
       expect(reads.wrong).toEqual([]);
-      // Tests beside it may be more than a machine can bear; the long form has the machine to itself.
+      // Other tests may overload the machine. The long version runs alone.
       if (MEDIA >= 1_000) expect(reads.shed).toBe(0);
       expect(writes.wrong).toEqual([]);
 
-      // What was acknowledged while it was moved is there, and becomes ready.
+      // Media that were acknowledged during the move are there, and become ready.
       const client = createClient({ baseUrl: moved.url, token: old.token });
       for (const id of writes.acknowledged) await client.control.media.waitUntilReady(id, { timeoutMs: 60_000 });
       process.stderr.write(
@@ -96,7 +96,7 @@ describeMoves('a deployment that is moved while it is read and written', (bin) =
   );
 });
 
-/** What the command prints for the service at the destination, where a word stands for the password. */
+/** The environment that the command prints for the destination, with a placeholder for the password. */
 function settingsIn(printed: string): Record<string, string> {
   return Object.fromEntries(
     printed
@@ -106,7 +106,7 @@ function settingsIn(printed: string): Record<string, string> {
   );
 }
 
-/** The pages of the list as they are now but the first: those that follow a cursor stay as they are, whatever comes. */
+/** The present pages of the list except the first: pages after a cursor do not change with new media. */
 async function readPages(url: string): Promise<KnownAnswer[]> {
   const pages: KnownAnswer[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -117,7 +117,7 @@ async function readPages(url: string): Promise<KnownAnswer[]> {
   return pages;
 }
 
-/** As many of them, from all over. */
+/** So many of them, evenly spread. */
 function sample(ids: readonly string[], count: number): string[] {
   const step = Math.max(1, ids.length / count);
   return Array.from({ length: Math.min(count, ids.length) }, (_, n) => ids[Math.floor(n * step)] ?? '');
@@ -127,7 +127,7 @@ function s(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Sends pictures, and each that is refused while the deployment moves, or was moved, again: here, and then where it went. */
+/** Uploads pictures, and repeats each that is refused during or after the move: here, then at the destination. */
 function startWriter(service: ServiceProcess) {
   let at = service.url;
   let stopping = false;
@@ -165,7 +165,7 @@ function startWriter(service: ServiceProcess) {
       at = other.url;
     },
     async stop() {
-      // One that came through at the new one, at least.
+      // At least one at the destination.
       const before = acknowledged.length;
       await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(before);
       stopping = true;

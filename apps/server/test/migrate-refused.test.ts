@@ -10,14 +10,14 @@ import { freePort } from './support/free-port.ts';
 import { describeMoves, type MoveServers, startMoveServers } from './support/migrate-servers.ts';
 import { POSTGRES_PASSWORD } from './support/postgres-server.ts';
 
-describeMoves('a move to where nothing can be kept', (bin) => {
+describeMoves('a move to an unusable destination', (bin) => {
   let servers: MoveServers;
   beforeEach(async () => {
     servers = await startMoveServers(bin);
   });
   afterEach(() => servers.stop());
 
-  it('is refused before anything is copied, with what is wrong and without a secret', async () => {
+  it('is refused before anything is copied, with the reason and without a secret', async () => {
     const service = await servers.start('old');
     const { migrations } = createClient({ baseUrl: service.url, token: service.token, maxRetries: 0 }).control;
     const { database, storage } = await servers.createDestination();
@@ -34,7 +34,7 @@ describeMoves('a move to where nothing can be kept', (bin) => {
       ],
       [{ storage: await ofAnother(servers) }, /objects of another deployment/],
     ] as const;
-    const said: string[] = [];
+    const errors: string[] = [];
     for (const [wrong] of refusals) {
       const to = { database, storage, endpoint, ...wrong };
       const where = { database_url: to.database, storage_url: to.storage, s3_endpoint: to.endpoint };
@@ -42,10 +42,10 @@ describeMoves('a move to where nothing can be kept', (bin) => {
         () => 'It was begun.',
         (reason: Error) => reason.message,
       );
-      said.push(error);
+      errors.push(error);
     }
-    expect(said).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
-    expect(said.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
+    expect(errors).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
+    expect(errors.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
     await expect(migrations.current()).rejects.toMatchObject({ code: 'not_found' });
 
     const stranger = await servers.start('of-a-stranger', {

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, createClient, type Migration } from '@mds/client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { endWithUs } from './support/end-with-us.ts';
+import { endWithParent } from './support/child-guard.ts';
 import { png } from './support/pictures.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './support/postgres-server.ts';
 import { nodeArguments } from './support/programs-under-test.ts';
@@ -16,7 +16,7 @@ import { type ServiceProcess, spawnService } from './support/service-process.ts'
 import { describeWith } from './support/system-program.ts';
 
 const bin = findPostgres();
-/** Of the source: whatever the run is about, its database is the embedded one. */
+/** Whether the run is on the embedded database, which the source of a move needs. */
 const isEmbedded = process.env['MDS_TEST_POSTGRES'] === undefined;
 const MEDIA = 12;
 
@@ -58,7 +58,7 @@ describeWith(
     }
   }
 
-  it('answers every read with the right bytes, refuses writes at the end, and is the same at the destination', async () => {
+  it('answers every read, refuses writes at the end, and is equal at the destination', async () => {
     const old = await start('old');
     const client = createClient({ baseUrl: old.url, token: old.token, maxRetries: 0 });
     const ids: string[] = [];
@@ -90,7 +90,7 @@ describeWith(
     });
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30']);
     expect(await refused.json()).toMatchObject({ code: 'deployment_moved' });
-    // Not after minutes: waiting does not help.
+    // At once, because waiting does not help.
     for (const [name, content] of [
       ['small.png', png(100)],
       ['resumable.png', Buffer.concat([png(101), Buffer.alloc(17 * 1024 * 1024)])],
@@ -98,12 +98,12 @@ describeWith(
       const file = join(folder, name);
       await writeFile(file, content);
       const began = performance.now();
-      const told = await mdsIngest(old, file);
-      expect(told).toMatchObject({ code: 1, stderr: expect.stringMatching(/was moved .*\(deployment_moved/) });
-      expect(told.stderr).toContain('--url');
+      const result = await mdsIngest(old, file);
+      expect(result).toMatchObject({ code: 1, stderr: expect.stringMatching(/was moved .*\(deployment_moved/) });
+      expect(result.stderr).toContain('--url');
       expect(performance.now() - began).toBeLessThan(20_000);
     }
-    // As many again while it is frozen.
+    // As many again while the source refuses writes.
     await reading.more(50);
     const { answers, wrong } = await reading.stop();
     expect(wrong).toEqual([]);
@@ -115,7 +115,7 @@ describeWith(
     expect(Object.keys(migration.settings ?? {})).toEqual(['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_S3_ENDPOINT']);
     expect(await Promise.all(paths.map((path) => bytesAt(moved.url + path)))).toEqual(bytes);
     expect(await bytesAt(`${moved.url}/api/v1/media`)).toEqual(list);
-    // The old service's token is one of the new one, and what it does is new work there.
+    // The destination accepts the token of the source, and processes new media.
     const there = createClient({ baseUrl: moved.url, token: old.token });
     const { media } = await there.control.media.ingest(png(200));
     await there.control.media.waitUntilReady(media.id);
@@ -126,18 +126,18 @@ describeWith(
   });
 });
 
-/** The operator's command, as who does not know yet that the service was moved gives it. */
+/** The operator's command, still with the URL of the source. */
 async function mdsIngest(service: ServiceProcess, file: string): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(process.execPath, [...nodeArguments('mds'), 'ingest', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', MDS_URL: service.url, MDS_TOKEN: service.token },
   });
-  endWithUs(child);
+  endWithParent(child);
   const [[code], stderr] = await Promise.all([once(child, 'exit'), text(child.stderr)]);
   return { code, stderr };
 }
 
-/** What is there; a service that has too much to do for the moment, on a busy machine, is asked again. */
+/** Reads a path. On a busy machine, an overloaded service is asked again. */
 async function bytesAt(url: string): Promise<Buffer> {
   for (;;) {
     const answer = await fetch(url);
@@ -148,7 +148,7 @@ async function bytesAt(url: string): Promise<Buffer> {
   }
 }
 
-/** Reads the paths over and over, four at a time. */
+/** Reads the paths repeatedly, four at a time. */
 function startReaders(url: string, paths: readonly string[], expected: readonly Buffer[]) {
   let stopping = false;
   let answers = 0;

@@ -16,18 +16,17 @@ import { type ServiceProcess, spawnService } from './support/service-process.ts'
 const MUTANTS = Number(process.env['MDS_TEST_MUTANTS'] ?? 300);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
 const SENDERS = 6;
-/** Identification may take 20 seconds, and others stand before it. */
+/** Identification may take 20 s, after others in the queue. */
 const ANSWER_WITHIN_MS = 60_000;
 /**
- * What the service may hold afterwards beyond what it held when the first mutants had been through it. Bodies kept by mistake would be
- * far above that: mutants have 42 KB on average, so that 2,400 of them fill it, and the heap of a process that has rested is given back
- * but for some tens of megabytes.
+ * Memory that the service may hold afterwards beyond that after the first mutants. Leaked bodies would exceed it: mutants have 42 KB on
+ * average, so 2,400 of them fill it. An idle process returns its heap except for some tens of megabytes.
  */
 const MOST_MORE_BYTES = 96 * 1024 * 1024;
-/** Mutants after which code is compiled, and caches of the database are filled. */
+/** After so many mutants, code is compiled and database caches are filled. */
 const WARM_UP = 60;
 
-/** One rendition of each kind, so that every decoder gets to read what was accepted, and little is encoded. */
+/** One rendition of each kind, so that every decoder reads the accepted files and little is encoded. */
 const PRESETS = [
   { name: 'thumb', container: 'webp', width: 64, height: 64, source_kinds: ['image', 'video'] },
   { type: 'mp4', name: 'small', width: 64, height: 64, speed: 'ultrafast' },
@@ -45,7 +44,7 @@ afterEach(async () => {
 });
 
 it(
-  `fault 22: ${MUTANTS} mutated files over HTTP crash nothing, hang nothing, are never answered with 5xx, and leave no memory behind; what is accepted ends ready or failed with a reason`,
+  `fault 22: ${MUTANTS} mutated files cause no crash, hang, 5xx or memory leak`,
   async () => {
     const samples = await everySample();
     const presets = join(dataDir, 'presets.json');
@@ -56,7 +55,7 @@ it(
     });
     const client = createClient({ baseUrl: service.url, token: service.token });
     const answers = new Map<string, number>();
-    /** What must not be, each with the mutant that brought it about: all of it, as the long version takes long. */
+    /** All defects, each with its mutant, because the long version takes long. */
     const defects: string[] = [];
     let slowest = { title: '', ms: 0 };
     let sentBytes = 0;
@@ -77,7 +76,7 @@ it(
       const problem = response.ok ? null : Problem.parse(JSON.parse(text));
       const result = problem ? `${problem.status} ${problem.code}` : String(response.status);
       answers.set(result, (answers.get(result) ?? 0) + 1);
-      // One that kills the process that looks at it, or holds it up, is a defect of the engine, though the service lives through it.
+      // A mutant that crashes or blocks the engine is a defect, although the service survives it.
       if (response.status >= 500 || problem?.code === 'unidentifiable_media') defects.push(`${title}: ${text}`);
       expect(text, title).not.toContain(dataDir);
       if (problem) expect(problem.detail, title).toMatch(/^[A-Z].*\.$/s);
@@ -120,14 +119,14 @@ it(
     expect(ends.get('ready')).toBeGreaterThan(MUTANTS / 40);
     expect(defects).toEqual([]);
     expect(service.stderr()).not.toMatch(/nobody foresaw|unexpected error|worker process ended/);
-    // It goes on: the next sound file is taken, and made.
+    // The service continues: it accepts and processes the next intact file.
     const { media } = await client.control.media.ingest(png(424_242), { filename: 'next.png' });
     expect((await client.control.media.waitUntilReady(media.id)).status).toBe('ready');
   },
   120_000 + MUTANTS * 1_000,
 );
 
-/** A sample of every accepted format, and larger ones of those that are met most. */
+/** A sample of every accepted format, and larger ones of the common formats. */
 async function everySample(): Promise<Sample[]> {
   const root = fileURLToPath(new URL('../../../packages/transcode/', import.meta.url));
   const ids = new Set(formats.map(({ id }) => id));
@@ -148,7 +147,7 @@ async function everySample(): Promise<Sample[]> {
   ];
 }
 
-/** Waits until nothing is queued or processed. How long that takes is the machine's matter; that it goes on is not. */
+/** Waits until nothing is queued or processed, as long as there is progress. */
 async function allDone(client: Client): Promise<void> {
   const left = async () => {
     const counts = await Promise.all(
@@ -172,7 +171,7 @@ async function allDone(client: Client): Promise<void> {
   }
 }
 
-/** How the accepted ones ended: `ready`, or the code that they failed with. Any other code than that of a damaged file is a defect. */
+/** The results of accepted mutants: `ready`, or the failure code. Any code but that of a damaged file is a defect. */
 async function endsOf(client: Client, defects: string[]): Promise<Map<string, number>> {
   const ends = new Map<string, number>();
   for await (const { id, status, error, filename } of client.control.media.list({ limit: 100 })) {
@@ -187,7 +186,7 @@ async function endsOf(client: Client, defects: string[]): Promise<Map<string, nu
   return ends;
 }
 
-/** Resident memory of the process, once it is small enough or has had 20 seconds to become so. */
+/** Resident memory of the process, as soon as it is small enough, or after 20 s. */
 async function restingBytes(pid: number, enough = 0): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (const deadline = Date.now() + (enough === 0 ? 1_000 : 20_000); Date.now() < deadline; await sleep(200)) {

@@ -9,14 +9,14 @@ const samples: Sample[] = [
 ];
 
 describe('the mutator', () => {
-  it('makes the same mutant again from seed and number alone, and another one from another', () => {
+  it('makes the same mutant from the same seed and number, and others otherwise', () => {
     const once = mutantOf(samples, 7, 41);
     expect(mutantOf(samples, 7, 41)).toEqual(once);
     expect(mutantOf(samples, 8, 41).bytes.equals(once.bytes)).toBe(false);
     expect(mutantOf(samples, 7, 41 + samples.length * mutationNames.length).bytes.equals(once.bytes)).toBe(false);
   });
 
-  it('mutates each sample in each way within one turn, and nearly never leaves one as it was', () => {
+  it('mutates each sample in each way within one turn, and leaves few unchanged', () => {
     const turn = samples.length * mutationNames.length;
     const mutants = Array.from({ length: turn * 10 }, (_, number) => mutantOf(samples, 1, number));
     const kinds = new Set(mutants.slice(0, turn).map(({ title, how }) => `${title.split(' ')[0]} ${how}`));

@@ -18,7 +18,7 @@ const AT_ONCE = 8;
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 4);
 const nginxProgram = findSystemProgram('nginx');
 
-/** Smaller than any piece, some pieces, and what lies at their borders. */
+/** Sizes below a piece, at its borders, and of several pieces. */
 const RENDITIONS = [
   { name: 'dot', extension: 'webp', contentType: 'image/webp', bytes: 1 },
   { name: 'thumb', extension: 'webp', contentType: 'image/webp', bytes: 10_240 },
@@ -35,7 +35,7 @@ type File = StoredRendition & FileFacts & { content: Buffer };
 
 describe('delivery and nginx over the same files', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
-  /** nginx 1.22 closes a kept connection after a 412 without having said so. */
+  /** nginx 1.22 closes a keep-alive connection after a 412 without `Connection: close`. */
   const nginxAgent = new Agent({ keepAlive: false });
   let folder: string;
   let service: ServiceProcess;
@@ -89,7 +89,7 @@ describe('delivery and nginx over the same files', () => {
     );
 
   testWith(nginxProgram, 'nginx')(
-    `a client gets from the service what nginx would give it, in ${REQUESTS.toLocaleString('en')} mixed requests`,
+    `${REQUESTS.toLocaleString('en')} mixed requests get the responses that nginx gives`,
     async () => {
       const types = Object.fromEntries(RENDITIONS.map(({ extension, contentType }) => [extension, contentType]));
       const nginx = await startNginx(nginxProgram ?? '', { root: join(folder, 'www'), types });
@@ -106,7 +106,7 @@ describe('delivery and nginx over the same files', () => {
     const random = seededRandom(SEED);
     const disagreements: string[] = [];
     const statuses = new Map<number, number>();
-    /** How often nginx answered the request itself otherwise than the same said plainly. */
+    /** How often nginx answered the request differently from its plain form. */
     const needed = new Map(differences.map(({ name }) => [name, 0]));
     let left = REQUESTS;
 
@@ -126,7 +126,7 @@ describe('delivery and nginx over the same files', () => {
           ...disagreementsOf(ours, theirs),
         ];
         if (found.length > 0) disagreements.push(`${JSON.stringify({ request, plain, found }, null, 1)}`);
-        // Of several kinds at once, none alone is known to have made the difference.
+        // If there are several kinds, the cause of the difference is unknown.
         const [name] = names;
         if (names.length !== 1 || name === undefined) continue;
         const taken = await ask(nginx.url, request, theirTags);
@@ -138,7 +138,7 @@ describe('delivery and nginx over the same files', () => {
     expect(disagreements, `MDS_TEST_SEED=${SEED} makes these requests again`).toEqual([]);
     for (const status of [200, 206, 304, 412, 416])
       expect(statuses.get(status), `answers with ${status}`).toBeGreaterThan(100);
-    // A difference that nginx does not show any more must go from the list.
+    // A difference that nginx no longer shows must be removed from the list.
     expect([...needed].filter(([, times]) => times === 0)).toEqual([]);
     for (const { path, sha256, bytes } of files) {
       const whole = await exchange(service.url, agent, { method: 'GET', path, headers: {}, leavesAfter: null });
@@ -146,7 +146,7 @@ describe('delivery and nginx over the same files', () => {
     }
   }
 
-  it('gives a reader who lets the format be chosen the very bytes that its own path gives', async () => {
+  it('a negotiated format has the same bytes as its own path', async () => {
     const random = seededRandom(SEED);
     const [path = ''] = files
       .filter(({ path }) => path.includes('/medium.'))
@@ -184,20 +184,20 @@ describe('delivery and nginx over the same files', () => {
   });
 });
 
-/** The request without what nginx reads otherwise, and the names of what that was. */
+/** The request in its plain form, and the names of the differences. */
 function plainly(request: MixedRequest, file: FileFacts): [MixedRequest, string[]] {
   const names: string[] = [];
   let plain = request;
   for (const difference of differences) {
-    const said = difference.plainly(plain, file);
-    if (said === null) continue;
-    plain = said;
+    const replaced = difference.plainly(plain, file);
+    if (replaced === null) continue;
+    plain = replaced;
     names.push(difference.name);
   }
   return [plain, names];
 }
 
-/** What of an answer is not so, looking at the file alone. */
+/** Where a response contradicts the file. */
 function untruths(answer: Answer, { method, leavesAfter }: MixedRequest, { bytes, content }: File): string[] {
   const { status, headers, body } = answer;
   const length = headers['content-length'];
@@ -209,7 +209,7 @@ function untruths(answer: Answer, { method, leavesAfter }: MixedRequest, { bytes
     const whole = leavesAfter === null ? body.length === bytes : body.length <= bytes;
     return whole && body.equals(content.subarray(0, body.length)) ? [] : ['sends other bytes than those of the file'];
   }
-  // A reader who has left does not have whole parts.
+  // A reader that left has no complete parts.
   if (leavesAfter !== null && headers['content-type']?.startsWith('multipart/')) return [];
   return partsOf(answer).flatMap(({ contentRange, bytes: part }) => {
     const { start, end, total } = stretchOf(contentRange);
@@ -218,12 +218,12 @@ function untruths(answer: Answer, { method, leavesAfter }: MixedRequest, { bytes
   });
 }
 
-/** In what the two are not alike: status, header fields that both define, parts. Bytes were compared with the file. */
+/** Where the two differ in status, header fields and parts. Bytes were compared with the file. */
 function disagreementsOf(ours: Answer, theirs: Answer): string[] {
   if (ours.status !== theirs.status) return [`${ours.status} here, ${theirs.status} from nginx`];
   const isError = ours.status >= 400;
   const isMultipart = ours.headers['content-type']?.startsWith('multipart/byteranges') ?? false;
-  // Errors have bodies of their own; the length of a multipart hangs on the boundary.
+  // Error bodies differ, and the length of a multipart depends on its boundary.
   const names = ['content-range', 'last-modified', 'accept-ranges', 'content-type', 'content-length'].filter(
     (name) => !(isError || isMultipart) || (name !== 'content-type' && name !== 'content-length'),
   );

@@ -3,37 +3,37 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createAsking } from './support/nodes-kill-asking.ts';
-import { type Balancer, startBalancer } from './support/nodes-kill-balancer.ts';
-import { createDeliveredBytes } from './support/nodes-kill-bytes.ts';
-import { type DatabaseWatch, watchDatabase } from './support/nodes-kill-database.ts';
-import { followEvents, judgeEvents } from './support/nodes-kill-events.ts';
-import { createTestFiles, KILL_PRESETS, type TestFiles } from './support/nodes-kill-files.ts';
-import { createFleet, type Fleet, type FleetNode } from './support/nodes-kill-fleet.ts';
+import { type Balancer, startBalancer } from './support/node-kills/balancer.ts';
 import {
   abandonedFolders,
+  checkLeftovers,
+  checkOriginals,
+  checkRows,
   decodeFaults,
-  judgeLeftovers,
-  judgeOriginals,
-  judgeRows,
   processesOf,
   unfinishedFiles,
-} from './support/nodes-kill-judges.ts';
-import { createLedger } from './support/nodes-kill-ledger.ts';
-import { feelPulse } from './support/nodes-kill-pulse.ts';
-import { createReaders } from './support/nodes-kill-readers.ts';
-import { createWriters } from './support/nodes-kill-writers.ts';
+} from './support/node-kills/checks.ts';
+import { type DatabaseWatch, watchDatabase } from './support/node-kills/database-watch.ts';
+import { createDeliveredBytes } from './support/node-kills/delivered-bytes.ts';
+import { checkEvents, followEvents } from './support/node-kills/events.ts';
+import { createFleet, type Fleet, type FleetNode } from './support/node-kills/fleet.ts';
+import { createFleetClient } from './support/node-kills/fleet-client.ts';
+import { watchLatency } from './support/node-kills/latency.ts';
+import { createLedger } from './support/node-kills/ledger.ts';
+import { createReaders } from './support/node-kills/readers.ts';
+import { createTestFiles, KILL_PRESETS, type TestFiles } from './support/node-kills/test-files.ts';
+import { createWriters } from './support/node-kills/writers.ts';
 import { seededRandom } from './support/seeded-random.ts';
 import { describeNodes, type SeveralNodes, startSeveralNodes } from './support/several-nodes.ts';
 
 /** `MDS_TEST_NODE_KILLS=50 npm test -- apps/server/test/nodes-kill.waiting.test.ts` for the long version. */
 const ROUNDS = Number(process.env['MDS_TEST_NODE_KILLS'] ?? 2);
 const SEED = Number(process.env['MDS_TEST_SEED'] ?? 20_261_122);
-/** A dead worker's job is worked on again within this time. */
+/** A dead worker's job is processed again within this time. */
 const TAKEN_UP_MS = 60_000;
-/** Defects after which no more nodes are killed. */
+/** After so many defects no more nodes are killed. */
 const MAX_DEFECTS = 10;
-/** So many renditions are decoded in the end. */
+/** The number of renditions to decode at the end. */
 const DECODED = 30;
 
 describeNodes('two api, two worker and two edge processes', (bin) => {
@@ -61,21 +61,21 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
   });
 
   it(
-    `fault 16: after kill -9 of one of each at ${ROUNDS} random moments of a mixed load nothing that was acknowledged is lost, nothing that was deleted is left, no part of a rendition was seen, every job was done, and no other node failed a request`,
+    `fault 16: ${ROUNDS} kill -9 of one of each lose nothing and fail no other node`,
     async () => {
       await fleet.start();
       database = watchDatabase(all.databaseUrl);
       const lately: string[] = [];
       const startedMs = performance.now();
       const clock = () => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
-      const pulse = feelPulse(fleet);
-      const asking = createAsking({
+      const latency = watchLatency(fleet);
+      const client = createFleetClient({
         context: () => `at ${clock()}; ${lately.slice(-6).join(', ')}`,
-        wasSlow: pulse.wasSlow,
+        wasSlow: latency.wasSlow,
       });
       const ledger = createLedger();
       const bytes = createDeliveredBytes();
-      const load = { fleet, asking, ledger, random };
+      const load = { fleet, client, ledger, random };
       const writers = createWriters({ ...load, files });
       const readers = createReaders({ ...load, bytes });
       const events = followEvents(fleet);
@@ -90,12 +90,12 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         repeat(writers.send, 150),
         repeat(writers.send, 150),
         repeat(writers.sendResumably, 300),
-        repeat(writers.haveFetched, 600),
+        repeat(writers.requestFetch, 600),
         repeat(writers.remove, 1_200),
         repeat(writers.look, 400),
         ...Array.from({ length: 5 }, () => repeat(readers.read, 60)),
       ];
-      // One that fails ends the test, and not only its own part of the load.
+      // A loop that fails ends the whole test.
       const broken = Promise.all(loops).then(() => undefined);
       broken.catch(() => stopping.abort());
 
@@ -127,14 +127,14 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         }
         if (round % 10 === 0) {
           const { length } = ledger.kept();
-          console.log(`${clock()}: ${round} rounds, ${length} media kept, ${asking.counts.requests} requests`);
+          console.log(`${clock()}: ${round} rounds, ${length} media kept, ${client.counts.requests} requests`);
         }
-        if (asking.defects.length >= MAX_DEFECTS) break;
+        if (client.defects.length >= MAX_DEFECTS) break;
       }
       stopping.abort();
       await broken;
 
-      // What was acknowledged is processed now, with all nodes there; none of them is waited for that stands still.
+      // Acknowledged media are processed now, with all nodes. The wait ends if there is no progress.
       let most = -1;
       for (let deadline = Date.now() + TAKEN_UP_MS; Date.now() < deadline && ledger.pending().length > 0; ) {
         await writers.look();
@@ -145,7 +145,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         await sleep(100);
       }
       for (const { mediaId, fetchId, how } of ledger.pending()) {
-        asking.defect(`${mediaId ?? fetchId}, sent by ${how}, does not become ready`);
+        client.defect(`${mediaId ?? fetchId}, sent by ${how}, does not become ready`);
       }
 
       const decoded = await mkdtemp(join(tmpdir(), 'mds-decoded-'));
@@ -157,33 +157,33 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
       const written = await database.events();
       await events.through(Math.max(...written));
       await events.stop();
-      await pulse.stop();
+      await latency.stop();
       const longestMs = Math.max(0, ...database.lostJobs.map(({ takenUpMs }) => takenUpMs ?? Number.POSITIVE_INFINITY));
       const wrong = [
-        ...judgeEvents(events.events, written, ledger),
-        ...(await judgeOriginals(all, ledger)),
-        ...(await judgeRows({ database, ledger, fleet })),
+        ...checkEvents(events.events, written, ledger),
+        ...(await checkOriginals(all, ledger)),
+        ...(await checkRows({ database, ledger, fleet })),
       ];
-      if (asking.defects.length > 0) console.log(fleet.logs());
-      // A worker is held for dead when it has not been heard of for long enough, and then looked for twice.
+      if (client.defects.length > 0) console.log(fleet.logs());
+      // A worker counts as dead after a silence and two more checks.
       await expect.poll(() => abandonedFolders(all, fleet), { timeout: 90_000, interval: 500 }).toBe(0);
-      // What killed nodes have left of deletions goes when the next one starts; something of this one is left for sure.
+      // The next start removes the leftovers of deletions. This deletion certainly leaves some.
       const [last] = fleet.of('api') as [FleetNode];
       await cutDeletionOff(last);
-      const left = (await judgeLeftovers(all, ledger)).length;
+      const left = (await checkLeftovers(all, ledger)).length;
       await fleet.restart(last);
-      await expect.poll(() => judgeLeftovers(all, ledger), { timeout: 60_000, interval: 500 }).toEqual([]);
+      await expect.poll(() => checkLeftovers(all, ledger), { timeout: 60_000, interval: 500 }).toEqual([]);
       const notEnded = await fleet.end();
-      const leftovers = await judgeLeftovers(all, ledger);
+      const leftovers = await checkLeftovers(all, ledger);
       const unfinished = await unfinishedFiles(all, fleet);
       const processes = await processesOf(all);
 
-      const { requests, underKilled, shed } = asking.counts;
+      const { requests, underKilled, shed } = client.counts;
       const { sent, resumable, continued, fetches, videos, deleted } = writers.counts;
       console.log(
-        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time (an api took ${(pulse.longestMs / 1000).toFixed(1)} s at worst to say that it is there), ${asking.defects.length} failed elsewhere, the slowest ${(asking.slowest.ms / 1000).toFixed(1)} s (${asking.slowest.what}); ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${left} objects that a deletion left at the end went with the last start`,
+        `fault 16: ${ROUNDS} rounds of kill -9 of an api, a worker and an edge in ${clock()}; begun: ${sent} files in one request (${videos} films), ${resumable} resumable (${continued} times gone on with), ${fetches} fetches; ${ledger.kept().length} acknowledged and kept, ${deleted} deleted, 0 lost; ${jobsLost} jobs lost their worker, taken up after ${(longestMs / 1000).toFixed(1)} s at most; ${requests} requests, ${underKilled} in flight at a killed node, ${shed} sent away for want of processor time (an api took ${(latency.longestMs / 1000).toFixed(1)} s at worst to say that it is there), ${client.defects.length} failed elsewhere, the slowest ${(client.slowest.ms / 1000).toFixed(1)} s (${client.slowest.what}); ${bytes.counts.whole} bodies whole and ${bytes.counts.parts} in part compared; ${events.events.length} events over ${events.reconnects} reconnects; ${balancer.moved} reads moved by the balancer; ${left} objects that a deletion left at the end went with the last start`,
       );
-      expect({ defects: asking.defects, wrong, notEnded, leftovers, unfinished, processes }).toEqual({
+      expect({ defects: client.defects, wrong, notEnded, leftovers, unfinished, processes }).toEqual({
         ...{ defects: [], wrong: [], notEnded: [], leftovers: [], unfinished: [], processes: [] },
       });
       expect(left).toBeGreaterThan(0);
@@ -191,13 +191,13 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
       expect(ledger.kept().length).toBeGreaterThan(ROUNDS);
       expect(bytes.counts.whole).toBeGreaterThan(10 * ROUNDS);
 
-      /** Kills an api when it has deleted the rows of a media object, and not all of its objects. */
+      /** Kills an api after it has deleted the rows of a media object, and before all of its objects. */
       async function cutDeletionOff(api: FleetNode) {
         const kept = ledger.kept();
         const entry = kept.find(({ kind }) => kind === 'video') ?? kept[0];
         if (!entry) throw new Error('Nothing is kept.');
         entry.isLeaving = true;
-        const asked = asking.ask(api, `/control/v1/media/${entry.mediaId}`, { method: 'DELETE' });
+        const asked = client.request(api, `/control/v1/media/${entry.mediaId}`, { method: 'DELETE' });
         const isThere = async () =>
           (await database.query('SELECT FROM media WHERE id = $1', [entry.mediaId])).length > 0;
         while (await isThere());
@@ -205,7 +205,7 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         await asked;
       }
 
-      /** Every rendition of all that is kept, whole, from each api and each edge; deleted media from none. */
+      /** Reads every rendition from each api and each edge. Deleted media must be absent. */
       async function judgeDelivery(folder: string) {
         const nodes = fleet.up('api', 'edge');
         let left = DECODED;
@@ -214,11 +214,11 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
             for (const node of nodes) await readers.readWhole(node, path, entry);
             if (left === 0 || path.endsWith('.m3u8')) continue;
             left -= 1;
-            const told = await asking.insist(() => nodes[left % nodes.length] as FleetNode, path);
+            const answer = await client.requestUntilAnswered(() => nodes[left % nodes.length] as FleetNode, path);
             const file = join(folder, `rendition${extname(path)}`);
-            await writeFile(file, told.body);
+            await writeFile(file, answer.body);
             const faults = await decodeFaults(file);
-            if (faults !== '') asking.defect(`${path} does not decode: ${faults}`);
+            if (faults !== '') client.defect(`${path} does not decode: ${faults}`);
           }
         }
         const rows = await database.query<{ path: string; sha256: string; bytes: string }>(
@@ -227,17 +227,17 @@ describeNodes('two api, two worker and two edge processes', (bin) => {
         for (const { path, sha256, bytes: size } of rows) {
           const delivered = bytes.of(path);
           if (delivered?.sha256 === sha256 && delivered.bytes === Number(size)) continue;
-          asking.defect(`${path} was delivered as ${JSON.stringify(delivered)} and is recorded as ${sha256}, ${size}`);
+          client.defect(`${path} was delivered as ${JSON.stringify(delivered)} and is recorded as ${sha256}, ${size}`);
         }
         for (const { mediaId } of ledger.deletedFor(0)) {
           for (const node of nodes) {
-            const { status } = await asking.insist(() => node, `/media/${mediaId}/manifest.json`);
-            if (status !== 404) asking.defect(`${mediaId} was deleted, and ${node.name} says ${status}`);
+            const { status } = await client.requestUntilAnswered(() => node, `/media/${mediaId}/manifest.json`);
+            if (status !== 404) client.defect(`${mediaId} was deleted, and ${node.name} says ${status}`);
           }
         }
       }
     },
-    // Starting three nodes anew takes longest, at the machine's own speed; so does what is to be processed afterwards.
+    // Restarting three nodes, and the processing afterwards, depend on the speed of the machine.
     180_000 + ROUNDS * 60_000,
   );
 });

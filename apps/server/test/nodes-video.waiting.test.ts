@@ -20,16 +20,16 @@ import { readTillStopped } from './support/nodes-video-reader.ts';
 import type { ServiceProcess } from './support/service-process.ts';
 import { describeNodes, type SeveralNodes, startSeveralNodes, type WorkerProcess } from './support/several-nodes.ts';
 
-/** `MDS_TEST_VIDEO_SECONDS=600 npm test -- apps/server/test/nodes-video.waiting.test.ts` for a film of ten minutes. */
+/** `MDS_TEST_VIDEO_SECONDS=600 npm test -- apps/server/test/nodes-video.waiting.test.ts` for a video of ten minutes. */
 const SECONDS = Number(process.env['MDS_TEST_VIDEO_SECONDS'] ?? 24);
-/** Who hands out the job; the usual run takes the one that another program has a part in. */
+/** The queues to test. The usual run takes BullMQ. */
 const QUEUES = SECONDS >= 120 ? ['bullmq', 'embedded'] : ['bullmq'];
-/** Longer films are cut off in their middle; of a short one the ladder is under way, and no more is asked. */
+/** The worker of a long video is killed in its middle; that of a short one as soon as the ladder has begun. */
 const KILL_AT = SECONDS >= 120 ? 0.5 : 0;
-/** For one attempt at the film, on a machine that is busy with other things. */
+/** For one attempt, on a busy machine. */
 const FILM_MS = 300_000 + SECONDS * 3_000;
 
-describeNodes('a film on several nodes', (bin) => {
+describeNodes('a video on several nodes', (bin) => {
   describe.each(QUEUES)('with the queue "%s"', (queue) => {
     let all: SeveralNodes;
     let api: ServiceProcess;
@@ -53,7 +53,7 @@ describeNodes('a film on several nodes', (bin) => {
     afterAll(() => all?.stop());
 
     it(
-      'fault 13: a worker that is killed in the middle leaves what it finished, and another makes the rest within 60 s',
+      'fault 13: another worker completes the video of a killed one within 60 s',
       async () => {
         const film = join(all.folder, 'film.mp4');
         await makeFilm(film, SECONDS);
@@ -63,7 +63,7 @@ describeNodes('a film on several nodes', (bin) => {
         const renditions = async () => (await client.control.media.get(id)).renditions;
         const ready = async () => (await renditions()).filter(({ state }) => state === 'ready');
 
-        // What is quick is there, the ladder is being made.
+        // The quick renditions are ready, and the ladder has begun.
         const stateOf = async (name: string) => (await renditions()).filter((each) => each.name === name)[0]?.state;
         await expect.poll(() => stateOf('storyboard'), { interval: 50, timeout: FILM_MS }).toBe('ready');
         const progress = async () => (await client.control.media.get(id)).progress ?? 0;
@@ -99,7 +99,7 @@ describeNodes('a film on several nodes', (bin) => {
         const takenUpMs = performance.now() - killedAt;
         expect(takenUpMs).toBeLessThan(60_000);
 
-        // As its machine's service manager would do.
+        // As a service manager does.
         await all.startWorker(busy, env);
         const done = await client.control.media.waitUntilReady(id, { timeoutMs: FILM_MS });
         const read = await reader.stop();
@@ -108,7 +108,7 @@ describeNodes('a film on several nodes', (bin) => {
         expect(read.failures).toEqual([]);
         expect(read.requests).toBeGreaterThan(100);
 
-        // Not made again: the same bytes of the same time, in the store and for a reader.
+        // Not made again: the same bytes and time, in the store and for a reader.
         for (const [each, before] of seen) expect(await look(each), nameOf(each)).toEqual(before);
         const after = await objectsBelow(all.s3, 'media/renditions/');
         for (const [key, object] of stored) expect([key, after.get(key)]).toEqual([key, object]);
@@ -121,16 +121,16 @@ describeNodes('a film on several nodes', (bin) => {
           (note) => /^Kept, as it was there: (.+)\.$/.exec(note)?.[1] ?? [],
         );
         expect(kept?.[0]?.split(', ').sort()).toEqual(finished.map(nameOf).sort());
-        // Told once, each: by the one that made it.
-        const told = following.events.flatMap((event) =>
+        // One event each, from the worker that made it.
+        const readyEvents = following.events.flatMap((event) =>
           event.type === 'rendition.ready' && event.data.id === id ? [nameOf(event.data)] : [],
         );
-        expect(told.sort()).toEqual(done.renditions.map(nameOf).sort());
+        expect(readyEvents.sort()).toEqual(done.renditions.map(nameOf).sort());
         const completions = following.events.filter((event) => event.type === 'media.ready' && event.data.id === id);
         expect(completions).toHaveLength(1);
         await following.stop();
 
-        // What the killed one had in the making, and its copy of the film, do not stay on its disk.
+        // The unfinished files of the killed worker, and its copy of the video, are removed.
         const leftIn = (name: string) => readdir(join(all.folder, name, 'scratch'), { recursive: true });
         await expect.poll(() => leftIn(busy), { timeout: 120_000, interval: 200 }).toEqual([expect.any(String)]);
         await workers[other].end('SIGTERM');

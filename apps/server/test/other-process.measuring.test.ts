@@ -5,15 +5,15 @@ import { expect, it } from 'vitest';
 import { openRepositoriesOf } from './support/backends.ts';
 import { spawnService } from './support/service-process.ts';
 
-it('a write of another process shows within a second, however often the list is asked for meanwhile', async () => {
+it('a write of another process shows within a second in a list under load', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mds-other-process-'));
   const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
-  // This process stands for the worker, or for any other that writes into the same database.
+  // This process stands for a worker, or another writer of the database.
   const { media, regions, close } = await openRepositoriesOf(dataDir);
   try {
     const ask = async (path: string) => await (await fetch(`${service.url}${path}`)).text();
     const shownAfterMs = async (path: string, write: () => Promise<unknown>, shows: (text: string) => boolean) => {
-      // Kept now, and asked for again and again.
+      // Cached now, and requested repeatedly.
       for (let i = 0; i < 3; i += 1) expect(shows(await ask(path))).toBe(false);
       const began = performance.now();
       await write();
@@ -42,7 +42,7 @@ it('a write of another process shows within a second, however often the list is 
       times.push(await shownAfterMs('/api/v1/media', added, (text) => text.includes(id)));
     }
     expect(Math.max(...times)).toBeLessThan(1_000);
-    // As a rule at once: by the version, and not by growing old.
+    // Usually at once: by the version, not by age.
     expect(times.sort((a, b) => a - b)[2]).toBeLessThan(400);
     const region = await regions.find('fra1');
     if (!region) throw new Error('the service has not registered its region');

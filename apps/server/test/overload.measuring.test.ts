@@ -25,7 +25,7 @@ async function flood(url: string, connections: number, ms: number): Promise<Floo
   return JSON.parse(stdout) as FloodReport;
 }
 
-/** Each of `readers` asks one thing after the other until told to stop. */
+/** Each of `readers` sends requests in sequence until `stop`. */
 function watch(url: string, everyMs: number, { readers = 1 } = {}) {
   const agent = new Agent({ keepAlive: true, maxSockets: readers });
   const answers: { status: number; ms: number }[] = [];
@@ -51,20 +51,20 @@ function watch(url: string, everyMs: number, { readers = 1 } = {}) {
   };
 }
 
-/** Each asks again as soon as it is answered. */
+/** Each sends a request after each response. */
 const CONNECTIONS = 800;
 
-describe('fault 20: ten times the load that it can take', () => {
+describe('fault 20: ten times the load that the service can handle', () => {
   let dataDir: string;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'mds-overload-'));
   });
   afterEach(() => rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-  it('of pages that must be made: the excess is told when to come back, the rest and what is in memory come in time, and it recovers', async () => {
+  it('of uncached pages: the excess gets Retry-After, the rest is in time', async () => {
     const service = await spawnService({ dataDir, env: { MDS_ROLES: 'api,edge' } });
     try {
-      // Afterwards: a service does not start on a database that has media, and a storage that has nothing of them.
+      // After the start, because a service does not start on a database with media and a storage without.
       const seeding = await openRepositoriesOf(dataDir);
       for (let i = 0; i < 200; i += 1) await accept(seeding, i);
       await seeding.close();
@@ -80,12 +80,12 @@ describe('fault 20: ten times the load that it can take', () => {
 
       expect(Object.keys(statuses).sort()).toEqual(['200', '503']);
       expect(badRefusals).toBe(0);
-      // What is taken on is answered soon: 20 to 90 wait at a time, on a quiet machine and beside six busy loops. Where nothing is shed
-      // for lateness, 590 to 850 do.
+      // Accepted requests are answered soon: 20 to 90 wait at a time, on a quiet machine and beside six busy loops. Without shedding for
+      // lateness, 590 to 850 do.
       expect(waiting).toBeLessThan(CONNECTIONS / 4);
       expect(hot.statuses).toEqual([200]);
-      // Nor does what is in memory stand behind all of them: in the time of its 99th percentile 25 to 280 pages are made; 440 to 2,250
-      // where nothing is shed.
+      // Responses from memory do not wait for all of them: in the time of their 99th percentile 25 to 280 pages are made; without shedding
+      // 440 to 2,250.
       expect((hot.p99Ms / 1_000) * perSecond).toBeLessThan(CONNECTIONS / 2);
       expect(alive.statuses).toEqual([200]);
       expect(service.stderr()).toContain('overloaded: requests were refused');
@@ -97,11 +97,11 @@ describe('fault 20: ten times the load that it can take', () => {
     }
   }, 120_000);
 
-  it('of objects from a slow store: the excess is refused at once, other work goes on, and every slot is given back', async () => {
+  it('of objects in a slow store: the excess is refused, and every slot is returned', async () => {
     let reading = 0;
     let mostReading = 0;
     const limits = { ...WORK_LIMITS, delivery: { ...WORK_LIMITS.delivery, maxUnanswered: 20 } };
-    // Lateness aside: what is measured here are the slots.
+    // Without shedding for lateness: this measures the slots.
     const admission = createAdmission({ limits, lateness: { turnMs: 60_000, databaseMs: 60_000, burstMs: 60_000 } });
     const app = await startApp({
       delivery: {
@@ -137,8 +137,8 @@ describe('fault 20: ten times the load that it can take', () => {
   }, 30_000);
 });
 
-describe('work of one kind does not take the room of another', () => {
-  it('fault 20: uploads that take for ever keep nobody from reading or operating; a reader whose answer has begun holds no slot', async () => {
+describe('each kind of work has its own slots', () => {
+  it('fault 20: endless uploads block neither reads nor operators', async () => {
     const limits = {
       ...WORK_LIMITS,
       upload: { ...WORK_LIMITS.upload, maxUnanswered: 3 },
@@ -188,7 +188,7 @@ describe('work of one kind does not take the room of another', () => {
   });
 });
 
-/** A media object without a file: the list is all that is asked for. */
+/** A media object without a file, for the list only. */
 async function accept({ media }: Pick<Repositories, 'media'>, i: number) {
   const id = `med_01k0c4s6q8y2v4w6x8${i.toString().padStart(8, '0')}`;
   await media.accept(

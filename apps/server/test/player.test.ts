@@ -86,7 +86,7 @@ describe('a real player', { timeout: 120_000 }, () => {
     await page.close();
   });
 
-  inBrowser('the MP4 plays while it arrives, and a seek asks for a range', async () => {
+  inBrowser('the MP4 plays while it arrives, and a seek requests a range', async () => {
     const page = await openPage();
     const answers: { status: number; range: string | undefined }[] = [];
     page.on('response', async (response) => {
@@ -101,7 +101,7 @@ describe('a real player', { timeout: 120_000 }, () => {
     await page.close();
   });
 
-  withFfmpeg('ffmpeg reads the master playlist from the service to its end without a warning', async () => {
+  withFfmpeg('ffmpeg reads the whole master playlist without a warning', async () => {
     if (ffmpegPath === null) return;
     const url = `${house.url}/media/${id}/hls/master.m3u8`;
     const child = spawn(ffmpegPath, [
@@ -117,11 +117,11 @@ describe('a real player', { timeout: 120_000 }, () => {
       'null',
       '-',
     ]);
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
     const [code] = (await once(child, 'close')) as [number | null];
-    expect([code, said]).toEqual([0, '']);
+    expect([code, output]).toEqual([0, '']);
   });
 });

@@ -15,20 +15,17 @@ const query = async (url: string, text: string) => {
   }
 };
 
-testWith(bin, 'PostgreSQL')(
-  'the server of the tests keeps what was committed when it is killed, and its port',
-  async () => {
-    const server = await startPostgresServer(bin ?? '');
-    try {
-      const [one, two] = [await server.createDatabase(), await server.createDatabase()];
-      await query(one, 'CREATE TABLE kept (n integer); INSERT INTO kept VALUES (7)');
-      await server.kill9();
-      await expect(query(one, 'SELECT n FROM kept')).rejects.toThrow('ECONNREFUSED');
-      await server.restart();
-      expect(await query(one, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
-      await expect(query(two, 'SELECT n FROM kept')).rejects.toThrow('does not exist');
-    } finally {
-      await server.stop();
-    }
-  },
-);
+testWith(bin, 'PostgreSQL')('the test server keeps its port and all commits when it is killed', async () => {
+  const server = await startPostgresServer(bin ?? '');
+  try {
+    const [one, two] = [await server.createDatabase(), await server.createDatabase()];
+    await query(one, 'CREATE TABLE kept (n integer); INSERT INTO kept VALUES (7)');
+    await server.kill9();
+    await expect(query(one, 'SELECT n FROM kept')).rejects.toThrow('ECONNREFUSED');
+    await server.restart();
+    expect(await query(one, 'SELECT n FROM kept')).toEqual([{ n: 7 }]);
+    await expect(query(two, 'SELECT n FROM kept')).rejects.toThrow('does not exist');
+  } finally {
+    await server.stop();
+  }
+});

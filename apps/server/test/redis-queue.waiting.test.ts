@@ -7,7 +7,7 @@ import { describeWith } from './support/system-program.ts';
 
 const program = findRedis();
 
-describeWith(program, 'Redis')('nodes whose jobs BullMQ hands out of Redis', () => {
+describeWith(program, 'Redis')('nodes with BullMQ on Redis', () => {
   describeNodes('over PostgreSQL and S3', (bin) => {
     let redis: RedisServer;
     let all: SeveralNodes;
@@ -25,14 +25,14 @@ describeWith(program, 'Redis')('nodes whose jobs BullMQ hands out of Redis', () 
     const ready = async (id: string, timeoutMs = 60_000) =>
       (await all.clientOf(api).control.media.waitUntilReady(id, { timeoutMs })).status;
 
-    it('a picture is processed, and PostgreSQL has no table of BullMQ', async () => {
+    it('process a picture without any BullMQ table in PostgreSQL', async () => {
       const { media } = await all.clientOf(api).control.media.ingest(noisePng('redis', 600, 600));
       expect(await ready(media.id)).toBe('ready');
       expect(await redis.command('KEYS', 'bull:mds-media-dep_*:meta')).toContain(':meta');
       expect(await redis.command('KEYS', '*:job-*')).toBe('*0');
     });
 
-    it('fault 13: a job whose worker is killed is taken up by another, whose node started while Redis was away', async () => {
+    it('fault 13: the job of a killed worker goes to a node that started without Redis', async () => {
       const { media } = await all.clientOf(api).control.media.ingest(noisePng('killed', 1400, 1400));
       const statusOf = async () => (await all.clientOf(api).control.media.get(media.id)).status;
       await expect.poll(statusOf, { timeout: 30_000, interval: 10 }).toBe('processing');
@@ -47,7 +47,7 @@ describeWith(program, 'Redis')('nodes whose jobs BullMQ hands out of Redis', () 
       expect(await ready(media.id)).toBe('ready');
       await redis.kill9();
       expect(await other.end('SIGTERM')).toEqual({ code: 0, signal: null });
-      for (const said of [api.stderr(), worker.stderr(), other.stderr()]) expect(said).not.toContain(REDIS_PASSWORD);
+      for (const log of [api.stderr(), worker.stderr(), other.stderr()]) expect(log).not.toContain(REDIS_PASSWORD);
       // One line for an outage, and not one for each second of it.
       expect(other.stderr().split('Redis does not answer').length - 1).toBeLessThanOrEqual(2);
     }, 120_000);

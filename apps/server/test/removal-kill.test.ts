@@ -9,9 +9,9 @@ import { noisePng } from './support/pictures.ts';
 import { sha256 } from './support/points-of-presence.ts';
 import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
-/** So many that their removal takes longer than it takes to see that it has begun. */
+/** So many that the removal is not over when it is detected. */
 const RENDITIONS = 80;
-/** One that is killed at once when the row is gone has hardly ever removed all objects by then. */
+/** A service that is killed as soon as the row is gone has rarely removed all objects. */
 const TRIES = 5;
 
 let folder: string;
@@ -31,12 +31,12 @@ beforeEach(async () => {
   await writeFile(join(folder, 'presets.json'), JSON.stringify(presets));
 });
 afterEach(async () => {
-  // A test that failed half-way has not ended its service.
+  // A failed test has not ended its service.
   if (running && running.child.exitCode === null && running.child.signalCode === null) await running.end('SIGKILL');
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
 });
 
-/** Keys of what is stored, but for the tries whether the store takes anything. */
+/** Keys of all objects, without those of probes. */
 async function stored(): Promise<string[]> {
   await using store = await openStoreOf(dataDir);
   const keys: string[] = [];
@@ -44,7 +44,7 @@ async function stored(): Promise<string[]> {
   return keys.sort();
 }
 
-/** Takes a picture in, deletes it, and kills the service between the row and the last object. @returns what is left */
+/** Ingests a picture, deletes it, and kills the service between the row and the last object. @returns the keys that are left */
 async function cutDeletionOff(picture: Buffer<ArrayBuffer>): Promise<string[]> {
   for (let tries = 0; tries < TRIES; tries++) {
     const { service, client } = await start();
@@ -78,7 +78,7 @@ async function expectWhole(client: Client, id: string, picture: Buffer): Promise
   }
 }
 
-it('fault 16: after kill -9 in the middle of a deletion, the objects that it left are gone when the service is back, and those that a dead worker put', async () => {
+it('fault 16: objects of a deletion that was killed are removed at the next start', async () => {
   const picture = noisePng('deleted', 120, 120);
   const left = await cutDeletionOff(picture);
   const under = [originalKey(sha256(picture)), renditionsPrefix(sha256(picture))];
@@ -87,7 +87,7 @@ it('fault 16: after kill -9 in the middle of a deletion, the objects that it lef
       under.some((start) => key.startsWith(start)),
       key,
     ).toBe(true);
-  // As a worker leaves them that is killed before it has seen that its media object is gone.
+  // As a worker that is killed before it notices the deletion leaves them.
   const late = `${renditionsPrefix(sha256(picture))}late.0000000a/720p/00001.m4s`;
   {
     await using store = await openStoreOf(dataDir);
@@ -102,11 +102,11 @@ it('fault 16: after kill -9 in the middle of a deletion, the objects that it lef
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 }, 600_000);
 
-it('fault 16: bytes that are sent in again while the service removes what a deletion had left are there afterwards, with all that is made of them', async () => {
+it('fault 16: bytes that are uploaded again during a removal are kept', async () => {
   const picture = noisePng('sent in again', 120, 120);
   await cutDeletionOff(picture);
   const { service, client } = await start();
-  // At once: the sweep of the start is at it.
+  // At once, during the sweep of the start.
   const { media, created } = await client.control.media.ingest(picture);
   expect(created).toBe(true);
   await expectWhole(client, media.id, picture);

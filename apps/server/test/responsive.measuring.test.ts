@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { png } from './support/pictures.ts';
 import { spawnService } from './support/service-process.ts';
 
-/** What a codec brings into a process. */
+/** Libraries that a codec loads into a process. */
 const CODECS = /libvips|sharp-[^/]*\.node|libheif/;
 /** A synchronous decode, encode or write of these pictures would take several times as long. */
 const PATIENCE_MS = 400;
@@ -19,7 +19,7 @@ describe('invariant 4: the HTTP process never blocks', () => {
   });
   afterEach(() => rm(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
 
-  it('while large pictures are received, identified, rendered and delivered, it loads no codec and goes on answering', async () => {
+  it('it loads no codec and stays responsive while large pictures are processed', async () => {
     const service = await spawnService({ dataDir });
     try {
       const client = createClient({ baseUrl: service.url, token: service.token });
@@ -51,7 +51,7 @@ describe('invariant 4: the HTTP process never blocks', () => {
       const loaded = async (pid: number | string) =>
         CODECS.test(await readFile(`/proc/${pid}/maps`, 'utf8').catch(() => ''));
       expect(await loaded(service.child.pid ?? 0)).toBe(false);
-      // The look itself works: somewhere a codec is loaded, in a child of the service or of its worker.
+      // The check itself works: a child of the service or of its worker has loaded a codec.
       const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
       expect((await Promise.all(pids.map(loaded))).some(Boolean)).toBe(true);
     } finally {

@@ -19,7 +19,7 @@ describe.skipIf(program === null)('the S3 server of the tests', () => {
   });
   afterAll(() => server.stop());
 
-  it('keeps what it acknowledged when it is killed, and comes back on the same port', async () => {
+  it('keeps its port and all objects when it is killed', async () => {
     const Bucket = await server.createBucket();
     await server.client.send(new PutObjectCommand({ Bucket, Key: 'a/b', Body: 'kept', Metadata: { sha256: 'x' } }));
     await server.kill9();
@@ -33,7 +33,7 @@ describe.skipIf(program === null)('the S3 server of the tests', () => {
     expect(Contents?.map(({ Key }) => Key)).toEqual(['a/b']);
   });
 
-  it.each(['a wrong secret', 'somebody else'])('gives nothing to %s', async (who) => {
+  it.each(['a wrong secret', 'somebody else'])('refuses %s', async (who) => {
     const Bucket = await server.createBucket();
     const { endpoint, region, credentials, stranger } = server;
     const client = new S3Client({

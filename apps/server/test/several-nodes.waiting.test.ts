@@ -21,12 +21,12 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
   let worker: WorkerProcess;
   beforeAll(async () => {
     all = await startSeveralNodes(bin);
-    // Side by side over an empty database: both would like to make the tables.
+    // Both start on an empty database and try to make the tables.
     [a, b, worker] = await Promise.all([all.startApi('a'), all.startApi('b'), all.startWorker('worker')]);
   }, 120_000);
   afterAll(() => all?.stop());
 
-  it('a media object that came in through one is read, delivered and told of by the other, and by a point of presence', async () => {
+  it('a media object of one node is served by the other and by a point of presence', async () => {
     const client = all.clientOf(a);
     const { media } = await client.control.media.ingest(noisePng('shared', 1400, 1400));
     const ready = await all.clientOf(b).control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
@@ -43,13 +43,13 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     expect(await readdir(join(all.folder, 'a'))).not.toContain('mds.sqlite');
   });
 
-  it('what one answers out of memory is right within a second of a write at the other', async () => {
+  it('cached responses are right within a second of a write at the other node', async () => {
     const newest = async (node: ServiceProcess) => {
       const list = (await (await fetch(`${node.url}/api/v1/media?limit=1`)).json()) as { data: { id: string }[] };
       return list.data[0]?.id;
     };
     for (let n = 1; n <= 5; n++) {
-      // Hot: asked for and answered before.
+      // Hot: cached by an earlier request.
       await newest(b);
       await newest(b);
       const { media } = await all.clientOf(a).control.media.ingest(png(100 + n));
@@ -59,7 +59,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     }
   });
 
-  it('a media object that is deleted through one is gone at the other', async () => {
+  it('a media object that is deleted at one node is gone at the other', async () => {
     const { media } = await all.clientOf(a).control.media.ingest(png(7));
     await all.clientOf(a).control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
     const path = `/media/${media.id}/thumb.webp`;
@@ -69,7 +69,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     await expect.poll(async () => (await get(b, path)).status, { timeout: 1_500, interval: 20 }).toBe(404);
   });
 
-  it('a purge that one is asked for has the receipts of all', async () => {
+  it('a purge at one node has the receipts of all', async () => {
     const answer = await fetch(`${a.url}/control/v1/cache/purge?wait=10`, {
       method: 'POST',
       headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
@@ -80,7 +80,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     expect(result.receipts.length).toBeGreaterThanOrEqual(2);
   });
 
-  it('a resumable upload goes on at the other node, and at the first again', async () => {
+  it('a resumable upload continues at the other node, and back at the first', async () => {
     const file = noisePng('upload', 700, 500);
     const created = await tus('POST', a.url + UPLOADS_PATH, { 'upload-length': String(file.length) });
     expect(created.status).toBe(201);
@@ -99,7 +99,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     expect(detail.sha256).toBe(sha256(file));
   });
 
-  it('fault 13: a job whose worker is killed is taken up by another within 60 s', async () => {
+  it('fault 13: another worker takes the job of a killed one within 60 s', async () => {
     const other = await all.startWorker('worker-2');
     const workersNow = async () => (await all.clientOf(b).control.workers.list()).data;
     const pids = async () => (await workersNow()).map(({ pid }) => pid).sort();
@@ -116,7 +116,7 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     worker = busy === worker ? other : worker;
   }, 120_000);
 
-  it('fault 15: a rolling restart loses no read that is tried again elsewhere', async () => {
+  it('fault 15: a rolling restart fails no read that is retried at another node', async () => {
     const { media } = await all.clientOf(b).control.media.ingest(png(9));
     await all.clientOf(b).control.media.waitUntilReady(media.id, { timeoutMs: 60_000 });
     const paths = [`/media/${media.id}/thumb.webp`, '/api/v1/media', '/api/v1/status'];
@@ -127,13 +127,13 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
       for (let n = reader; !done; n++) {
         const path = paths[n % paths.length] ?? '';
         const nodes = n % 2 === 0 ? [a, b] : [b, a];
-        const said: string[] = [];
+        const outcomes: string[] = [];
         for (const { url } of nodes) {
-          said.push(await outcomeOf(url + path));
-          if (said.at(-1) === '200') break;
+          outcomes.push(await outcomeOf(url + path));
+          if (outcomes.at(-1) === '200') break;
         }
         requests += 1;
-        if (said.at(-1) !== '200') failures.push(`${path}: ${said.join(', then ')}`);
+        if (outcomes.at(-1) !== '200') failures.push(`${path}: ${outcomes.join(', then ')}`);
       }
     };
     const readers = Array.from({ length: 4 }, (_, reader) => read(reader));
@@ -150,14 +150,14 @@ describeNodes('several nodes on PostgreSQL and S3', (bin) => {
     expect(requests).toBeGreaterThan(100);
   }, 120_000);
 
-  it('no secret of the database or the store is in a log', () => {
-    const said = [a.stderr(), b.stderr(), worker.stderr()].join('');
-    expect(said).not.toContain(all.s3.credentials.secretAccessKey);
-    expect(said).not.toContain('correct-horse-battery-staple');
+  it('no log has a secret of the database or the object store', () => {
+    const logs = [a.stderr(), b.stderr(), worker.stderr()].join('');
+    expect(logs).not.toContain(all.s3.credentials.secretAccessKey);
+    expect(logs).not.toContain('correct-horse-battery-staple');
   });
 });
 
-/** The status of an answer that came whole, or why none did. */
+/** The status of a complete response, or the error. */
 async function outcomeOf(url: string): Promise<string> {
   try {
     const answer = await fetch(url);

@@ -41,7 +41,7 @@ describe('how the service ends', () => {
     }
   };
 
-  it('fault 15: SIGTERM is obeyed at once by all of it, whoever holds a silent connection, and nothing is left in the way of the next', async () => {
+  it('fault 15: SIGTERM ends all processes despite silent connections', async () => {
     const service = await spawnService({ dataDir });
     const client = createClient({ baseUrl: service.url, token: service.token });
     const { media } = await client.control.media.ingest(png(1, 300, 200));
@@ -58,14 +58,14 @@ describe('how the service ends', () => {
 
     const began = performance.now();
     expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
-    // 0.9 s; 18.6 s where silent connections are waited for.
+    // 0.9 s; 18.6 s if it waited for silent connections.
     expect(performance.now() - began).toBeLessThan(10_000);
     for (const socket of silent) socket.destroy();
     expect(existsSync(join(dataDir, 'service.json'))).toBe(false);
     await expect.poll(() => family.filter(lives), { timeout: 5_000 }).toEqual([]);
   });
 
-  it('fault 15: SIGTERM under load fails nobody: readyz says so first, answers in flight come whole, only new connections are refused', async () => {
+  it('fault 15: SIGTERM under load breaks off no response that has begun', async () => {
     const presets = join(dataDir, 'presets.json');
     await writeFile(presets, JSON.stringify([{ name: 'print', container: 'png', effort: 0 }]));
     const service = await spawnService({ dataDir, env: { MDS_PRESETS: presets } });
@@ -80,7 +80,7 @@ describe('how the service ends', () => {
     load.repeat(4, () => `${service.url}/api/v1/media`);
     load.repeat(4, (n) => `${service.url}/api/v1/media?n=${n}`);
     load.repeat(4, () => `${service.url}/media/${media.id}/manifest.json`);
-    // A connection of its own for each: they keep coming while the service leaves.
+    // A connection for each: they keep coming during the shutdown.
     load.repeat(2, () => `${service.url}/api/v1/regions`, { keepAlive: false });
     const slow = (await once(get(print), 'response'))[0] as IncomingMessage;
     slow.pause();
@@ -92,14 +92,14 @@ describe('how the service ends', () => {
     const ended = service.end('SIGTERM');
     await load.refused;
     const refusedAfterMs = performance.now() - began;
-    // Long after the listener is gone the large answer is still owed.
+    // The large response lasts long after the listener is closed.
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     expect(service.child.exitCode).toBeNull();
     // Not `toEqual`, which would take minutes for so many bytes.
     expect((await buffer(slow)).equals(whole)).toBe(true);
 
     expect(await ended).toEqual({ code: 0, signal: null });
-    // 2.2 s, most of which is the wait above; 7.1 s where connections that carry nothing are waited for.
+    // 2.2 s, mostly the wait above; 7.1 s if it waited for idle connections.
     expect(performance.now() - began).toBeLessThan(6_000);
     const { failures, answered } = await load.end();
     expect(failures).toEqual([]);
@@ -109,7 +109,7 @@ describe('how the service ends', () => {
   }, 90_000);
 
   it.each([0, 300, 1500])(
-    'kill -9 %i ms after it listens leaves no worker and no engine child behind',
+    'kill -9 %i ms after it listens leaves no worker and no engine child',
     async (ms) => {
       const service = await spawnService({ dataDir });
       await new Promise((resolve) => setTimeout(resolve, ms));
@@ -122,7 +122,7 @@ describe('how the service ends', () => {
   );
 });
 
-/** Requests without end, each followed by the next as soon as it is answered, until no connection is taken any more. */
+/** Requests in sequence, until connections are refused. */
 function createLoad() {
   const failures: string[] = [];
   let answered = 0;
@@ -132,13 +132,13 @@ function createLoad() {
   });
   const running: Promise<void>[] = [];
 
-  /** Status of a whole answer; null where the connection was not taken. */
+  /** Status of a complete response; null if the connection was refused. */
   const ask = (url: string, agent: Agent): Promise<number | null> =>
     new Promise((resolve) => {
       const fail = (error: NodeJS.ErrnoException) => {
         const isNew = !request.reusedSocket;
         if (error.code === 'ECONNREFUSED') resolve(null);
-        // The system had taken the connection for a listener that went before it looked: refused, as TCP says it then.
+        // The system had accepted the connection for a listener that closed: TCP reports it as a reset.
         else if (isNew && error.code === 'ECONNRESET') resolve(null);
         else {
           failures.push(`${url}: ${error.message}${isNew ? '' : ' on a kept connection'}`);
@@ -177,7 +177,7 @@ function createLoad() {
       }
     },
 
-    /** Every status that was seen, in order, each once. */
+    /** All distinct statuses, in order. */
     async watch(url: string) {
       const statuses = new Set<number>();
       await until(

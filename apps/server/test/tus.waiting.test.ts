@@ -75,7 +75,7 @@ const sendPart = async (path: string, part: Buffer, announced: number, offset = 
   await expect.poll(received, { timeout: 20_000 }).toBe(before + part.length);
   return { sending, answered };
 };
-/** Bytes of uploads that the service has written into files: to ask for the offset would end the request that sends them. */
+/** Bytes that the service has written. A request for the offset would end the request that sends them. */
 const received = async () => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text();
   return Number(/^mds_uploads_received_bytes_total (\d+)$/m.exec(metrics)?.[1]);
@@ -86,7 +86,7 @@ const create = async (length: number, token = service.token) => {
   return created.headers.get('location') ?? '';
 };
 
-describe('tus-js-client, as it is', () => {
+describe('tus-js-client without changes', () => {
   it('uploads a file, which becomes a media object and is processed', async () => {
     const picture = png(1, 300, 200);
     const { mediaId, answers } = await tusUpload(service, picture, {
@@ -103,9 +103,9 @@ describe('tus-js-client, as it is', () => {
   }, 90_000);
 
   it.each([
-    ['sends the bytes with the creation', { uploadDataDuringCreation: true }],
-    ['sends it in chunks', { chunkSize: 1_000_000 }],
-    ['does not know the length', { uploadLengthDeferred: true, chunkSize: 1_000_000 }],
+    ['uploads with the bytes in the creation', { uploadDataDuringCreation: true }],
+    ['uploads in chunks', { chunkSize: 1_000_000 }],
+    ['uploads without a known length', { uploadLengthDeferred: true, chunkSize: 1_000_000 }],
   ])(
     '%s',
     async (how, options) => {
@@ -116,7 +116,7 @@ describe('tus-js-client, as it is', () => {
     30_000,
   );
 
-  it('goes on after its connection is cut, again and again, and the file arrives byte for byte', async () => {
+  it('continues after each of five cut connections, and the file arrives byte-exact', async () => {
     const proxy = await cuttingProxy(service.url, [600_000, 900_000, 70_000, 1_200_000, 3000]);
     const { mediaId, answers } = await tusUpload({ url: proxy.url, token: service.token }, large, {
       chunkSize: 2_000_000,
@@ -127,7 +127,7 @@ describe('tus-js-client, as it is', () => {
     await proxy.stop();
   }, 60_000);
 
-  it('is told why a file is refused', async () => {
+  it('gets the reason if a file is refused', async () => {
     const error = await tusUpload(service, Buffer.from('A letter. '.repeat(100))).catch((refused: unknown) => refused);
     expect(error).toBeInstanceOf(DetailedError);
     const answer = (error as DetailedError).originalResponse;
@@ -137,7 +137,7 @@ describe('tus-js-client, as it is', () => {
 });
 
 describe('the service around uploads', () => {
-  it('needs a token, and shows them to their project alone', async () => {
+  it('needs a token, and shows uploads only to their project', async () => {
     expect((await ask(UPLOADS_PATH, { method: 'POST', token: 'x', headers: { 'upload-length': '1' } })).status).toBe(
       401,
     );
@@ -148,7 +148,7 @@ describe('the service around uploads', () => {
     expect((await ask(path, { method: 'DELETE' })).status).toBe(204);
   });
 
-  it('counts open uploads by token', async () => {
+  it('limits open uploads by token', async () => {
     const paths = [];
     for (let n = 0; n < 5; n++) paths.push(await create(10));
     const refused = await ask(UPLOADS_PATH, { method: 'POST', headers: { 'upload-length': '1' } });
@@ -158,7 +158,7 @@ describe('the service around uploads', () => {
     for (const path of paths) await ask(path, { method: 'DELETE' });
   });
 
-  it('says which methods there are, and tells figures', async () => {
+  it('lists its methods, and reports metrics', async () => {
     const path = await create(10);
     const get = await ask(path);
     expect([get.status, get.headers.get('allow')]).toEqual([405, 'HEAD, PATCH, DELETE, OPTIONS']);
@@ -170,7 +170,7 @@ describe('the service around uploads', () => {
     await ask(path, { method: 'DELETE' });
   });
 
-  it('lets pages of the named origins upload and read the media object, and no others', async () => {
+  it('lets only pages of the configured origins upload and read the media object', async () => {
     const preflight = (origin: string, path = UPLOADS_PATH) =>
       fetch(`${service.url}${path}`, {
         method: 'OPTIONS',
@@ -196,8 +196,8 @@ describe('the service around uploads', () => {
   });
 });
 
-describe('when the service goes away', () => {
-  it('fault 15: SIGTERM in the middle of a PATCH: what came is acknowledged, and goes on at the next service', async () => {
+describe('when the service ends', () => {
+  it('fault 15: SIGTERM during a PATCH acknowledges the bytes that came', async () => {
     const path = await create(large.length);
     const { answered } = await sendPart(path, large.subarray(0, 400_000), large.length);
     const ended = service.end('SIGTERM');
@@ -209,7 +209,7 @@ describe('when the service goes away', () => {
     expect((await detail(mediaId)).sha256).toBe(sha256(large));
   }, 60_000);
 
-  it('fault 16: kill -9 in the middle of a PATCH: the upload stands where it stood, and becomes the media object at the next service', async () => {
+  it('fault 16: kill -9 during a PATCH loses no acknowledged byte', async () => {
     const film = noisePng('killed', 1400, 1000);
     const path = await create(film.length);
     const first = await sendPart(path, film.subarray(0, 500_000), 500_000);
@@ -218,7 +218,7 @@ describe('when the service goes away', () => {
     await service.end('SIGKILL');
     await start();
     const head = await ask(path, { method: 'HEAD' });
-    // Where any node may go on with it, what was not acknowledged yet was on the one that died.
+    // If any node may continue it, unacknowledged bytes were on the node that died.
     const stands = areBackendsRemote ? '500000' : '900000';
     expect([head.status, head.headers.get('upload-offset')]).toEqual([200, stands]);
     const { mediaId } = await tusUpload(service, film, { uploadUrl: `${service.url}${path}` });

@@ -54,7 +54,7 @@ async function endOf(child: ChildProcess | undefined): Promise<[number | null, s
 }
 
 describe.skipIf(process.platform !== 'linux')('where nobody takes the log', () => {
-  it('as its reader went with the service, the worker of a service that was killed ends', async () => {
+  it('the worker of a killed service ends, although nobody reads its log', async () => {
     await start('pipe');
     const pid = service?.pid ?? 0;
     await expect.poll(() => childrenOf(pid), { timeout: 20_000 }).not.toEqual([]);
@@ -64,7 +64,7 @@ describe.skipIf(process.platform !== 'linux')('where nobody takes the log', () =
     await expect.poll(() => leftBehind.filter(lives), { timeout: 20_000 }).toEqual([]);
   });
 
-  it('as its disk is full, a service serves, and ends in good order when it is asked to', async () => {
+  it('a service whose log disk is full serves, and shuts down on request', async () => {
     const full = openSync('/dev/full', 'w');
     try {
       const url = await start(full);

@@ -19,26 +19,26 @@ const MIB = 1024 * 1024;
 const SIZE_MIB = Number(process.env['MDS_TEST_UPLOAD_MIB'] ?? 64);
 const CUTS = 20;
 /**
- * This link is as fast as memory, so that where a database and a store elsewhere are asked before a body is read, megabytes of it are on
- * their way by then, and lost with a cut: they had not arrived.
+ * This link is as fast as memory. While the service asks a remote database and store before it reads a body, megabytes are in flight, and
+ * lost with a cut: they had not arrived.
  */
 const [RETRIES, MOST_CUTS_A_STEP] = areBackendsRemote ? [CUTS, 5] : [undefined, 2];
 
-/** Noise that sounds. */
+/** Noise as audio. */
 function* wave(mib: number): Generator<Buffer> {
   const random = seededRandom(20_261_122);
   const head = waveHeader({ channels: 2, sampleRate: 96_000, fileBytes: mib * MIB });
   yield head;
   for (let left = mib * MIB - head.length; left > 0; left -= MIB) {
     const noise = Buffer.alloc(Math.min(MIB, left));
-    // No two pieces are alike, so that none can be taken for another.
+    // All pieces differ, so that none can be mistaken for another.
     for (let at = 0; at + 4 <= noise.length; at += 4) noise.writeUInt32LE(Math.floor(random() * 2 ** 32), at);
     yield noise;
   }
 }
 
 it(
-  `a file of ${SIZE_MIB} MiB arrives byte-exact over a link that is cut ${CUTS} times, and nothing that had arrived is sent again`,
+  `${SIZE_MIB} MiB arrive byte-exact over ${CUTS} cuts, and no byte is sent twice`,
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-bad-link-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -49,7 +49,7 @@ it(
     const service = await spawnService({ dataDir, built: true, env: { MDS_ROLES: 'api' } });
     onTestFinished(() => service.end('SIGTERM').then(() => undefined));
 
-    // Anywhere, the very first and the very last bytes included.
+    // Anywhere, including the first and the last bytes.
     const random = seededRandom(7);
     const cuts = Array.from({ length: CUTS }, () => Math.floor(((random() * SIZE_MIB) / CUTS) * 1.6 * MIB));
     await using link = await startCuttingProxy(service.url, cuts);

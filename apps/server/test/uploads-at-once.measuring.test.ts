@@ -13,9 +13,9 @@ import { peakDuring, residentBytes } from './support/process-memory.ts';
 import { type ServiceProcess, spawnService } from './support/service-process.ts';
 
 const MIB = 1024 * 1024;
-/** Fewer where the S3 server of the tests, which does one thing at a time, would have the first given up for silent before the last has begun. */
+/** Fewer on the S3 server of the tests: it handles one request at a time, so the first would time out before the last begins. */
 const UPLOADS = areBackendsRemote ? 200 : 1_000;
-/** What they may add to what the service takes anyway. */
+/** Memory that they may add. */
 const MOST_MORE_BYTES = 150 * MIB;
 
 let dataDir: string;
@@ -44,7 +44,7 @@ async function answerTo(asked: ClientRequest): Promise<IncomingMessage> {
   return response;
 }
 
-/** An upload of which half has arrived, and whose request is still open. */
+/** An open request whose upload has half arrived. */
 async function beginUpload(bytes: Buffer): Promise<{ finish(): Promise<string | undefined> }> {
   const created = await answerTo(ask('POST', UPLOADS_PATH, { 'Upload-Length': bytes.length }).end());
   expect(created.statusCode).toBe(201);
@@ -67,18 +67,18 @@ async function beginUpload(bytes: Buffer): Promise<{ finish(): Promise<string | 
 }
 
 it.skipIf(process.platform !== 'linux')(
-  `${UPLOADS} uploads that are open at once stay within the memory of the service, and every one arrives byte-exact`,
+  `${UPLOADS} open uploads stay within the memory limit, and arrive byte-exact`,
   async () => {
     const pid = service.child.pid ?? 0;
     const pictures = Array.from({ length: UPLOADS }, (_, index) => noisePng(`at once ${index}`, 160, 120));
-    // What a first upload takes (modules, compiled code, an engine child) is not what is measured.
+    // The first upload loads modules, compiled code and an engine child, which are not measured.
     await (await beginUpload(noisePng('before', 160, 120))).finish();
     const before = await residentBytes(pid);
 
     const ids = new Map<string, Buffer>();
     const peak = await peakDuring(pid, async () => {
       const open: { bytes: Buffer; finish(): Promise<string | undefined> }[] = [];
-      // Not one after another: on a busy machine the first would be given up for silent before the last has begun.
+      // Concurrently: on a busy machine the first would time out before the last begins.
       const left = pictures.values();
       const openSome = async () => {
         for (const bytes of left) open.push({ bytes, ...(await beginUpload(bytes)) });

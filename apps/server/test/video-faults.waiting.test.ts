@@ -36,8 +36,8 @@ const objects = async (prefix = '') => {
   return keys.sort();
 };
 
-describe('a video in the making', () => {
-  it('fault 13: survives kill -9 of its worker: what was finished is kept, the rest is made by the next attempt, nothing is seen in part', async () => {
+describe('a video during processing', () => {
+  it('fault 13: kill -9 of its worker keeps what is finished, the next makes the rest', async () => {
     const id = await video.accept(clip, 'film.mp4');
     await video.rendition(id, 'storyboard', 'ready');
     const before = await video.detail(id);
@@ -65,13 +65,13 @@ describe('a video in the making', () => {
 
     const { attempts } = await video.explain(id);
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['lost', 'ready']);
-    // The preview and the storyboard were there already.
+    // The preview and the storyboard were ready before.
     const steps = attempts[1]?.runs.map(({ step }) => step) ?? [];
     expect(steps).toContain('ladder');
     for (const step of ['preview.webp', 'storyboard.jpg']) expect(steps).not.toContain(step);
   }, 90_000);
 
-  it('is given up within a second or two when it is deleted, with its programs and all of its files', async () => {
+  it('is aborted within 3 s of its deletion, with its programs and files', async () => {
     const id = await video.accept(clip, 'film.mp4');
     await video.rendition(id, 'storyboard', 'ready');
     await expect.poll(() => video.programs()).not.toEqual([]);
@@ -79,7 +79,7 @@ describe('a video in the making', () => {
     await expect.poll(() => video.programs(), { timeout: 3_000, interval: 50 }).toEqual([]);
     await expect.poll(() => objects(), { timeout: 3_000 }).toEqual([]);
     expect(await statusOf(`/media/${id}/poster.jpg`)).toBe(404);
-    // The worker goes on with what is wanted.
+    // The worker continues with the next job.
     const next = await video.accept(
       await makeClip({ width: 160, height: 90, seconds: 1, frameRate: 10, sound: false }),
       'b.mp4',
@@ -87,7 +87,7 @@ describe('a video in the making', () => {
     expect((await video.ended(next)).status).toBe('ready');
   }, 60_000);
 
-  it('fault 14: that kills every process that renders it fails after 3 attempts, saying so, and the next one is made', async () => {
+  it('fault 14: that crashes every engine fails after 3 attempts; the next one is made', async () => {
     const id = await video.accept(clip, 'killer.mp4');
     const next = await video.accept(
       await makeClip({ width: 160, height: 90, seconds: 1, frameRate: 10, sound: false }),
@@ -103,7 +103,7 @@ describe('a video in the making', () => {
         const { status } = await video.detail(id);
         if (status === 'processing') {
           for (const pid of await childrenOf(worker)) {
-            // The one that renders has a program under it.
+            // The engine child that renders has a child process.
             if ((await childrenOf(pid)).length === 0) continue;
             if (killed(pid)) deaths += 1;
           }
@@ -125,14 +125,14 @@ describe('a video in the making', () => {
     expect((await video.ended(next)).status).toBe('ready');
     expect(await video.programs()).toEqual([]);
 
-    // Nothing was wrong with it: tried again, it is made.
+    // The file is intact, so a retry succeeds.
     expect((await video.control(`/media/${id}/retry`, { method: 'POST' })).status).toBe(202);
     expect((await video.ended(id)).status).toBe('ready');
   }, 120_000);
 });
 
 describe('fault 22: damaged files', () => {
-  it('are refused with 422, ready with a warning, or failed with a sentence; none hangs, and the service goes on', async () => {
+  it('are refused, ready with a warning, or failed with a reason; none hangs', async () => {
     const small = await makeClip({ width: 320, height: 180, seconds: 2, frameRate: 15, sound: true });
     const whole = await readFile(small);
     const { ffmpeg } = await findPrograms({});
@@ -183,7 +183,7 @@ describe('fault 22: damaged files', () => {
   }, 180_000);
 });
 
-/** Kills a process; false where it had ended by itself since it was seen. */
+/** Kills a process. @returns false if it had ended already */
 function killed(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL');

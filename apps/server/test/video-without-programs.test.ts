@@ -27,17 +27,17 @@ const processing = async () => {
 };
 
 describe('without a usable ffmpeg', () => {
-  it('the service says so: no format of video or audio, and a degraded component as soon as that is known', async () => {
-    // Answered once the program was looked for, before any sample was decoded.
+  it('the service lists no video or audio format, and a degraded component', async () => {
+    // The response follows the search for the program, before any sample is decoded.
     const { data } = FormatList.parse(await (await fetch(`${service.url}/api/v1/formats`)).json());
     expect(new Set(data.map(({ kind }) => kind))).toEqual(new Set(['image']));
     const known = performance.now();
     await expect.poll(processing, { timeout: 30_000, interval: 20 }).toBe('degraded_performance');
-    // 0.02 s, more on a busy machine; 8 s where it waits for two of the usual rounds of probes.
+    // 0.02 s, more on a busy machine; two rounds of probes would take 8 s.
     expect(performance.now() - known).toBeLessThan(6_000);
   }, 60_000);
 
-  it('a video is refused with a sentence, and pictures are made as ever', async () => {
+  it('a video is refused with the reason, and pictures are processed', async () => {
     const video = videoService(service);
     const clip = await makeClip({ width: 160, height: 90, seconds: 1, frameRate: 10, sound: false });
     const response = await video.upload(clip, 'film.mp4');

@@ -15,8 +15,8 @@ let service: ServiceFixture;
 let video: VideoService;
 let clip: string;
 let id: string;
-let told: Promise<Event[]>;
-/** Progress as the media object's detail had it, as often as it was asked. */
+let following: Promise<Event[]>;
+/** The progress in each detail that was read. */
 const progress: (number | null)[] = [];
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeAll(async () => {
   clip = await makeClip({ width: 1280, height: 720, seconds: 5, frameRate: 25, sound: true });
   const stream = await video.control('/events');
   expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-  told = readEvents(stream, (events) => events.some(({ type }) => type === 'media.ready'));
+  following = readEvents(stream, (events) => events.some(({ type }) => type === 'media.ready'));
   id = await video.accept(clip, 'film.mp4');
   for (;;) {
     const detail = await video.detail(id);
@@ -40,7 +40,7 @@ const get = (path: string, headers: Record<string, string> = {}) => fetch(new UR
 const linesOf = (playlist: string) => playlist.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
 describe('a video', () => {
-  it('is ready with every rendition that applies to it, each with its size, and none of those that do not', async () => {
+  it('is ready with every rendition that applies to it, each with its size', async () => {
     const detail = await video.detail(id);
     expect(detail).toMatchObject({
       status: 'ready',
@@ -70,7 +70,7 @@ describe('a video', () => {
     }
   });
 
-  it('is played from its master playlist down to the last segment, by relative names; segments are kept for ever', async () => {
+  it('plays from its master playlist to the last segment; segments are immutable', async () => {
     const hls = (await video.detail(id)).renditions.find(({ name }) => name === 'hls');
     for (const [url, caching] of [
       [hls?.url ?? '', /max-age=300/],
@@ -100,7 +100,7 @@ describe('a video', () => {
           const response = await get(new URL(segment, playlist.url).href);
           expect([segment, response.status]).toEqual([segment, 200]);
           expect(response.headers.get('content-type')).toMatch(/^(video|audio)\/mp4$/);
-          // Playlists name the very revision that they belong to, whichever way they were reached.
+          // Playlists name their revision, whatever their own URL.
           expect(response.headers.get('cache-control')).toMatch(/max-age=31536000, immutable/);
           expect(response.headers.get('access-control-allow-origin')).toBe('*');
           files += 1;
@@ -111,7 +111,7 @@ describe('a video', () => {
     }
   });
 
-  it('is read by ffmpeg from its address without a warning', async () => {
+  it('is read by ffmpeg from its URL without a warning', async () => {
     const { ffmpeg } = await findPrograms({});
     const url = `${service.url}/media/${id}/hls/master.m3u8`;
     const { stderr } = await promisify(execFile)(ffmpeg.path, [
@@ -120,7 +120,7 @@ describe('a video', () => {
     expect(stderr).toBe('');
   });
 
-  it('as MP4 and as segments is had in ranges, and again only if it changed', async () => {
+  it('supports ranges and conditional requests for MP4 and segments', async () => {
     const base = `/media/${id}`;
     const media = await (await get(`${base}/hls/master.m3u8`)).text();
     const variant = linesOf(media)[0] ?? '';
@@ -144,7 +144,7 @@ describe('a video', () => {
       .toBe(true);
   });
 
-  it('says where its HLS is to who asks for it as one file, and what is missing to who asks for what is not there', async () => {
+  it('answers 404 with the HLS path to a single-file request, or with what is missing', async () => {
     const detailOf = async (path: string) => {
       const response = await get(`/media/${id}/${path}`);
       expect([path, response.status]).toEqual([path, 404]);
@@ -159,7 +159,7 @@ describe('a video', () => {
     expect(await detailOf('thumb/a.webp')).toMatch(/no rendition thumb/);
   });
 
-  it('has a manifest with all that a page needs', async () => {
+  it('has a manifest with everything that a page needs', async () => {
     const manifest = Manifest.parse(await (await get(`/media/${id}/manifest.json`)).json());
     const base = `${service.url}/media/${id}`;
     expect(manifest).toMatchObject({
@@ -176,22 +176,22 @@ describe('a video', () => {
     expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/jpeg']);
   });
 
-  it('tells how far it is, never backwards, and what happens to it, as it happens', async () => {
+  it('reports its progress, never backwards, and its events as they happen', async () => {
     for (const [index, value] of progress.entries()) {
       expect(value).toBeGreaterThanOrEqual(progress[index - 1] ?? 0);
       expect(value).toBeLessThanOrEqual(1);
     }
     expect(progress.some((value) => (value ?? 0) > 0)).toBe(true);
-    const events = (await told).filter((event) => event.type !== 'region.status_changed');
+    const events = (await following).filter((event) => event.type !== 'region.status_changed');
     const types = events.map(({ type }) => type);
     expect(types.slice(0, 2)).toEqual(['media.created', 'media.processing']);
     expect(types.at(-1)).toBe('media.ready');
     expect(types.filter((type) => type === 'rendition.ready')).toHaveLength(7);
     expect(types).toContain('media.progress');
-    // One by one: some were ready while others were still being made.
+    // One by one: some were ready before others.
     expect(types.indexOf('rendition.ready')).toBeLessThan(types.lastIndexOf('media.progress'));
 
-    // Who comes back is told what it missed, and not what it knows.
+    // A client that reconnects gets the missed events only.
     const [created, processing] = events;
     const seen = created && 'id' in created ? created.id : '';
     const ended = (list: readonly Event[]) => list.some(({ type }) => type === 'media.ready');
@@ -201,7 +201,7 @@ describe('a video', () => {
     expect(resumed).toEqual(after);
   });
 
-  it('is explained: what it is, what was decided and why, which programs ran, without a path or a secret', async () => {
+  it('is explained: streams, decisions and programs, without a path or a secret', async () => {
     const explanation = await video.explain(id);
     expect(explanation).toMatchObject({ id, kind: 'video', status: 'ready', waiting_for: null, error: null });
     expect(explanation.probe).toMatchObject({
@@ -228,7 +228,7 @@ describe('a video', () => {
     for (const needle of [service.dataDir, service.token, tmpdir(), process.cwd()]) expect(text).not.toContain(needle);
   });
 
-  it('fault 18: a lost segment and a flipped byte are found, and made again, without a new upload', async () => {
+  it('fault 18: a lost segment and a flipped byte are found and repaired', async () => {
     await using store = await openStoreOf(service.dataDir);
     const keys: string[] = [];
     for await (const { key } of store.list('renditions/')) if (key.endsWith('.m4s')) keys.push(key);
@@ -247,11 +247,11 @@ describe('a video', () => {
     await video.rendition(id, 'hls', 'ready');
     await expect.poll(async () => (await video.explain(id)).waiting_for, { timeout: 30_000 }).toBeNull();
     expect((await verify(false)).renditions.map(({ health }) => health)).toEqual(Array(7).fill('sound'));
-    // What was sound was left alone.
+    // Intact files were left alone.
     expect((await video.explain(id)).attempts.at(-1)?.runs.map(({ step }) => step)).not.toContain('preview.webp');
   }, 60_000);
 
-  it('another media object of the same bytes is ready without anything being made, and neither takes the other along', async () => {
+  it('a second media object of its bytes is ready at once, and survives its deletion', async () => {
     const twin = await video.accept(clip, 'copy.mp4', '&duplicate=allow');
     const { status, thumbhash } = await video.ended(twin);
     expect([status, thumbhash]).toEqual(['ready', (await video.detail(id)).thumbhash]);
@@ -272,7 +272,7 @@ describe('a video', () => {
   });
 });
 
-describe('a sound', () => {
+describe('an audio file', () => {
   it('is ready with its renditions, plays as HLS, and has no poster', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-sound-'));
     const { ffmpeg } = await findPrograms({});

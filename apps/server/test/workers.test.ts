@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { noisePng } from './support/pictures.ts';
 import { startService } from './support/service-fixture.ts';
 
-it('an operator of one service sees its one worker: where it runs, since when, and what it is at', async () => {
+it('an operator sees the worker of the service: host, start, and current job', async () => {
   const before = Math.floor(Date.now() / 1000) * 1000;
   const service = await startService({ MDS_REGION: 'ulm1:Ulm:europe-central:DE', MDS_WORKER_CONCURRENCY: '2' });
   try {

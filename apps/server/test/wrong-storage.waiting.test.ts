@@ -10,7 +10,7 @@ import { describeNodes, type SeveralNodes, startSeveralNodes, tus } from './supp
 
 const BYTES = 3_000_000;
 
-describeNodes('a node whose database and storage are not of one deployment', (bin) => {
+describeNodes('a node whose database and storage belong to different deployments', (bin) => {
   let all: SeveralNodes;
   let right: ServiceProcess;
   let mediaId: string;
@@ -27,7 +27,7 @@ describeNodes('a node whose database and storage are not of one deployment', (bi
   }, 120_000);
   afterAll(() => all?.stop());
 
-  /** What was acknowledged is there, to the last byte. */
+  /** Everything acknowledged is there, to the last byte. */
   async function isUnharmed(): Promise<void> {
     expect((await tus('HEAD', uploadUrl, {})).headers.get('upload-offset')).toBe(String(BYTES));
     expect((await get(right, `/media/${mediaId}/thumb.webp`)).status).toBe(200);
@@ -35,12 +35,12 @@ describeNodes('a node whose database and storage are not of one deployment', (bi
 
   const storageOf = (prefix: string) => ({ MDS_STORAGE_URL: `s3://${all.bucket}/${prefix}` });
 
-  it('does not start on the storage of another database, and touches nothing there', async () => {
+  it('does not start on the storage of another database, and changes nothing there', async () => {
     const other = { MDS_DATABASE_URL: await all.postgres.createDatabase() };
-    // As long as it is empty, the deployment of that storage may be on its way there: a supervisor is to start it again.
-    const said =
+    // An empty database may be the destination of a move, so a supervisor should restart the node.
+    const reason =
       /with 1 [\s\S]*belongs to another deployment[\s\S]* is being moved here: .*starts when the move is done/;
-    await expect(all.startApi('other', other)).rejects.toThrow(said);
+    await expect(all.startApi('other', other)).rejects.toThrow(reason);
     await isUnharmed();
   });
 
@@ -52,14 +52,14 @@ describeNodes('a node whose database and storage are not of one deployment', (bi
     await isUnharmed();
   });
 
-  it('does not begin a new deployment among objects that are there already', async () => {
+  it('does not begin a new deployment in a storage that has objects', async () => {
     const Key = `copied/${originalKey('ab'.repeat(32))}`;
     await all.s3.client.send(new PutObjectCommand({ Bucket: all.bucket, Key, Body: 'somebody’s' }));
     const begun = { MDS_DATABASE_URL: await all.postgres.createDatabase(), ...storageOf('copied') };
     await expect(all.startApi('begun', begun)).rejects.toThrow(/with 2 [\s\S]*has objects already/);
   });
 
-  it('starts while the storage is away, and goes on when it is back if it is the right one; else it ends', async () => {
+  it('starts while the storage is down; later it continues, or exits if it is wrong', async () => {
     await all.s3.kill9();
     const [late, mistyped, worker] = await Promise.all([
       all.startApi('late'),

@@ -1,7 +1,2 @@
-import type { ProjectRecord } from './project-repository.ts';
-
-/** The project of hosts that belong to none. */
+/** Id of the project that requests belong to if no project has their host. */
 export const DEFAULT_PROJECT = 'default';
-
-/** What it is called, until somebody calls it otherwise. */
-export const DEFAULT_PROJECT_RECORD: ProjectRecord = { id: DEFAULT_PROJECT, name: 'Default' };

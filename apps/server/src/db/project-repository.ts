@@ -1,6 +1,6 @@
 import type { TokenScope } from '@mds/contract';
 import { and, eq, ne, sql } from 'drizzle-orm';
-import { DEFAULT_PROJECT, DEFAULT_PROJECT_RECORD } from './default-project.ts';
+import { DEFAULT_PROJECT } from './default-project.ts';
 import type { Dialect } from './dialect.ts';
 
 /** A project, the hosts that belong to it, and the tokens that act for it. */
@@ -19,6 +19,9 @@ export interface ProjectRecord {
   id: string;
   name: string;
 }
+
+/** The default project before an operator renames it. */
+export const DEFAULT_PROJECT_RECORD: ProjectRecord = { id: DEFAULT_PROJECT, name: 'Default' };
 
 export interface TokenRecord {
   name: string;

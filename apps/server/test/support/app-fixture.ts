@@ -22,17 +22,17 @@ import { createRegionMonitor } from '../../src/regions/region-monitor.ts';
 import { resolveRegion } from '../../src/regions/region-setting.ts';
 import { createStatusBoard } from '../../src/status/status-board.ts';
 
-/** Tokens of the fixture, by what they may do. */
+/** Tokens of the fixture by scope. */
 export const TOKENS = {
   operate: 'operator-of-the-default-project',
   ingest: 'uploader-of-the-default-project',
   other: 'operator-of-another-project',
 } as const;
 
-/** What the fixture's ingest takes at most. */
+/** The maximum size of the fixture's ingest. */
 export const MAX_UPLOAD_BYTES = 40_000_000;
 
-/** The app over a real database in memory and a real socket; what codecs and disks do stands in by a few lines. */
+/** The app over a real database in memory and a real socket. A few lines replace codecs and disks. */
 export interface AppFixture {
   url: string;
   port: number;
@@ -40,12 +40,12 @@ export interface AppFixture {
   repositories: Repositories;
   /** Every line that was logged. */
   log: Record<string, unknown>[];
-  /** What reached the ingest, bodies read whole. */
+  /** Calls of the ingest, with complete bodies. */
   ingested: { input: Omit<IngestInput, 'body' | 'signal'>; body: Buffer }[];
   woken: number;
-  /** What delivery was told to purge. */
+  /** Purges that delivery received. */
   purged: PurgeScope[];
-  /** Answers to readiness; null: ready. */
+  /** The reason why it is not ready; null: ready. */
   notReady: string | null;
   get(path: string, init?: RequestInit): Promise<Response>;
   control(path: string, init?: RequestInit & { token?: string }): Promise<Response>;
@@ -55,7 +55,7 @@ export interface AppFixture {
 
 let counter = 0;
 
-/** A media object's id of the test's own making; later calls give greater ids. */
+/** Makes an id of a media object. Later calls return greater ids. */
 export function mediaId(): string {
   counter += 1;
   return `med_01k0c4s6q8y2v4w6x8${counter.toString().padStart(8, '0')}`;
@@ -69,9 +69,9 @@ export async function startApp(
     control?: Partial<NonNullable<AppParts['control']>>;
     listener?: Partial<RequestListenerParts>;
     fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
-    /** How often nodes beat and are looked at, in milliseconds. */
+    /** The heartbeat and check interval of nodes, in milliseconds. */
     beats?: { intervalMs: number; lookMs: number };
-    /** Sees what the request listener lets through to Express. */
+    /** Gets the requests that reach Express. */
     aroundApp?: (app: RequestHandler) => RequestHandler;
   } = {},
 ): Promise<AppFixture> {

@@ -6,8 +6,8 @@ import { proveFormatsInto } from './known-formats.ts';
 import { findPostgres, startPostgresServer } from './postgres-server.ts';
 import { findS3Server, S3_SERVER, startS3Server } from './s3-server.ts';
 
-// A PostgreSQL and an S3 server for the process that started this one: it writes one line, what the environment of a test needs to use
-// them, and ends them when its standard input ends. With `--look` it only says whether they are on this machine: it ends with 0 where they are.
+// Runs a PostgreSQL and an S3 server for its parent. It prints one line, the environment that a test needs, and stops the servers at the
+// end of its standard input. With `--look` it only checks that this machine has them, and exits with 0 if so.
 const bin = findPostgres();
 const missing = bin === null ? 'PostgreSQL' : findS3Server() === null ? S3_SERVER : null;
 if (bin === null || missing !== null) {
@@ -33,7 +33,7 @@ try {
   await postgres.stop();
 }
 
-/** Gives a database what `known-formats.ts` has services begin with. @returns its name */
+/** Prepares a database with the proofs of `known-formats.ts`. @returns its name */
 async function makeTemplate(url: string): Promise<string> {
   const repositories = await openPostgresRepositories(url, { logger: createLogger('silent') });
   try {

@@ -9,8 +9,8 @@ import { createLocalObjectStore } from '../../src/storage/local-object-store.ts'
 import type { ObjectStore } from '../../src/storage/object-store.ts';
 
 /**
- * Where the servers of this run are, as `backends-setup.ts` tells the processes that tests run in: by the environment, the one thing that
- * they inherit. Read here, once. `MDS_TEST_POSTGRES` is undefined where the run is on SQLite and the disk.
+ * The servers of this run, which `backends-setup.ts` passes to the test processes by the environment. `MDS_TEST_POSTGRES` is undefined if
+ * the run is on SQLite and the disk.
  */
 const {
   MDS_TEST_POSTGRES: postgres,
@@ -21,15 +21,14 @@ const {
   AWS_REGION = '',
 } = process.env;
 
-/** Whether the services of this run are on the PostgreSQL and the S3 server of `backends-setup.ts`, and not on SQLite and the disk. */
+/** Whether the services of this run use PostgreSQL and S3 instead of SQLite and the disk. */
 export const areBackendsRemote = postgres !== undefined;
 
-/** By data folder: a service that is started again has what it had. */
+/** By data folder, so that a restarted service keeps its database and bucket. */
 const given = new Map<string, Promise<Record<string, string>>>();
 
 /**
- * The settings of a database and a bucket of a service's own, where the run is one on PostgreSQL and S3 (`backends-setup.ts`); none
- * otherwise, and none for a point of presence.
+ * The settings of a database and a bucket for one service, if the run is on PostgreSQL and S3. None for a point of presence.
  */
 export async function ownBackends(dataDir: string, env: Record<string, string> = {}): Promise<Record<string, string>> {
   if (postgres === undefined || env['MDS_ROLES'] === 'edge' || 'MDS_DATABASE_URL' in env) return {};
@@ -38,7 +37,7 @@ export async function ownBackends(dataDir: string, env: Record<string, string> =
   return made;
 }
 
-/** The repositories of the service on this folder, wherever they are, started or not; the caller closes them. */
+/** Opens the repositories of the service on this folder, running or not. The caller closes them. */
 export async function openRepositoriesOf(dataDir: string): Promise<Repositories> {
   const { MDS_DATABASE_URL: url } = await ownBackends(dataDir);
   if (url === undefined) return openSqliteRepositories(join(dataDir, 'mds.sqlite'));
@@ -46,7 +45,7 @@ export async function openRepositoriesOf(dataDir: string): Promise<Repositories>
   return openPostgresRepositories(url, { logger: createLogger('silent') });
 }
 
-/** The objects of the service on this folder, wherever they are, started or not. */
+/** Opens the object store of the service on this folder, running or not. */
 export async function openStoreOf(dataDir: string): Promise<ObjectStore & AsyncDisposable> {
   const { MDS_STORAGE_URL: url, MDS_S3_ENDPOINT: endpoint = '' } = await ownBackends(dataDir);
   if (url === undefined) {
@@ -56,7 +55,7 @@ export async function openStoreOf(dataDir: string): Promise<ObjectStore & AsyncD
     };
   }
   const { openS3ObjectStore } = await import('../../src/storage/s3-object-store.ts');
-  // Beside the service's own folder for copies, which it empties.
+  // Beside the service's own scratch folder, which the service empties.
   const scratchDir = join(dataDir, 'scratch-of-the-test');
   const store = await openS3ObjectStore({
     url,
@@ -68,7 +67,7 @@ export async function openStoreOf(dataDir: string): Promise<ObjectStore & AsyncD
   return { ...store, [Symbol.asyncDispose]: async () => store.close() };
 }
 
-/** Flips a bit in the middle of an object of the service on this folder, behind the back of its store. */
+/** Flips a bit in the middle of an object of the service on this folder. */
 export async function damageObject(dataDir: string, key: string): Promise<void> {
   const { MDS_STORAGE_URL: url } = await ownBackends(dataDir);
   if (url === undefined) {
@@ -83,7 +82,7 @@ export async function damageObject(dataDir: string, key: string): Promise<void> 
   try {
     const { Body, Metadata } = await s3.send(new GetObjectCommand(at));
     const bytes = Buffer.from((await Body?.transformToByteArray()) ?? []);
-    // What the store had recorded about it stays.
+    // The metadata of the store stay.
     await s3.send(new PutObjectCommand({ ...at, Body: flipped(bytes), Metadata }));
   } finally {
     s3.destroy();
@@ -128,7 +127,7 @@ function access() {
 
 async function openS3Client(): Promise<S3Client> {
   const { S3Client } = await import('@aws-sdk/client-s3');
-  // The server of the tests does not know bodies with trailing checksums.
+  // The test server does not support bodies with trailing checksums.
   return new S3Client({
     endpoint: MDS_S3_ENDPOINT,
     forcePathStyle: true,

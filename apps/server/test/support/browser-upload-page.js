@@ -1,4 +1,4 @@
-// What runs in the browser, in browser-upload.test.ts: a page that uploads what its own server gives it.
+// Runs in the browser, in browser-upload.test.ts: a page that uploads a file of its own server.
 
 import { createClient } from '@mds/client';
 import Uppy from '@uppy/core';
@@ -18,9 +18,9 @@ globalThis.uploadByClient = async (
 ) => {
   const content = await file();
   const stop = new AbortController();
-  const told = [];
+  const reports = [];
   const onProgress = (progress) => {
-    told.push(progress);
+    reports.push(progress);
     if (progress.acceptedBytes >= stopAt) stop.abort(new Error('stopped'));
   };
   const body = streamed ? content.stream() : content;
@@ -31,13 +31,13 @@ globalThis.uploadByClient = async (
       onProgress,
       ...options,
     });
-    return { id: media.id, created, told, kept: localStorage.length };
+    return { id: media.id, created, reports, kept: localStorage.length };
   } catch (error) {
-    return { error: `${error.name}: ${error.message}`, code: error.code ?? null, told, kept: localStorage.length };
+    return { error: `${error.name}: ${error.message}`, code: error.code ?? null, reports, kept: localStorage.length };
   }
 };
 
-/** Uploads with tus-js-client as it comes. */
+/** Uploads with tus-js-client. */
 globalThis.uploadByTus = async (service, token) => {
   const content = await file();
   return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ globalThis.uploadByTus = async (service, token) => {
   });
 };
 
-/** Uploads with Uppy's tus plugin as it comes. */
+/** Uploads with Uppy's tus plugin. */
 globalThis.uploadByUppy = async (service, token) => {
   const content = await file();
   let id = null;

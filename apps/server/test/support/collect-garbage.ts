@@ -3,5 +3,5 @@ import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 
-/** Has this process collect what it needs no more, now. */
+/** Runs the garbage collector of this process. */
 export const collectGarbage: () => void = runInNewContext('gc');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A line to a service that breaks. */
+/** A proxy that cuts connections. */
 export interface CuttingProxy {
   url: string;
   /** How many connections were cut so far. */
@@ -10,8 +10,8 @@ export interface CuttingProxy {
 }
 
 /**
- * Passes everything on, and resets a connection once so many bytes have gone up on it.
- * @param lengths one for each cut, in bytes; connections after the last one live
+ * Starts a proxy that resets a connection after so many bytes from the client.
+ * @param lengths one for each cut, in bytes; later connections are not cut
  */
 export async function cuttingProxy(target: string, lengths: readonly number[]): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);

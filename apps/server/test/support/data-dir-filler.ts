@@ -1,8 +1,8 @@
 import { json } from 'node:stream/consumers';
 import { fillDataDir } from './fill-data-dir.ts';
 
-// `tsx data-dir-filler.ts DATA_DIR`: for the benchmarks, which run the service but import nothing of it. Media as JSON on
-// stdin, what is delivered of them as JSON on stdout.
+// `tsx data-dir-filler.ts DATA_DIR`: for the benchmarks, which run the service but do not import it. Media as JSON on stdin, their
+// delivered files as JSON on stdout.
 const [dataDir] = process.argv.slice(2);
 if (dataDir === undefined) throw new Error('Name the data folder.');
 const media = (await json(process.stdin)) as Parameters<typeof fillDataDir>[1];

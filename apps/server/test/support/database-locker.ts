@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-// Somebody else who keeps all writers out, as a backup or somebody's console may: `database-locker.ts DATABASE MS`, where that is a file of
-// SQLite or the URL of a PostgreSQL database. Says when it has the lock, and when it has let go.
+// Blocks all writers of a database, as a backup or a console may: `database-locker.ts DATABASE MS`, with a SQLite file or a PostgreSQL URL.
+// Prints a line when it has the lock, and when it has released it.
 const [database = '', ms = ''] = process.argv.slice(2);
 const unlock = database.startsWith('postgres:') ? await lockPostgres(database) : await lockSqlite(database);
 process.stdout.write('locked\n');
@@ -26,7 +26,7 @@ async function lockPostgres(url: string): Promise<() => Promise<void>> {
   const { rows } = await connection.query<{ name: string }>(
     "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
   );
-  // Rows can be read under it, and not be written.
+  // This lock allows reads, but no writes.
   await connection.query(`BEGIN; LOCK TABLE ${rows.map(({ name }) => name).join(', ')} IN EXCLUSIVE MODE`);
   return async () => {
     await connection.query('COMMIT');

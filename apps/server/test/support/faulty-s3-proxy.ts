@@ -8,61 +8,61 @@ import type { S3Server } from './s3-server.ts';
 /** A request on its way to the server. */
 export interface ProxiedRequest {
   method: string;
-  /** Of the object, without the bucket; empty where the bucket itself is asked. */
+  /** The key, without the bucket; empty for a request to the bucket. */
   key: string;
   query: URLSearchParams;
   headers: Readonly<Record<string, string>>;
 }
 
-/** What goes wrong with a request. */
+/** A fault of a request. */
 export type S3Fault =
-  /** The server answers an error, and does nothing. */
+  /** An error response; the server gets no request. */
   | { answer: 403 | 404 | 500 | 503 | 507; code: string }
-  /** It never answers. */
+  /** No response. */
   | 'silence'
   /** The connection is reset after so many bytes of the request's body. */
   | { cutRequestAfter: number }
-  /** The server does its work; the connection is reset after so many bytes of the answer's body. `lost`: before its head. */
+  /** The server handles the request; the connection is reset after so many bytes of the response body. `lost`: before its head. */
   | { cutAnswerAfter: number | 'lost' }
-  /** The server does its work; this many bytes of the body come, and then nothing more, with the connection left open. */
+  /** The server handles the request; the body stalls after this many bytes, with the connection open. */
   | { stallAnswerAfter: number }
-  /** The server does its work; this many bytes of the body come, and then its regular end, without a length having been told. */
+  /** The server handles the request; the body ends regularly after this many bytes, without a Content-Length. */
   | { endAnswerAfter: number }
-  /** A bit is flipped on the way there. */
+  /** A bit of the request is flipped. */
   | { flipRequestAt: number }
-  /** A bit is flipped on the way back. */
+  /** A bit of the response is flipped. */
   | { flipAnswerAt: number }
-  /** The server keeps something else than it was given, and says that all is well. */
+  /** The server stores other bytes than it received, and reports success. */
   | { store: (body: Buffer) => Buffer }
-  /** The server does not look at If-Match. */
+  /** The server ignores If-Match. */
   | 'ignore preconditions';
 
-/** Stands between a client and an S3 server, and spoils what it is told to. */
+/** Passes requests to an S3 server, and injects faults. */
 export interface FaultyS3Proxy {
   endpoint: string;
-  /** Asked about each request; where it has nothing to say, the request passes. */
+  /** Returns the fault of a request; undefined: none. */
   spoil: (request: ProxiedRequest) => S3Fault | undefined | Promise<S3Fault | undefined>;
-  /** What came: the method, and which part of S3 it meant. */
+  /** The requests so far: method and S3 operation. */
   readonly requests: ProxiedRequest[];
-  /** Requests that were spoiled. */
+  /** Requests with a fault. */
   readonly spoiled: number;
   stop(): Promise<void>;
 }
 
-/** The body as a client with trailing checksums sends it, which a server that does not know them keeps as it came. */
+/** The body with trailing checksums, which a server without support for them stores as it is. */
 export function framed(body: Buffer): Buffer {
   const head = Buffer.from(`${body.length.toString(16)}\r\n`);
   return Buffer.concat([head, body, Buffer.from('\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n')]);
 }
 
-/** The body with one bit turned over. */
+/** The body with one flipped bit. */
 export function flipped(body: Buffer, at: number): Buffer {
   const copy = Buffer.from(body);
   copy[at] = (copy[at] ?? 0) ^ 1;
   return copy;
 }
 
-/** Starts a {@link FaultyS3Proxy} on a free port of the loopback; nothing is spoiled yet. */
+/** Starts a {@link FaultyS3Proxy} on a free port of the loopback, without faults. */
 export async function startFaultyS3Proxy(server: S3Server): Promise<FaultyS3Proxy> {
   const sockets = new Set<Socket>();
   const requests: ProxiedRequest[] = [];
@@ -140,14 +140,14 @@ async function handle(server: S3Server, exchange: Exchange): Promise<void> {
   return pass(server, exchange, 'flipRequestAt' in fault ? flipped(body, fault.flipRequestAt) : body);
 }
 
-/** Passes a request on, and its answer back, with what the fault does to it. */
+/** Passes a request and its response on, with its fault. */
 async function pass(server: S3Server, { req, res, socket, fault }: Exchange, body: Buffer): Promise<void> {
   const { hostname, port } = new URL(server.endpoint);
-  // The Host that was signed stays.
+  // The signature includes the Host field.
   const { method, url: path } = req;
   const headers = { ...req.headers, connection: 'close' };
   const outgoing = request({ hostname, port, method, path, headers, agent: false }).end(body);
-  // What goes wrong after the answer is nobody's business any more.
+  // Errors after the response do not matter.
   outgoing.on('error', () => undefined);
   const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
   const came = await buffer(answer);
@@ -158,7 +158,7 @@ async function pass(server: S3Server, { req, res, socket, fault }: Exchange, bod
       return;
     }
     res.writeHead(status, answer.headers);
-    // Written out before the reset, which would throw away what waits.
+    // Flushed before the reset, which drops what is buffered.
     await new Promise((resolve) => res.write(came.subarray(0, fault.cutAnswerAfter as number), resolve));
     socket.destroy();
     return;

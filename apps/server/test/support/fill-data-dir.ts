@@ -11,7 +11,7 @@ import type { ObjectStore } from '../../src/storage/object-store.ts';
 import { areBackendsRemote, openRepositoriesOf, openStoreOf, ownBackends } from './backends.ts';
 import { beginWithKnownFormats } from './known-formats.ts';
 
-/** A rendition to put into a data folder, and the seed of its content. */
+/** A rendition for a data folder, and the seed of its bytes. */
 export interface RenditionToStore {
   name: string;
   extension: string;
@@ -24,7 +24,7 @@ export interface RenditionToStore {
 export interface StoredRendition {
   /** Delivery path of the current revision. */
   path: string;
-  /** Where the bytes lie, below the data folder; a copy of them where the service's store is elsewhere. */
+  /** The file below the data folder; a copy of it if the service has a remote store. */
   file: string;
   bytes: number;
   /** Lower-case hex. */
@@ -33,13 +33,13 @@ export interface StoredRendition {
 }
 
 const REVISION = '0a1b2c3d';
-/** A store that is elsewhere takes a while for each. */
+/** A remote store takes some time for each. */
 const STORED_AT_ONCE = 8;
 const WRITE_BYTES = 1024 * 1024;
-/** AES counts blocks of so many bytes, so that any of them can be had without those before it. */
+/** AES in counter mode has blocks of so many bytes, so that any position can be computed. */
 const AES_BLOCK_BYTES = 16;
 
-/** The bytes from `start` on of the content with this seed: such as no codec makes smaller, and all different from each other. */
+/** The bytes from `start` on of the content with this seed: incompressible, without repetition. */
 export function contentAt(seed: string, start: number, length: number): Buffer {
   const key = createHash('sha256').update(seed).digest().subarray(0, AES_BLOCK_BYTES);
   const counter = Buffer.alloc(AES_BLOCK_BYTES);
@@ -50,8 +50,8 @@ export function contentAt(seed: string, start: number, length: number): Buffer {
 }
 
 /**
- * Puts media with ready renditions into a data folder that no service has open: rows by the service's own repositories, objects
- * by its own store, just without the decoding. The files carry the time that is delivered as `Last-Modified`.
+ * Adds media with ready renditions to a data folder that no service has open, by the service's own repositories and store. The files have
+ * the time that is delivered as `Last-Modified`.
  * @returns the renditions, in the order given
  */
 export async function fillDataDir(

@@ -1,22 +1,22 @@
 import { Agent, get } from 'node:http';
 
-/** What a flood of requests was answered with. */
+/** The responses to a flood of requests. */
 export interface FloodReport {
-  /** Answers by status; `0`: none came. */
+  /** Responses by status; `0`: no response. */
   statuses: Record<number, number>;
-  /** Answers with 200 a second, to what was asked after the first quarter: by then all connections are there. */
+  /** Responses with 200 per second, after the first quarter: by then all connections are open. */
   perSecond: number;
   /**
-   * How many of these waited for their answer at a time, on average (Little's law). Other than milliseconds, that is the same on a
-   * machine of any speed, whatever else it does.
+   * How many of these waited at a time, on average (Little's law). Unlike milliseconds, that does not depend on the speed or load of the
+   * machine.
    */
   waiting: number;
-  /** Answers with 503 that did not say when to come back, or were no problem document with the code `overloaded`. */
+  /** Responses with 503 without Retry-After, or without a problem document with the code `overloaded`. */
   badRefusals: number;
 }
 
 // A process of its own, so that its work is not on the event loop of the service that it floods:
-// `flood.ts URL CONNECTIONS MS`. Each connection asks again as soon as it is answered; `*` in the URL is a number that never comes twice.
+// `flood.ts URL CONNECTIONS MS`. Each connection sends a request after each response. `*` in the URL becomes a number that is never repeated.
 const [url = '', connections = '', ms = ''] = process.argv.slice(2);
 const agent = new Agent({ keepAlive: true, maxSockets: Number(connections) });
 const statuses: Record<number, number> = {};

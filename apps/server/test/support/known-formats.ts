@@ -8,14 +8,14 @@ import { openDatabase } from '../../src/db/sqlite/database.ts';
 import { openSqliteRepositories } from '../../src/db/sqlite/open-repositories.ts';
 import { DATABASE_FILE } from '../../src/storage/data-dir.ts';
 
-/** Of this run (`run-folder-setup.ts`); undefined in a process that is of none, such as a benchmark. */
+/** The folder of this run (scripts/run-folder.mjs); undefined without a run, as in a benchmark. */
 const runFolder = process.env['MDS_TEST_RUN_FOLDER'];
 
 /**
- * Lets a new data folder begin with the database that a first start leaves: its tables, and the engine's proofs of its formats. A start on
- * an empty folder decodes a sample of each format, which is some thirty runs of ffmpeg and as much work as many a test itself. The proofs
- * are those of this machine's engine, made once in a run; a service with other programs, whose proofs these are not, makes its own.
- * @param settings of the service; one that keeps its database elsewhere, or none, begins with nothing
+ * Copies the database of a first start into a new data folder: the tables, and the engine's proofs of its formats. A start on an empty
+ * folder decodes a sample of each format, which takes about thirty runs of ffmpeg. The proofs are made once in a run, with this machine's
+ * engine. A service with other programs makes its own.
+ * @param settings of the service; nothing is copied if it has another database, or none
  */
 export async function beginWithKnownFormats(dataDir: string, settings: Record<string, string>): Promise<void> {
   if (runFolder === undefined || settings['MDS_ROLES'] === 'edge' || 'MDS_DATABASE_URL' in settings) return;
@@ -23,14 +23,14 @@ export async function beginWithKnownFormats(dataDir: string, settings: Record<st
   if (!(await exists(template))) await makeTemplate(runFolder, template);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   await copyFile(template, join(dataDir, DATABASE_FILE), constants.COPYFILE_EXCL).catch((error: unknown) => {
-    // It was begun before.
+    // An earlier start has made it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   });
 }
 
-/** Has the engine of this machine prove its formats, and keeps what it found. */
+/** Lets the engine of this machine prove its formats, and stores the proofs. */
 export async function proveFormatsInto({ formatProofs }: Repositories): Promise<void> {
-  // Most test files find them made.
+  // Most test files need neither.
   const { createEngine } = await import('@mds/transcode');
   const { createFormatCatalogue } = await import('../../src/processing/format-catalogue.ts');
   const engine = createEngine();
@@ -45,10 +45,10 @@ export async function proveFormatsInto({ formatProofs }: Repositories): Promise<
   }
 }
 
-/** Two processes may do so at once: the later one's is as good. */
+/** Two processes may do so at once. Either result is valid. */
 async function makeTemplate(folder: string, template: string): Promise<void> {
   const file = join(folder, randomUUID());
-  // As private as the service makes its own.
+  // As private as that of the service.
   await (await open(file, 'a', 0o600)).close();
   const repositories = openSqliteRepositories(file);
   try {

@@ -12,13 +12,13 @@ import type { ObjectStore } from '../../src/storage/object-store.ts';
 import { png } from './pictures.ts';
 import { spawnService } from './service-process.ts';
 
-/** As many go through the API, as it takes some ten times as long to take a picture in and to render it as to write its rows. */
+/** So many go through the API, which takes about ten times as long as to write the rows. */
 const THROUGH_API = 40;
 const AT_ONCE = 8;
 
 /**
- * Fills the data folder of an embedded deployment with media that are ready, each with one original and one rendition: some by the API
- * of a service that is started and stopped again, the rest by the service's own repositories and store, as its worker would.
+ * Fills the data folder of an embedded deployment with ready media, each with one original and one rendition: some by the API of a service,
+ * the rest by the service's repositories and store.
  * @returns the ids, oldest first
  */
 export async function fillForMove(
@@ -56,7 +56,7 @@ export async function fillForMove(
   return ids;
 }
 
-/** Adds media that are as one that the service has made, but for their bytes. */
+/** Adds media that differ from one of the service only in their bytes. */
 async function adder(parts: { dataDir: string; repositories: Repositories; store: ObjectStore; like: string }) {
   const { dataDir, repositories, store, like } = parts;
   const model = await repositories.media.find(like);
@@ -94,7 +94,7 @@ async function adder(parts: { dataDir: string; repositories: Repositories; store
   };
 }
 
-/** A WebP with one chunk more, which decoders pass over: the same picture in other bytes (RFC 9649, section 2.7.1.6). */
+/** A WebP with an extra chunk, which decoders ignore: the same picture in other bytes (RFC 9649, section 2.7.1.6). */
 function commented(webp: Buffer, text: string): Buffer {
   const body = Buffer.from(text.padEnd(text.length + (text.length % 2)));
   const header = Buffer.alloc(8);

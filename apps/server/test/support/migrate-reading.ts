@@ -4,40 +4,40 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Random, seededRandom } from './seeded-random.ts';
 
-/** What is read, and the SHA-256 of the body that is right. */
+/** A path, and the SHA-256 of its body. */
 export interface KnownAnswer {
   path: string;
   bytes: Buffer;
   etag: string | null;
 }
 
-/** Readers that go on until they are told otherwise. */
+/** Readers that continue until `stop`. */
 export interface ReadLoad {
-  /** From now on they go there: what is under way ends where it is. */
+  /** Sends further requests there. Requests in flight end where they are. */
   goTo(url: string): void;
-  /** Resolves after as many answers more. */
+  /** Resolves after so many more responses. */
   more(count: number): Promise<void>;
   stop(): Promise<ReadFigures>;
 }
 
 export interface ReadFigures {
   requests: number;
-  /** The first few of what was not as it should be. */
+  /** The first few wrong responses. */
   wrong: string[];
   longestMs: number;
-  /** Answers that asked to come again, as the machine had too much to do; each request was answered in the end. */
+  /** Responses with Retry-After from an overloaded machine. Each request succeeded in the end. */
   shed: number;
 }
 
 const READERS = 4;
-/** Between two requests of a reader: they are a load, and not all that the machine has. */
+/** Pause between two requests of a reader, so that they do not use the whole machine. */
 const PAUSE_MS = 20;
 const KEPT_WRONG = 20;
 const SHED = 'shed';
 const SHED_PAUSE_MS = 250;
 const PATIENCE_MS = 120_000;
 
-/** Reads one body whole, as it is to be from then on. A service that has just started may ask for patience. */
+/** Reads one body, which is the reference from then on. A service that has just started may send Retry-After. */
 export async function readKnown(url: string, path: string): Promise<KnownAnswer> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -49,8 +49,8 @@ export async function readKnown(url: string, path: string): Promise<KnownAnswer>
 }
 
 /**
- * Reads what is known over and over: whole, in ranges and on condition, on connections that are kept and on new ones. Every answer is
- * compared, status, length and bytes.
+ * Reads the paths repeatedly: whole, in ranges and with conditions, on kept and on new connections. Compares status, length and bytes of
+ * every response.
  */
 export function startReadLoad(url: string, known: readonly KnownAnswer[], seed = 1): ReadLoad {
   let at = url;
@@ -59,7 +59,7 @@ export function startReadLoad(url: string, known: readonly KnownAnswer[], seed =
   const agent = new Agent({ keepAlive: true });
   const waiting = new Set<{ until: number; resolve(): void }>();
 
-  /** @returns null for the answer that is right */
+  /** @returns null for a right response */
   const ask = async (one: KnownAnswer, how: ReturnType<typeof pick>, through: Agent | undefined) => {
     try {
       const { status, headers, bytes } = await get(at + one.path, through, how.headers);
@@ -77,7 +77,7 @@ export function startReadLoad(url: string, known: readonly KnownAnswer[], seed =
     const how = pick(random, one);
     const from = performance.now();
     let wrong = await ask(one, how, random() < 0.5 ? agent : undefined);
-    // A machine that has more to do than it can says so, whether or not something is being moved; the request is answered then.
+    // An overloaded machine sends Retry-After, with or without a move. The request is repeated.
     while (wrong === SHED && performance.now() - from < PATIENCE_MS) {
       figures.shed += 1;
       await sleep(SHED_PAUSE_MS);
@@ -123,7 +123,7 @@ export function startReadLoad(url: string, known: readonly KnownAnswer[], seed =
   };
 }
 
-/** One of the ways to ask for it, and the answer that is right. */
+/** A random request for it, and its right response. */
 function pick(random: Random, { path, bytes, etag }: KnownAnswer) {
   const whole = { status: 200, bytes, headers: {} };
   const kind = random();
@@ -147,7 +147,7 @@ async function get(url: string, agent: Agent | undefined, headers: Record<string
   return { status: answer.statusCode ?? 0, headers: answer.headers, bytes: await buffer(answer) };
 }
 
-/** Of a problem document; empty where it is none. */
+/** The code of a problem document; empty if it is none. */
 function codeOf(bytes: Buffer): string {
   try {
     return (JSON.parse(bytes.toString()) as { code?: string }).code ?? '';

@@ -5,22 +5,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { areBackendsRemote } from './backends.ts';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { findPostgres, type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { nodeArguments } from './programs-under-test.ts';
 import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-server.ts';
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
 
-/** `describe` over the servers that a deployment is moved to, or a skipped one that says so where this machine has none. */
+/** `describe` over the servers that a deployment is moved to. Skipped, by its name, if this machine has none. */
 export function describeMoves(title: string, tests: (bin: string) => void): void {
   const bin = findPostgres();
-  // What is moved is a service on SQLite and the disk: no other is started by a run that is on other backends.
+  // A move begins at a service on SQLite and the disk. A run on other backends starts none.
   const found = !areBackendsRemote && findS3Server() !== null ? bin : null;
   describeWith(found, `PostgreSQL, with ${S3_SERVER}, and an embedded service`)(title, () => tests(bin ?? ''));
 }
 
-/** `mds migrate-to`, under way. */
+/** A running `mds migrate-to`. */
 export interface MoveCommand {
   child: ChildProcess;
   done: Promise<{ code: number | null; stdout: string; stderr: string }>;
@@ -69,14 +69,14 @@ export async function startMoveServers(bin: string): Promise<MoveServers> {
       const child = spawn(process.execPath, argv, {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: {
-          // What a shell would hand on; the command has no other settings than these.
+          // The command has only these settings, as from a shell.
           PATH: process.env['PATH'] ?? '',
           MDS_URL: service.url,
           MDS_TOKEN: service.token,
           MDS_TARGET_DATABASE_URL: database,
         },
       });
-      endWithUs(child);
+      endWithParent(child);
       const done = Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]).then(
         ([[code], stdout, stderr]) => ({ code: code as number | null, stdout, stderr }),
       );

@@ -7,16 +7,16 @@ import { Client } from 'pg';
 import { Database } from '../../src/db/sqlite/driver.ts';
 
 /**
- * What both sides of a move hold, read without any of the code that moves it: every row of every table as a line of text, and every
- * object with its size and SHA-256.
+ * The rows and objects of one side of a move, read without the code of the move: every row as a line of text, and every object with its
+ * size and SHA-256.
  */
 
 /** By table: one line for each row, in order. */
 export type Rows = Map<string, string[]>;
 
-/** Columns about processes, which do not move: what a row is held by, and since when. */
+/** Columns about processes, which do not move: the holder of a row, and its time. */
 const OF_PROCESSES = /^(lease_|lock_|progress$|accepting$)/;
-/** Who is alive says so itself; what is kept of the migrations of the schema is each database's own. */
+/** Nodes report themselves, and each database has its own list of migrations. */
 const NOT_MOVED = ['workers', 'region_nodes', '__drizzle_migrations', 'sqlite_sequence'];
 
 export function sqliteRows(file: string): Rows {
@@ -45,7 +45,7 @@ export async function postgresRows(url: string): Promise<Rows> {
     for (const table of new Set(columns.map((column) => column.table))) {
       if (NOT_MOVED.includes(table)) continue;
       const ofTable = columns.filter((column) => column.table === table);
-      // As text: parsed and written again, a document might be another text.
+      // As text, because parsing and serializing might change it.
       const list = ofTable.map(({ name, type }) => (type === 'json' ? `"${name}"::text` : `"${name}"`));
       const { rows } = await client.query<Row>(`SELECT ${list.join(', ')} FROM "${table}"`);
       found.set(table, rows.map(line).sort());
@@ -63,7 +63,7 @@ function line(row: Row): string {
   return JSON.stringify(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => [name, canonical(value)]));
 }
 
-/** Large integers are strings to one driver, booleans are 0 and 1 in the other database. */
+/** One driver returns large integers as strings, and the other database has 0 and 1 for booleans. */
 function canonical(value: unknown): string | null {
   if (value === null) return null;
   if (Buffer.isBuffer(value)) return value.toString('hex');
@@ -88,7 +88,7 @@ export async function bucketObjects(client: S3Client, bucket: string, prefix: st
   do {
     const page = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken }));
     for (const { Key } of page.Contents ?? []) {
-      // What begins with a dot is the storage's own, as in a folder.
+      // Keys that begin with a dot belong to the storage itself.
       if (Key !== undefined && !Key.startsWith('.', prefix.length)) keys.push(Key);
     }
     ContinuationToken = page.NextContinuationToken;

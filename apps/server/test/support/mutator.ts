@@ -1,30 +1,30 @@
 import { type Random, seededRandom } from './seeded-random.ts';
 
-/** A sound file to begin with. */
+/** An intact file to mutate. */
 export interface Sample {
-  /** What it is called in a report, such as `mp4`. */
+  /** Its name in reports, such as `mp4`. */
   name: string;
   bytes: Buffer;
 }
 
 /** A file made of one sample or two, with the same bytes for the same seed and number. */
 export interface Mutant {
-  /** Which it is, so that a report can name the one to make again: `mp4 splice #117`. */
+  /** Its name in reports, from which it can be made again: `mp4 splice #117`. */
   title: string;
   how: MutationName;
   bytes: Buffer<ArrayBuffer>;
 }
 
-/** What a mutation draws on: the sample to change, another one to take pieces of, and luck. */
+/** The input of a mutation: the sample to change, another one to take pieces of, and random numbers. */
 interface Material {
   bytes: Buffer;
   other: Buffer;
   random: Random;
 }
 
-/** What becomes of a file by accident or on purpose; none of them checks whether the result means anything. */
+/** Damage by accident or on purpose, whatever the result means. */
 const mutations = {
-  /** Up to 64 single bits, as a bad cable or memory does. */
+  /** Flips up to 64 bits, as a bad cable or memory does. */
   flip_bits: ({ bytes, random }) => {
     const mutant = Buffer.from(bytes);
     for (let left = 1 + below(random, 64); left > 0; left--) {
@@ -33,7 +33,7 @@ const mutations = {
     }
     return mutant;
   },
-  /** Up to 16 bytes with those values on which comparisons and shifts go wrong. */
+  /** Sets up to 16 bytes to values on which comparisons and shifts fail. */
   set_extremes: ({ bytes, random }) => {
     const mutant = Buffer.from(bytes);
     for (let left = 1 + below(random, 16); left > 0; left--) {
@@ -41,39 +41,39 @@ const mutations = {
     }
     return mutant;
   },
-  /** An upload that broke off. */
+  /** Cuts the file, as an upload that broke off. */
   truncate: ({ bytes, random }) => bytes.subarray(0, below(random, bytes.length)),
-  /** A piece is missing, and what comes after it stands where nothing points to. */
+  /** Removes a piece, so that offsets after it are wrong. */
   remove: ({ bytes, random }) => {
     const [start, end] = range(random, bytes.length);
     return Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)]);
   },
-  /** A piece of another file, over what was there or between. */
+  /** Inserts or overwrites with a piece of another file. */
   splice: ({ bytes, other, random }) => {
     const [start, end] = range(random, other.length);
     const at = below(random, bytes.length);
     const goOn = random() < 0.5 ? at : Math.min(bytes.length, at + end - start);
     return Buffer.concat([bytes.subarray(0, at), other.subarray(start, end), bytes.subarray(goOn)]);
   },
-  /** A number of 2, 4 or 8 bytes that may be a length, a count or an offset says something absurd, or is off by one. */
+  /** Changes a number of 2, 4 or 8 bytes that may be a length, a count or an offset, to an absurd value or by one. */
   lie_about_length: ({ bytes, random }) => {
     const mutant = Buffer.from(bytes);
     for (let left = 1 + below(random, 4); left > 0; left--) tellLength(mutant, random);
     return mutant;
   },
-  /** A piece again and again, up to a megabyte: boxes, frames or tables without end. */
+  /** Repeats a piece up to a megabyte: endless boxes, frames or tables. */
   repeat: ({ bytes, random }) => {
     const [start, end] = range(random, bytes.length);
     const piece = bytes.subarray(start, end);
     const times = 2 + below(random, Math.min(5_000, Math.ceil(1_000_000 / Math.max(1, piece.length))));
     return Buffer.concat([bytes.subarray(0, end), ...Array<Buffer>(times).fill(piece), bytes.subarray(end)]);
   },
-  /** The first bytes of one format, the rest of another. */
+  /** Joins the first bytes of one format with the rest of another. */
   swap_header: ({ bytes, other, random }) => {
     const head = pick(random, [4, 8, 12, 16, 32, 64, 256]);
     return Buffer.concat([other.subarray(0, head), bytes.subarray(head)]);
   },
-  /** Two files in one, or a file within a page, a script or an archive. */
+  /** Joins two files, or wraps a file in a page, a script or an archive. */
   join: ({ bytes, other, random }) =>
     Buffer.concat(
       pick<Buffer[]>(random, [
@@ -87,7 +87,7 @@ const mutations = {
         [Buffer.alloc(1 + below(random, 4096)), bytes],
       ]),
     ),
-  /** A stretch of one value: a disk that gave up half-way. */
+  /** Fills a range with one value, as a failing disk does. */
   blank: ({ bytes, random }) => {
     const mutant = Buffer.from(bytes);
     const [start, end] = range(random, mutant.length);
@@ -106,7 +106,7 @@ const PLAYLIST = Buffer.from('#EXTM3U\n#EXTINF:10,\nfile:///etc/passwd\n#EXT-X-E
 const ARCHIVE = Buffer.from('504b0304140000000800000000000000504b0506000000000000', 'hex');
 
 /**
- * The mutant of this seed and number. Samples and mutations take turns, so that each sample meets each mutation; now and then a mutant is
+ * Makes the mutant of this seed and number. Samples and mutations take turns, so that each sample meets each mutation. Some mutants are
  * mutated again.
  */
 export function mutantOf(samples: readonly Sample[], seed: number, number: number): Mutant {
@@ -158,7 +158,7 @@ function read(bytes: Buffer, at: number, size: number, isBigEndian: boolean): bi
   return BigInt(`0x${(isBigEndian ? field : field.reverse()).toString('hex')}`);
 }
 
-/** Begin and end of a piece; mostly a short one, at times nearly all. */
+/** Start and end of a piece; mostly a short one, sometimes nearly all. */
 function range(random: Random, length: number): [number, number] {
   const start = below(random, length);
   const most = pick(random, [16, 256, 4096, length]);

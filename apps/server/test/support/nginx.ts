@@ -13,22 +13,21 @@ export interface Nginx {
   stop(): Promise<void>;
 }
 
-/** What an nginx serves, and how. */
+/** The files and settings of an nginx. */
 export interface NginxOptions {
   /** Folder whose files it serves under their own paths. */
   root: string;
   /** Extension to Content-Type. */
   types: Readonly<Record<string, string>>;
-  /** More lines of its `http` block, without the semicolon. */
+  /** Further directives of its `http` block, without the semicolon. */
   directives?: readonly string[];
 }
 
 const START_MS = 5_000;
 
 /**
- * Starts an nginx with one worker that serves the files below `root` and nothing else of this machine. Benchmarks start theirs
- * with it too, which import nothing of the service, so that it imports nothing of it either.
- * @throws with what nginx said where it does not come up
+ * Starts an nginx with one worker that serves only the files below `root`. It imports nothing of the service, because benchmarks use it.
+ * @throws with the output of nginx if it does not start
  */
 export async function startNginx(program: string, options: NginxOptions): Promise<Nginx> {
   return onFreePort((port) => startOnce(program, port, options));
@@ -60,7 +59,7 @@ async function startOnce(program: string, port: number, options: NginxOptions): 
 
 function configuration(folder: string, port: number, { root, types, directives = [] }: NginxOptions): string {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  // As root it would give its worker to another user, who may not read a temporary folder.
+  // As root, nginx would run its worker as another user, who may not read a temporary folder.
   return `${process.getuid?.() === 0 ? 'user root;' : ''}
 daemon off;
 pid ${join(folder, 'nginx.pid')};

@@ -6,17 +6,17 @@ import type { ServiceProcess } from './service-process.ts';
 /** Between two rounds. */
 const PAUSE_MS = 100;
 
-/** What a reader saw. */
+/** The observations of a reader. */
 export interface Reading {
   requests: number;
-  /** A line for each answer that was not as it should be. */
+  /** A line for each wrong response. */
   failures: string[];
-  /** How many files the HLS rendition had the first time that its playlist was there; 0 where it never was. */
+  /** The number of files of the HLS rendition when its playlist first appeared; 0 if it never did. */
   hlsFiles: number;
 }
 
 /**
- * Asks a node for renditions over and over, whole and in ranges, and for the film's HLS: that is not there, or all of it is.
+ * Requests renditions from a node repeatedly, whole and in ranges, and the HLS rendition, which must be absent or complete.
  * @param sha256s of renditions by path
  */
 export function readTillStopped(
@@ -42,7 +42,7 @@ export function readTillStopped(
       for (const [path, hash] of sha256s) await readRendition(path, hash);
       if (reading.hlsFiles === 0) reading.hlsFiles = await hlsFiles(from, `/media/${mediaId}/hls/master.m3u8`);
       reading.requests += 1;
-      // The worker needs the machine more than we do.
+      // Leaves the processor to the worker.
       await pause(PAUSE_MS);
     }
   };

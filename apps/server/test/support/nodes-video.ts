@@ -15,8 +15,8 @@ const run = promisify(execFile);
 export const FRAME_RATE = 24;
 
 /**
- * Makes a film of which nothing can be copied: MPEG-4 and MP3. A short one has two rungs, so that its ladder takes seconds on any machine;
- * a long one has small frames, so that its ladder takes minutes and not an hour.
+ * Makes a video of MPEG-4 and MP3, whose streams cannot be copied. A short one has two rungs, so that its ladder takes seconds on any
+ * machine. A long one has small frames, so that its ladder takes minutes, not an hour.
  */
 export async function makeFilm(path: string, seconds: number): Promise<void> {
   const { ffmpeg } = await findPrograms({});
@@ -45,7 +45,7 @@ export async function familyOf(pid: number): Promise<number[]> {
   return [pid, ...below.flat()];
 }
 
-/** Those of the processes that are there still. */
+/** The processes that still run. */
 export async function livingOf(pids: readonly number[]): Promise<number[]> {
   const there = new Set(await readdir('/proc'));
   return pids.filter((pid) => there.has(String(pid)));
@@ -54,12 +54,12 @@ export async function livingOf(pids: readonly number[]): Promise<number[]> {
 /** Command lines of the processes that work on files below a folder. */
 export async function programsIn(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  // Those that end while we look have no command line any more.
+  // A process may end meanwhile.
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
   return lines.map((line) => line.replaceAll('\0', ' ')).filter((line) => line.includes(folder));
 }
 
-/** A stored object as S3 tells of it. */
+/** A stored object as S3 lists it. */
 export interface StoredObject {
   etag: string | undefined;
   modified: number | undefined;
@@ -81,7 +81,7 @@ export async function objectsBelow({ client }: S3Server, prefix: string): Promis
   }
 }
 
-/** Follows all events of a node from now on. Resolves once they come. */
+/** Follows all events of a node from now on. Resolves once connected. */
 export async function collectEvents(client: Client): Promise<{ events: readonly Event[]; stop(): Promise<void> }> {
   const events: Event[] = [];
   const controller = new AbortController();
@@ -103,7 +103,7 @@ export async function collectEvents(client: Client): Promise<{ events: readonly 
   };
 }
 
-/** A rendition's answer: what must not change once it is there. */
+/** The parts of a rendition's response that must not change. */
 export interface Delivered {
   sha256: string;
   bytes: number;
@@ -111,7 +111,7 @@ export interface Delivered {
   lastModified: string | null;
 }
 
-/** GETs a rendition, whole. @throws where it is not answered with 200 */
+/** GETs a whole rendition. @throws if the response is no 200 */
 export async function delivered(from: ServiceProcess, path: string): Promise<Delivered> {
   const { status, body, headers } = await get(from, path);
   if (status !== 200) throw new Error(`${path} is answered with ${status}.`);
@@ -119,7 +119,7 @@ export async function delivered(from: ServiceProcess, path: string): Promise<Del
   return { sha256: sha256(body), bytes: body.length, etag, lastModified };
 }
 
-/** Asks for a playlist and for all that it names. @returns how many files; 0 where there is no playlist yet. @throws where one of them is missing */
+/** Requests a playlist and all files that it names. @returns the number of files; 0 if there is no playlist yet. @throws if a file is missing */
 export async function hlsFiles(from: ServiceProcess, path: string): Promise<number> {
   const { status, body } = await get(from, path);
   if (status === 404) return 0;
@@ -139,7 +139,7 @@ export async function hlsFiles(from: ServiceProcess, path: string): Promise<numb
   return files;
 }
 
-/** Seconds that a player has to play, and how many frames of it come out of a decoder. */
+/** The duration in seconds, and the number of decoded frames. */
 export async function played(url: string): Promise<{ seconds: number; frames: number; complaints: string }> {
   const { ffmpeg, ffprobe } = await findPrograms({});
   const { stdout } = await run(ffprobe.path, [

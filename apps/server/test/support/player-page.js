@@ -1,4 +1,4 @@
-// What runs in the browser, in player.test.ts: a page with one video element and hls.js.
+// Runs in the browser, in player.test.ts: a page with one video element and hls.js.
 
 const PATIENCE_MS = 30_000;
 const video = document.querySelector('video');
@@ -22,7 +22,7 @@ function until(what, check) {
   });
 }
 
-/** Plays a master playlist: begins on the lowest rung, goes to the highest, seeks, goes back, and plays to the end. */
+/** Plays a master playlist: starts on the lowest rung, switches to the highest, seeks, switches back, and plays to the end. */
 globalThis.playHls = async (url, seconds) => {
   const errors = [];
   const heights = [];
@@ -42,7 +42,7 @@ globalThis.playHls = async (url, seconds) => {
   await video.play();
   await until('playing', () => video.currentTime > 0.5);
   const lowest = video.videoHeight;
-  // With the next segment, as players change rungs; at once would drop what is on its way, which is told as an error.
+  // At the next segment, as players do. An immediate switch would drop requests in flight, which is reported as an error.
   hls.loadLevel = highestLevel;
   await until('the switch to the highest rung', () => video.videoHeight > lowest);
   const highest = video.videoHeight;
@@ -58,7 +58,7 @@ globalThis.playHls = async (url, seconds) => {
   return { errors, heights, rungs, lowest, highest, duration, totalVideoFrames, corruptedVideoFrames, heardBytes };
 };
 
-/** Plays a file: a moment from its beginning, then its end. */
+/** Plays a file: a moment of its start, then its end. */
 globalThis.playFile = async (url, seconds) => {
   video.src = url;
   await video.play();

@@ -15,7 +15,7 @@ const PRESETS = [
   { name: 'large', container: 'jpeg', width: 1600, height: 1600, quality: 100 },
 ];
 
-/** An answer, read to its end. */
+/** A response, read to its end. */
 export interface WholeAnswer {
   status: number;
   body: Buffer;
@@ -28,20 +28,20 @@ export interface Deployment {
   readonly folder: string;
   readonly origin: ServiceProcess;
   readonly nodes: ReadonlyMap<string, ServiceProcess>;
-  /** @throws where no such node was started */
+  /** @throws if no such node was started */
   node(name: string): ServiceProcess;
-  /** `port`: of an earlier start, as an origin's address stays the same over restarts. */
+  /** `port`: of an earlier start, so that the origin keeps its address. */
   startOrigin(port?: string, env?: Record<string, string>): Promise<void>;
   /**
-   * Starts a point of presence; a name that was used before has the data folder that it had then.
+   * Starts a point of presence. A name that was used before gets its data folder again.
    * @param env settings other than those of this deployment
    */
   startEdge(name: string, region: string, env?: Record<string, string>): Promise<ServiceProcess>;
   end(service: ServiceProcess, signal: NodeJS.Signals): ReturnType<ServiceProcess['end']>;
   control(path: string, init?: RequestInit): Promise<Response>;
-  /** Sends JSON to the control API; its answer, which must be 200 or 201. */
+  /** Sends JSON to the control API. @returns the response, which must be 200 or 201 */
   sendJson(method: string, path: string, body: unknown): Promise<unknown>;
-  /** Id of the media object, once it is ready. */
+  /** Ingests a file. @returns the id of the media object, once it is ready */
   ingest(bytes: Buffer<ArrayBuffer>): Promise<string>;
   /** States of the regions by code, as the origin's read API has them. */
   states(): Promise<Record<string, string>>;
@@ -157,7 +157,7 @@ export function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The figures of a node's `/metrics` by name and labels, as they are written there. */
+/** A node's `/metrics` by name and labels. */
 export async function figuresOf(of: ServiceProcess): Promise<Record<string, number>> {
   const lines = (await (await fetch(`${of.url}/metrics`)).text()).split('\n');
   const figures = lines.filter((line) => line !== '' && !line.startsWith('#'));
@@ -166,7 +166,7 @@ export async function figuresOf(of: ServiceProcess): Promise<Record<string, numb
   );
 }
 
-/** What a service has logged. */
+/** The log lines of a service. */
 export function logOf(of: ServiceProcess): Record<string, unknown>[] {
   const lines = of.stderr().split('\n');
   return lines.flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : []));

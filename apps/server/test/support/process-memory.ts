@@ -7,7 +7,7 @@ export async function residentBytes(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
 
-/** The most that a process took while `work` was done. */
+/** The peak memory of a process during `work`. */
 export async function peakDuring(pid: number, work: () => Promise<void>): Promise<number> {
   const over = new AbortController();
   let peak = await residentBytes(pid);

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** Process ids of the children of a process, as Linux lists them; none of one that is gone. */
+/** Process ids of the children of a process (Linux); empty if it has ended. */
 export async function childrenOf(pid: number): Promise<number[]> {
   const threads = await orNothing(readdir(`/proc/${pid}/task`));
   const lists = await Promise.all(
@@ -9,7 +9,7 @@ export async function childrenOf(pid: number): Promise<number[]> {
   return lists.flatMap((list) => (list ?? '').split(' ').filter(Boolean).map(Number));
 }
 
-/** Null where what was asked for has ended meanwhile. */
+/** Null if the process or thread has ended meanwhile. */
 async function orNothing<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;

@@ -3,20 +3,20 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { onFreePort, untilItAnswers } from './server-program.ts';
 import { findSystemProgram } from './system-program.ts';
 
-/** A Redis of this process, on a free port of the loopback, which a restart keeps. It remembers nothing over a restart. */
+/** A Redis server of this process on a free port of the loopback. A restart keeps the port, but no data. */
 export interface RedisServer {
-  /** With its password; every test that wants keys of its own has them by the id of its deployment. */
+  /** With its password. The id of a deployment separates the keys of tests. */
   url: string;
-  /** Sends one command. @returns the answer, as it comes over the wire */
+  /** Sends one command. @returns the raw response */
   command(...words: string[]): Promise<string>;
-  /** Stops it with SIGSTOP: the system takes connections for it, and nothing is answered until `goOn`. */
+  /** Stops it with SIGSTOP: the system accepts connections, and nothing is answered until `goOn`. */
   hang(): void;
   goOn(): void;
-  /** Kills it as the kernel would for want of memory. */
+  /** Kills it with SIGKILL. */
   kill9(): Promise<void>;
   /** Starts it again on the same port, empty. */
   restart(): Promise<void>;
@@ -24,12 +24,12 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-/** The password that it asks for: it must show nowhere else than in the URL. */
+/** Its password, which must not appear outside the URL. */
 export const REDIS_PASSWORD = 'another-horse-and-battery';
 
 const START_MS = 10_000;
 
-/** The program; null where this machine has none. */
+/** The program; null if this machine has none. */
 export function findRedis(): string | null {
   return findSystemProgram('redis-server');
 }
@@ -37,7 +37,7 @@ export function findRedis(): string | null {
 /**
  * Starts a Redis that keeps nothing on disk.
  * @param program what {@link findRedis} found
- * @throws with what it said where it does not come up
+ * @throws with its output if it does not start
  */
 export async function startRedisServer(program: string): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-redis-'));
@@ -50,12 +50,12 @@ export async function startRedisServer(program: string): Promise<RedisServer> {
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     // In a session of its own: an interrupt at the terminal is for the tests, which then stop it.
     child = spawn(program, args, { cwd: folder, env: {}, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    endWithUs(child, { folder });
+    endWithParent(child, { folder });
     const answers = async () => (await command('PING')) === '+PONG';
     ({ exited } = await untilItAnswers(child, { name: 'Redis', answers, withinMs: START_MS }));
   };
 
-  /** Without a client: the one that is under test must not be trusted here. */
+  /** Without a client library: that is under test. */
   const command = async (...words: string[]): Promise<string> => {
     const socket = connect(port, '127.0.0.1');
     try {
@@ -65,7 +65,7 @@ export async function startRedisServer(program: string): Promise<RedisServer> {
       socket.end(sent.join(''));
       let answer = '';
       for await (const text of socket.setEncoding('utf8')) answer += text;
-      // After that to the password.
+      // After the response to AUTH.
       return answer.slice(answer.indexOf('\r\n')).trim();
     } finally {
       socket.destroy();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 
 /** An access key of an S3 server. */
 export interface S3Credentials {
@@ -17,29 +17,29 @@ export interface S3Credentials {
 
 /** An S3 server of this process on a free port of the loopback: OpenStack Swift with its s3api. */
 export interface S3Server {
-  /** `http://127.0.0.1:port`; stays when the server is killed and started again. */
+  /** `http://127.0.0.1:port`, also after a restart. */
   endpoint: string;
   region: string;
-  /** May do everything. */
+  /** Has every permission. */
   credentials: S3Credentials;
   /** Region and credentials together, as `openS3ObjectStore` takes them. */
   access: { region: string; credentials: S3Credentials };
-  /** A valid key that may do nothing with the buckets of `credentials`. */
+  /** A valid key without any permission on the buckets of `credentials`. */
   stranger: S3Credentials;
-  /** What a process needs in its environment to use it: endpoint, credentials, region. */
+  /** The environment of a process that uses it: endpoint, credentials, region. */
   environment: Readonly<Record<string, string>>;
   /** Makes an empty bucket and gives its name. */
   createBucket(): Promise<string>;
-  /** A client with the credentials, for what a test wants to see or do behind a store's back. The server's end ends it. */
+  /** A client with the credentials, to inspect or change objects without the store. `stop` closes it. */
   client: S3Client;
-  /** Stops it with SIGSTOP: the system takes connections for it, and nothing is answered until `goOn`. */
+  /** Stops it with SIGSTOP: the system accepts connections, and nothing is answered until `goOn`. */
   hang(): void;
   goOn(): void;
-  /** Kills it as the kernel would for want of memory; what it holds stays for `restart`. */
+  /** Kills it with SIGKILL. Its objects stay for `restart`. */
   kill9(): Promise<void>;
-  /** Starts it again on the same port with what it held. */
+  /** Starts it again on the same port with its objects. */
   restart(): Promise<void>;
-  /** Ends it and removes all that it holds. */
+  /** Ends it and removes its objects. */
   stop(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ const SCRIPT = fileURLToPath(new URL('s3-server.py', import.meta.url));
 const REGION = 'us-east-1';
 const START_MS = 30_000;
 
-/** The program that runs the S3 server; null where Swift is not installed, or temporary files take no extended attributes. */
+/** The program that runs the S3 server; null if Swift is not installed, or the temporary folder has no extended attributes. */
 export function findS3Server(): string | null {
   const probe = `import os, tempfile, swift.common
 with tempfile.NamedTemporaryFile() as file: os.setxattr(file.name, "user.mds", b"")`;
@@ -61,10 +61,10 @@ with tempfile.NamedTemporaryFile() as file: os.setxattr(file.name, "user.mds", b
   }
 }
 
-/** What {@link findS3Server} looks for, as skipped tests call it. */
+/** The name of the S3 server in the titles of skipped tests. */
 export const S3_SERVER = 'OpenStack Swift (python3-swift)';
 
-/** Starts an S3 server. One for each test file, with a bucket for each test. @throws with what it said where it does not come up */
+/** Starts an S3 server: one for each test file, with a bucket for each test. @throws with its output if it does not start */
 export async function startS3Server(): Promise<S3Server> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-s3-'));
   const users = {
@@ -94,7 +94,7 @@ export async function startS3Server(): Promise<S3Server> {
     credentials,
     region: REGION,
     forcePathStyle: true,
-    // It does not know bodies with trailing checksums.
+    // It does not support bodies with trailing checksums.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   });
@@ -118,8 +118,8 @@ export async function startS3Server(): Promise<S3Server> {
     },
     hang() {
       if (running === null) return;
-      // Stopped, it would not see that we are gone.
-      endWithUs(running.child, { folder });
+      // While it is stopped, it does not notice our end.
+      endWithParent(running.child, { folder });
       running.child.kill('SIGSTOP');
     },
     goOn: () => void running?.child.kill('SIGCONT'),
@@ -137,13 +137,13 @@ export async function startS3Server(): Promise<S3Server> {
 }
 
 async function start(folder: string, port: number, users: object): Promise<{ child: ChildProcess; port: number }> {
-  // In a session of its own: what is sent to all processes of a run is for the tests, and when they are gone it clears up.
+  // A session of its own: a signal to the processes of the run is for the tests. It cleans up after they end.
   const child = spawn(PYTHON, [SCRIPT, folder, String(port)], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4_000);
+    output = (output + text).slice(-4_000);
   });
-  // It ends with the pipe: a test that is killed leaves no server behind.
+  // It ends with the pipe, so a killed test leaves no server.
   child.stdin.on('error', () => undefined).write(`${JSON.stringify({ users })}\n`);
   const late = setTimeout(() => child.kill('SIGKILL'), START_MS);
   try {
@@ -154,10 +154,10 @@ async function start(folder: string, port: number, users: object): Promise<{ chi
     clearTimeout(late);
   }
   await kill(child);
-  throw new Error(`The S3 server does not come up: ${said}`);
+  throw new Error(`The S3 server does not start: ${output}`);
 }
 
-/** It keeps nothing in memory that was acknowledged: killing it ends it well. */
+/** It keeps nothing acknowledged in memory, so it can be killed at any time. */
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');

@@ -7,20 +7,20 @@ const TRIES = 3;
 const PAUSE_MS = 20;
 
 /**
- * Waits until a server that was just spawned answers; one that does not is killed.
- * @param options.name what it is called where it does not start
- * @param options.answers asked again and again; what it fails with is no answer
- * @returns when the child is gone
- * @throws with what it said, on whichever of its outputs is a pipe
+ * Waits until a server that was just spawned answers, or kills it.
+ * @param options.name is used in the error
+ * @param options.answers is called repeatedly; a rejection counts as no answer
+ * @returns `exited`, which resolves when the child has ended
+ * @throws with the output of the child, as far as it is a pipe
  */
 export async function untilItAnswers(
   child: ChildProcess,
   { name, answers, withinMs }: { name: string; answers: () => Promise<boolean>; withinMs: number },
 ): Promise<{ exited: Promise<void> }> {
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4_000);
+      output = (output + text).slice(-4_000);
     });
   }
   let gone = false;
@@ -32,7 +32,7 @@ export async function untilItAnswers(
     if (gone || performance.now() > deadline) {
       child.kill('SIGKILL');
       await exited;
-      throw new Error(`${name} does not start: ${said}`);
+      throw new Error(`${name} does not start: ${output}`);
     }
     await sleep(PAUSE_MS);
   }
@@ -40,9 +40,8 @@ export async function untilItAnswers(
 }
 
 /**
- * Starts something on a free port, and once more on another one where that fails: another program may take a port between being found free
- * and being listened on.
- * @throws what the last try failed with
+ * Starts a server on a free port, and retries on another one if that fails: another program may take the port first.
+ * @throws the error of the last try
  */
 export async function onFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {

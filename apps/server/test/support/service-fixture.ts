@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@mds/client';
 import { createLogger } from '../../src/base/logger.ts';
-import type { Service } from '../../src/compose-service.ts';
+import type { Service } from '../../src/service.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { ownBackends } from './backends.ts';
 import { beginWithKnownFormats } from './known-formats.ts';
 import { composeUnderTest } from './programs-under-test.ts';
 
-/** The composed service in this process, its worker in one of its own, over a folder that goes with it. */
+/** The composed service in this process, with its worker in another one, and a folder that `stop` removes. */
 export interface ServiceFixture {
   url: string;
   token: string;
@@ -31,7 +31,7 @@ export async function startService(overrides: Record<string, string> = {}): Prom
     MDS_PORT: '0',
     MDS_CONTROL_TOKEN: token,
     MDS_LOG_LEVEL: 'silent',
-    // So that the same tests can be run with another ffmpeg.
+    // So that the tests can run with another ffmpeg.
     FFMPEG_PATH: process.env['FFMPEG_PATH'],
     FFPROBE_PATH: process.env['FFPROBE_PATH'],
     ...settings,

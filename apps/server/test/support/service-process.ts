@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ownBackends } from './backends.ts';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import { beginWithKnownFormats } from './known-formats.ts';
 import { nodeArguments } from './programs-under-test.ts';
 
-/** What ships; there after `npm run build`. */
+/** The built program; present after `npm run build`. */
 export const BUILT = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** A whole service in a process of its own, as an operator starts it. */
@@ -37,8 +37,8 @@ export class ServiceDidNotStart extends Error {
 
 /**
  * Starts `main` on a free port.
- * @param options.built what ships, or the source; default: what this run tests (`programs-under-test.ts`)
- * @param options.firstStart begins with nothing, as the first start of an operator does, who waits for the formats to be proved
+ * @param options.built the built program, or the source; default: that of this run (`programs-under-test.ts`)
+ * @param options.firstStart starts on an empty folder, as an operator does, and proves the formats
  * @throws ServiceDidNotStart with exit code and stderr
  */
 export async function spawnService(options: {
@@ -62,13 +62,13 @@ export async function spawnService(options: {
       ...settings,
     },
   });
-  endWithUs(child);
+  endWithParent(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  // Later than `exit`: what it had to say may still be in the pipe when it is gone.
+  // Later than `exit`: the pipe may still hold output then.
   const closed = once(child, 'close') as Promise<[number | null]>;
   const url = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {

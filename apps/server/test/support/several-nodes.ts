@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@mds/client';
-import { endWithUs } from './end-with-us.ts';
+import { endWithParent } from './child-guard.ts';
 import {
   findPostgres,
   type PostgresServer,
@@ -16,7 +16,7 @@ import { findS3Server, S3_SERVER, type S3Server, startS3Server } from './s3-serv
 import { type ServiceProcess, spawnService } from './service-process.ts';
 import { describeWith } from './system-program.ts';
 
-/** `describe` over the servers that nodes share, or a skipped one that says so where this machine has none. */
+/** `describe` over the servers that nodes share. Skipped, by its name, if this machine has none. */
 export function describeNodes(title: string, tests: (bin: string) => void): void {
   const bin = findPostgres();
   const found = findS3Server() === null ? null : bin;
@@ -52,14 +52,14 @@ export interface WorkerProcess {
   end(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
 }
 
-/** What several nodes have in common. */
+/** Settings that all nodes share. */
 export interface SeveralNodesOptions {
   postgres?: PostgresServerOptions;
   /** In the form of a presets file; two pictures otherwise. */
   presets?: readonly object[];
-  /** Further settings of all that are no points of presence. */
+  /** Further settings of all nodes except points of presence. */
   env?: Record<string, string>;
-  /** What ships, or the source; default: what this run tests. */
+  /** The built program, or the source; default: that of this run. */
   built?: boolean;
 }
 
@@ -71,7 +71,7 @@ export interface SeveralNodes {
   readonly databaseUrl: string;
   readonly s3: S3Server;
   readonly bucket: string;
-  /** An api that delivers, too, without a worker unless `env` says otherwise. A name that was used before has its folder again. */
+  /** An api and edge; with a worker only if `env` sets it. A name that was used before gets its folder again. */
   startApi(name: string, env?: Record<string, string>): Promise<ServiceProcess>;
   startWorker(name: string, env?: Record<string, string>): Promise<WorkerProcess>;
   startEdge(
@@ -81,7 +81,7 @@ export interface SeveralNodes {
     env?: Record<string, string>,
   ): Promise<ServiceProcess>;
   clientOf(node: ServiceProcess): Client;
-  /** Kills what runs, and removes the folders. */
+  /** Kills all nodes, and removes the folders. */
   stop(): Promise<void>;
 }
 
@@ -143,19 +143,19 @@ export async function startSeveralNodes(bin: string, options: SeveralNodesOption
   };
 }
 
-/** Starts `main` as a worker alone; it says nothing when it is ready. */
+/** Starts `main` as a worker. It reports nothing when it is ready. */
 async function spawnWorker(
   dataDir: string,
   built: boolean | undefined,
   env: Record<string, string>,
 ): Promise<WorkerProcess> {
-  // Of the test's own surroundings a node gets what programs are found by, and none of its settings.
+  // A node inherits the variables that locate programs, and no settings of the test.
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, nodeArguments('server', built), {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH, HOME, MDS_DATA_DIR: dataDir, MDS_ROLES: 'worker', MDS_LOG_LEVEL: 'info', ...env },
   });
-  endWithUs(child);
+  endWithParent(child);
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;

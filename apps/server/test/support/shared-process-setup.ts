@@ -1,3 +1,3 @@
-// Vitest runs it before each file of those that share a process: every one of them has loggers of its own, which all want to be told of the
-// end of the process. Node would take so many for a leak.
+// Vitest runs this before each file that shares a process. Each file has its own loggers, which listen for the end of the process. Node
+// would report so many listeners as a leak.
 process.setMaxListeners(1_000);

@@ -1,23 +1,23 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A line to a service that goes silent, as one does whose firewall forgot it, or whose service was replaced by another. */
+/** A proxy whose connections can go silent, as if a firewall had dropped them. */
 export interface SilentProxy {
   /** The target's URL, with the proxy's host and port. */
   url: string;
   /**
-   * From now on connections that there are lead nowhere, for good, and neither side is told. Those that are made later live.
+   * From now on, open connections drop all bytes without notice. Later connections work.
    * @param lost of `answers`, what is sent still arrives
    */
   goSilent(lost?: 'everything' | 'answers'): void;
   stop(): Promise<void>;
 }
 
-/** Passes everything on, until it is to be silent. */
+/** Starts a proxy that passes everything on. */
 export async function silentProxy(target: string): Promise<SilentProxy> {
   const { hostname, port } = new URL(target);
   const lines = new Set<{ client: Socket; upstream: Socket; lost: 'nothing' | 'everything' | 'answers' }>();
-  // Half open: of a silent line neither side hears that the other has closed it.
+  // Half open: on a silent connection, neither side learns that the other has closed it.
   const server = createServer({ allowHalfOpen: true }, (client) => {
     const upstream = connect({ port: Number(port), host: hostname, allowHalfOpen: true });
     const line = { client, upstream, lost: 'nothing' as 'nothing' | 'everything' | 'answers' };

@@ -2,29 +2,28 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A reader on a connection of its own that takes only so much as it is told to. */
+/** A reader with its own connection that reads only on demand. */
 export interface SlowReader {
-  /** The body, as far as it was taken. */
+  /** The body, as far as it was read. */
   body(): Buffer;
   /**
-   * Takes what is there until there are so many bytes more; then nothing again.
-   * @throws where the connection ends, or nothing comes for long
+   * Reads so many more bytes, and then pauses.
+   * @throws if the connection ends, or no byte arrives for long
    */
   take(bytes: number): Promise<void>;
   leave(): void;
 }
 
-/** Nothing that is asked for here takes so long by itself. */
+/** Longer than any of these requests takes. */
 const ARRIVAL_MS = 20_000;
 const HEAD_END = '\r\n\r\n';
-/** An overloaded service asks to come back in a second. */
+/** An overloaded service sends Retry-After: 1. */
 const MOST_TRIES = 20;
 
 /**
- * Asks for a path from position `start` on, and takes the head of the answer. What it does not take stays with the sender: the
- * system's buffers of a connection on the loopback hold some megabytes. Benchmarks read with it too, which import nothing of the
- * service, so that it imports nothing of it either. Where it is told to come back later, it does.
- * @throws where the answer is no 206
+ * Requests a path from position `start` on, and reads the head of the response. Unread bytes stay with the sender: the system buffers some
+ * megabytes of a loopback connection. It follows Retry-After. It imports nothing of the service, because benchmarks use it.
+ * @throws if the response is no 206
  */
 export async function openSlowReader(url: string, path: string, start: number): Promise<SlowReader> {
   for (let tries = 1; ; tries += 1) {
@@ -57,10 +56,10 @@ async function openOnce(url: string, path: string, start: number): Promise<SlowR
   while (!head.includes(HEAD_END)) head = Buffer.concat([head, await next()]);
   const bodyAt = head.indexOf(HEAD_END) + HEAD_END.length;
   const status = head.toString('latin1', 0, head.indexOf('\r\n'));
-  const told = `A slow reader was answered: ${status}`;
+  const message = `A slow reader got ${status}`;
   if (!status.startsWith('HTTP/1.1 206 ')) socket.destroy();
-  if (status.startsWith('HTTP/1.1 503 ') && head.includes('Retry-After: 1\r\n')) throw new RefusedError(told);
-  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(told);
+  if (status.startsWith('HTTP/1.1 503 ') && head.includes('Retry-After: 1\r\n')) throw new RefusedError(message);
+  if (!status.startsWith('HTTP/1.1 206 ')) throw new Error(message);
   chunks.push(head.subarray(bodyAt));
   return {
     body: () => Buffer.concat(chunks),

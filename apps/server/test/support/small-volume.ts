@@ -3,14 +3,14 @@ import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A file system of a few MiB, to be filled for real. */
+/** A file system of a few MiB that tests can fill. */
 export interface SmallVolume {
-  /** Mounting needs the right to: false where this user has none. The reason is printed once. */
+  /** False if this user may not mount. The reason is printed once. */
   available: boolean;
   use(work: (root: string) => Promise<void>): Promise<void>;
 }
 
-/** Prepares volumes of that size; each `use` gets a fresh one that is gone afterwards. */
+/** Prepares volumes of that size. Each `use` gets a new one and removes it. */
 export function smallVolume({ mebibytes }: { mebibytes: number }): SmallVolume {
   const mount = () => {
     const root = mkdtempSync(join(tmpdir(), 'mds-volume-'));

@@ -1,7 +1,7 @@
 import { programOnPath } from '@mds/transcode';
 import { describe, test } from 'vitest';
 
-/** Where the first of these programs of the system is; null where this machine has none of them. */
+/** The path of the first of these programs; null if this machine has none. */
 export function findSystemProgram(...names: string[]): string | null {
   return names.map(programOnPath).find((path) => path !== null) ?? null;
 }
@@ -9,19 +9,18 @@ export function findSystemProgram(...names: string[]): string | null {
 type RunTest = (title: string, run: () => Promise<void>) => void;
 
 /**
- * `test`, or where a program is missing a skipped one that says so in its name: what did not run must be seen. The continuous
- * integration installs these programs, so there every one of them runs.
+ * `test`, or a skipped one if a program is missing, which its name reports. CI installs these programs, so there all of them run.
  */
 export function testWith(program: string | null, called: string): RunTest {
   if (program !== null) return (title, run) => test(title, run);
   return (title, run) => {
-    // Skipped for want of a program, and for nothing else: its name says which.
+    // Skipped only because a program is missing.
     test.skip(`${title} [needs ${called}, which is not on this machine]`, run);
     process.stderr.write(`\nSkipped, as ${called} is not on this machine: ${title}\n`);
   };
 }
 
-/** The same for a group of tests. */
+/** `describe`, in the same way. */
 export function describeWith(program: string | null, called: string): (title: string, tests: () => void) => void {
   if (program !== null) return (title, tests) => describe(title, tests);
   return (title, tests) => {

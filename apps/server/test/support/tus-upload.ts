@@ -1,15 +1,15 @@
 import { MEDIA_ID_HEADER, UPLOADS_PATH } from '@mds/contract';
 import { type HttpRequest, type HttpResponse, Upload, type UploadOptions } from 'tus-js-client';
 
-/** What tus-js-client made of a file. */
+/** The result of an upload by tus-js-client. */
 export interface Uploaded {
   url: string;
   mediaId: string;
-  /** Methods and statuses of the answers, in order: `POST 201`. */
+  /** Methods and statuses of the responses, in order: `POST 201`. */
   answers: string[];
 }
 
-/** Uploads with tus-js-client as it is. @throws its DetailedError */
+/** Uploads with tus-js-client. @throws its DetailedError */
 export function tusUpload(
   service: { url: string; token: string },
   file: Buffer,

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { openRepositoriesOf } from './backends.ts';
 import type { ServiceFixture } from './service-fixture.ts';
 
-/** What tests over a whole service do with video and audio. */
+/** Requests for video and audio to a whole service. */
 export interface VideoService {
   upload(file: string | Buffer, filename: string, query?: string): Promise<Response>;
   /** Uploads and expects it to be accepted. @returns the media object's id */
@@ -12,7 +12,7 @@ export interface VideoService {
   control(path: string, init?: RequestInit): Promise<Response>;
   detail(id: string): Promise<MediaDetail>;
   explain(id: string): Promise<MediaExplanation>;
-  /** Waits until the media object is done. */
+  /** Waits until the media object is ready or failed. */
   ended(id: string, timeoutMs?: number): Promise<MediaDetail>;
   /** Waits until a rendition is in a state. */
   rendition(id: string, name: string, state: string): Promise<void>;
@@ -71,7 +71,7 @@ export function videoService(service: ServiceFixture): VideoService {
     async programs() {
       const found: string[] = [];
       for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-        // Those that end while we look have no command line any more.
+        // A process may end meanwhile.
         const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
         if (/ff(mpeg|probe)/.test(line) && line.includes(service.dataDir)) found.push(line.replaceAll('\0', ' '));
       }
@@ -80,7 +80,7 @@ export function videoService(service: ServiceFixture): VideoService {
   };
 }
 
-/** Reads a stream of events until `enough` of them say so, then leaves. */
+/** Reads a stream of events until `enough` returns true. */
 export async function readEvents(
   response: Response,
   enough: (events: readonly Event[]) => boolean,

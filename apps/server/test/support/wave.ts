@@ -1,13 +1,13 @@
-/** How a WAVE file's sound is written down; channels side by side, 16 bit each. */
+/** The audio format of a WAVE file: interleaved channels, 16 bits each. */
 export interface WaveSound {
   channels: number;
   /** Samples a second and channel. */
   sampleRate: number;
-  /** Of the whole file: 44 of the header, the rest sound. */
+  /** The whole file: 44 bytes of header, then audio. */
   fileBytes: number;
 }
 
-/** The header of a WAVE file of 16-bit PCM; its sound follows (Multimedia Programming Interface and Data Specifications 1.0, IBM and Microsoft 1991). @returns 44 bytes */
+/** The header of a WAVE file of 16-bit PCM, before its samples (Multimedia Programming Interface and Data Specifications 1.0, IBM and Microsoft 1991). @returns 44 bytes */
 export function waveHeader({ channels, sampleRate, fileBytes }: WaveSound): Buffer {
   const frameBytes = channels * 2;
   const head = Buffer.alloc(44);

@@ -5,8 +5,8 @@ import { createWorker } from '../../src/processing/worker.ts';
 import { openDataDir } from '../../src/storage/data-dir.ts';
 import { createLocalObjectStore } from '../../src/storage/local-object-store.ts';
 
-// A worker alone in its process, over the data folder of the test that forked it; without the rest of the service. The supervisor hands
-// it its settings as it does to the real one, in the environment; of those, two are all that it needs.
+// A worker without the rest of the service, over the data folder of its test. The supervisor passes it the environment of a real worker, of
+// which it needs two settings.
 const dataDir = await openDataDir(process.env['MDS_DATA_DIR'] ?? '', { exclusive: false });
 const repositories = openSqliteRepositories(dataDir.databaseFile);
 const engine = createEngine({ concurrency: 1 });

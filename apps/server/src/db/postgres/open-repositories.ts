@@ -4,7 +4,7 @@ import { AppError } from '../../base/app-error.ts';
 import type { Logger } from '../../base/logger.ts';
 import { systemCode } from '../../base/storage-error.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
-import { DEFAULT_PROJECT_RECORD } from '../default-project.ts';
+import { DEFAULT_PROJECT_RECORD } from '../project-repository.ts';
 import type { SchemaState } from '../migrations.ts';
 import { createRepositories, type Repositories } from '../repositories.ts';
 import { PROBE_VERSION } from '../versions.ts';

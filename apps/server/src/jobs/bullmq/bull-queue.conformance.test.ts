@@ -1,4 +1,3 @@
-import { beforeAll } from 'vitest';
 import { createLogger } from '../../base/logger.ts';
 import { repositoriesConformance } from '../../db/conformance/repositories.conformance.ts';
 import { bullQueues, describeWithEither, openRows } from './bull-queue.fixture.ts';
@@ -7,18 +6,10 @@ import { openBullQueue } from './open-bull-queue.ts';
 const logger = createLogger('silent');
 
 describeWithEither('jobs that BullMQ hands out', (servers) => {
-  const { database, ask, inRedis } = bullQueues(servers);
-  /** With all tables: making them anew for each test is most of the work. */
-  let template: string;
-  beforeAll(async () => {
-    template = await database();
-    await (await openRows(template)).close();
-    // Each copy is of a deployment of its own.
-    await ask(template, 'DELETE FROM deployments');
-  });
+  const { database, inRedis } = bullQueues(servers);
 
   repositoriesConformance('BullMQ', async () => {
-    const url = await database(template);
+    const url = await database();
     return openBullQueue({ repositories: await openRows(url), url, redis: inRedis(), logger });
   });
 });

@@ -98,6 +98,17 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
     return `mds-media-${id}`;
   };
 
+  /** Has all tables, BullMQ's too. Making them takes longer than most tests. */
+  let template: Promise<string> | undefined;
+  const prepareTemplate = async () => {
+    const url = await server().createDatabase();
+    const queue = await openBullQueue({ repositories: await openRows(url), url, redis: inRedis(), logger });
+    await queue.close();
+    // Each copy is of a deployment of its own.
+    await ask(url, 'DELETE FROM deployments');
+    return url;
+  };
+
   return {
     closeLater,
     ask,
@@ -128,7 +139,11 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
       if (redis === null) await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
       else await redis().command('FLUSHALL');
     },
-    database: (template?: string) => server().createDatabase(template),
+    /** Makes a database with all tables and no rows. @returns its URL */
+    async database(): Promise<string> {
+      template ??= prepareTemplate();
+      return server().createDatabase(await template);
+    },
     /** As another node of the service does. */
     async open(url: string, options: Partial<BullQueueOptions> = {}): Promise<Repositories> {
       const repositories = options.repositories ?? (await openRows(url));

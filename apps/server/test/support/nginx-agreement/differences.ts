@@ -1,8 +1,8 @@
 import type { FileFacts, MixedRequest } from './mixed-requests.ts';
 
 /**
- * A kind of request that nginx reads otherwise than RFC 9110 says, or where the RFC leaves the choice. `plainly` says the same
- * in a way that both read alike: what we answer to the request itself must be what nginx answers to that.
+ * A kind of request that nginx reads differently from RFC 9110, or for which the RFC leaves the choice. `plainly` returns a request of the
+ * same meaning that both read alike: our response to the request must be that of nginx to the plain one.
  * docs/nginx-differences.md lists them, too.
  */
 export interface Difference {
@@ -22,7 +22,7 @@ const withRange = (request: MixedRequest, range: string): MixedRequest => ({
   headers: { ...request.headers, range },
 });
 
-/** The elements of a Range in bytes, or null where there is none. */
+/** The elements of a Range in bytes, or null if there are none. */
 function elements({ headers }: MixedRequest): string[] | null {
   const set = /^bytes=(.*)$/i.exec(headers['range'] ?? '')?.[1];
   return set === undefined ? null : set.split(',').map((element) => element.trim());

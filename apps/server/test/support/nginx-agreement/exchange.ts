@@ -9,15 +9,15 @@ export interface PlainRequest {
   leavesAfter: number | null;
 }
 
-/** What came back. */
+/** A response. */
 export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
-  /** All of the body, or what was read of it before leaving. */
+  /** The body, as far as it was read. */
   body: Buffer;
 }
 
-/** Sends a request and reads its answer. Rejects where the connection breaks before the end. */
+/** Sends a request and reads its response. Rejects if the connection breaks before the end. */
 export function exchange(
   url: string,
   agent: Agent,
@@ -26,7 +26,7 @@ export function exchange(
   return new Promise((resolve, reject) => {
     const broken = (cause: Error) =>
       reject(new Error(`${cause.message}: ${method} ${url}${path} ${JSON.stringify(headers)}`, { cause }));
-    // Who leaves takes the connection along: it must be nobody else's.
+    // A reader that leaves closes the connection, so it must not be shared.
     const connection = leavesAfter === null ? agent : false;
     const outgoing = request(new URL(path, url), { method, headers, agent: connection }, (incoming) => {
       const chunks: Buffer[] = [];
@@ -48,7 +48,7 @@ export function exchange(
   });
 }
 
-/** A stretch of a representation. */
+/** A range of a representation. */
 export interface Part {
   contentType: string | null;
   contentRange: string;
@@ -57,7 +57,7 @@ export interface Part {
 
 /**
  * The parts of a 206: the one that it is, or those of its multipart/byteranges (RFC 9110, 14.6).
- * @throws where the body is not what its header fields say
+ * @throws if the body contradicts its header fields
  */
 export function partsOf({ headers, body }: Answer): Part[] {
   const contentType = headers['content-type'] ?? null;
@@ -88,7 +88,7 @@ function lengthOf(contentRange: string): number {
   return end - start + 1;
 }
 
-/** @throws where it is no Content-Range of a 206 */
+/** @throws if it is no Content-Range of a 206 */
 export function stretchOf(contentRange: string): { start: number; end: number; total: number } {
   const [, start, end, total] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(contentRange) ?? [];
   if (start === undefined || Number(end) < Number(start)) throw new Error(`"${contentRange}" says nothing of a part.`);

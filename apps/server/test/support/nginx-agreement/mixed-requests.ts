@@ -11,13 +11,13 @@ export interface MixedRequest {
   leavesAfter: number | null;
 }
 
-/** What the generator must know of a file. */
+/** The facts of a file that the generator needs. */
 export interface FileFacts {
   bytes: number;
   lastModifiedMs: number;
 }
 
-/** The next request of the mixture. */
+/** Makes the next random request. */
 export function mixedRequest(random: Random, files: readonly FileFacts[]): MixedRequest {
   const below = (limit: number) => Math.floor(random() * limit);
   const oneOf = <T>(choices: readonly T[]): T => choices[below(choices.length)] as T;
@@ -107,7 +107,7 @@ function range(dice: Dice, bytes: number): string {
   return `bytes=${Array.from({ length: count }, () => stretch(dice, bytes)).join(separator)}`;
 }
 
-/** Ranges that neither overlap nor touch, in any order, where the file is large enough. */
+/** Ranges that neither overlap nor touch, in any order, if the file is large enough. */
 function apart({ below, chance }: Dice, bytes: number, count: number): string[] {
   const share = Math.floor(bytes / count);
   if (share < 3) return ['0-0'];
@@ -133,7 +133,7 @@ function stretch({ below, oneOf }: Dice, bytes: number): string {
   ]);
 }
 
-/** What is not valid, what few would write, and what does not fit into a machine word. */
+/** Invalid and unusual ranges, and numbers that do not fit into a machine word. */
 const ODD_RANGES = [
   'bytes=abc',
   'bytes=',

@@ -6,15 +6,15 @@ import { buffer } from 'node:stream/consumers';
 /** One address for several nodes. */
 export interface Balancer {
   url: string;
-  /** How often a request was sent to another node, as the first one died before its answer. */
+  /** How often a request was repeated at another node, because the first one died before its response. */
   readonly moved: number;
   stop(): Promise<void>;
 }
 
 /**
- * Passes each request on to one node after the other. A read whose node dies before its answer is sent to the next one; anything
- * else is answered with 502 then, and an answer that breaks off is broken off.
- * @param upstreams addresses of the nodes that take requests now
+ * Passes each request on to one node after the other. A read whose node dies before its response is sent to the next one. Other requests
+ * get 502 then. A response that breaks off is aborted.
+ * @param upstreams addresses of the nodes that accept requests now
  */
 export async function startBalancer(upstreams: () => readonly string[]): Promise<Balancer> {
   let turn = 0;

@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { expect, it } from 'vitest';
 
-const MODULE = new URL('./support/end-with-us.ts', import.meta.url).href;
+const MODULE = new URL('./support/child-guard.ts', import.meta.url).href;
 
-/** Starts a process that has a child end with it, and gives the process id of that child. */
+/** Starts a process that guards a child. @returns the process id of the child */
 async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }> {
   const script = `
     import { spawn } from 'node:child_process';
-    import { endWithUs } from ${JSON.stringify(MODULE)};
+    import { endWithParent } from ${JSON.stringify(MODULE)};
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
-    endWithUs(child);
+    endWithParent(child);
     console.log(child.pid);
   `;
   const holder = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
@@ -21,17 +21,14 @@ async function startHolder(): Promise<{ holder: ChildProcess; childPid: number }
   return { holder, childPid: Number(line) };
 }
 
-it.each(['SIGTERM', 'SIGKILL'] as const)(
-  'what a test has started ends with it when it is ended by %s',
-  async (signal) => {
-    const { holder, childPid } = await startHolder();
-    const exited = once(holder, 'exit');
-    process.kill(childPid, 0);
-    holder.kill(signal);
-    await exited;
-    await expect.poll(() => lives(childPid), { timeout: 10_000 }).toBe(false);
-  },
-);
+it.each(['SIGTERM', 'SIGKILL'] as const)('a child of a test ends with it after %s', async (signal) => {
+  const { holder, childPid } = await startHolder();
+  const exited = once(holder, 'exit');
+  process.kill(childPid, 0);
+  holder.kill(signal);
+  await exited;
+  await expect.poll(() => lives(childPid), { timeout: 10_000 }).toBe(false);
+});
 
 function lives(pid: number): boolean {
   try {

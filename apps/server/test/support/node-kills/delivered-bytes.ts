@@ -1,15 +1,15 @@
-import { sha256 } from './points-of-presence.ts';
+import { sha256 } from '../points-of-presence.ts';
 
-/** What was delivered under each path, whoever delivered it and when. */
+/** The bytes that all nodes delivered under each path. */
 export interface DeliveredBytes {
   /** @returns what is wrong about a whole body, or null */
   whole(path: string, body: Buffer, etag: string | null): string | null;
-  /** The same of the bytes from `start` to `end`, inclusive, of `size`. */
+  /** The same for the bytes from `start` to `end`, inclusive, of `size`. */
   part(
     path: string,
     part: { start: number; end: number; size: number; body: Buffer; etag: string | null },
   ): string | null;
-  /** SHA-256 and length of what the path stood for each time; null where it was never read whole. */
+  /** SHA-256 and length of a path's bytes; null if it was never read whole. */
   of(path: string): { sha256: string; bytes: number } | null;
   readonly counts: { whole: number; parts: number; bytes: number };
 }
@@ -22,8 +22,8 @@ interface Seen {
 }
 
 /**
- * {@link DeliveredBytes}: of one path, all answers must be cut from the same bytes, whose SHA-256 is the entity tag. Only hashes are
- * kept, so that parts which came before the whole are compared with it afterwards.
+ * All responses for one path must be parts of the same bytes, whose SHA-256 is the entity tag. Only hashes are recorded, so earlier parts
+ * are compared as soon as the whole arrives.
  */
 export function createDeliveredBytes(): DeliveredBytes {
   const paths = new Map<string, Seen>();

@@ -1,6 +1,6 @@
 import type { MediaDetail } from '@mds/contract';
 
-/** What became of a file that was sent in. */
+/** A file of the load and its state. */
 export interface Entry {
   /** Of the file's bytes. */
   readonly sha256: string;
@@ -10,13 +10,13 @@ export interface Entry {
   mediaId: string | null;
   /** Of a fetch that was promised with 202. */
   fetchId: string | null;
-  /** It was said that it is stored, or will be: from here on it must not be lost. */
+  /** The service has acknowledged it: from now on it must not be lost. */
   isAcknowledged: boolean;
-  /** From the moment in which its deletion is begun nothing is expected of it. */
+  /** Its deletion has begun: nothing is expected of it. */
   isLeaving: boolean;
   /** Of the monotonic clock, when its deletion was answered; null: it was not. */
   deletedAtMs: number | null;
-  /** A node died while it was at its deletion: it may be gone, or not. */
+  /** A node died during its deletion: it may still be there. */
   isCut: boolean;
   /** Of the monotonic clock, when it was first seen ready. */
   readyAtMs: number | null;
@@ -24,17 +24,17 @@ export interface Entry {
   paths: readonly string[];
 }
 
-/** What was acknowledged, kept by whoever it was acknowledged to. */
+/** What the service has acknowledged to the load. */
 export interface Ledger {
   readonly entries: readonly Entry[];
   begin(file: Pick<Entry, 'sha256' | 'how' | 'kind'>): Entry;
-  /** @throws where two files have become one media object, or a file another media object than was said before */
+  /** @throws if two files have become one media object, or one file two */
   acknowledge(entry: Entry, mediaId: string): void;
-  /** What is there and stays. */
+  /** Acknowledged files without a deletion. */
   kept(): Entry[];
-  /** Of these, the ones that were not seen ready yet. */
+  /** Those that were not seen ready yet. */
   pending(): Entry[];
-  /** Of these, the ones that have been ready for so long. */
+  /** Those that have been ready for so long. */
   readyFor(ms: number): Entry[];
   deletedFor(ms: number): Entry[];
   byMedia(mediaId: string): Entry | undefined;
@@ -74,9 +74,9 @@ export function createLedger(): Ledger {
   };
 }
 
-/** Takes over what the service says of a media object. @returns what is wrong with it, or null */
+/** Records the detail of a media object. @returns what is wrong with it, or null */
 export function noteDetail(entry: Entry, { status, error, sha256, renditions }: MediaDetail): string | null {
-  if (sha256 !== entry.sha256) return `${entry.mediaId} is told with SHA-256 ${sha256} instead of ${entry.sha256}`;
+  if (sha256 !== entry.sha256) return `${entry.mediaId} has SHA-256 ${sha256} instead of ${entry.sha256}`;
   if (status === 'failed') return `${entry.mediaId} failed: ${error?.code}, ${error?.message}`;
   if (status !== 'ready') return entry.readyAtMs === null ? null : `${entry.mediaId} was ready and is ${status}`;
   const others = renditions.filter(({ state }) => state !== 'ready' && state !== 'skipped');

@@ -1,25 +1,25 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { makeClip } from './clips.ts';
-import { noisePng, png, withText } from './pictures.ts';
-import type { Random } from './seeded-random.ts';
+import { makeClip } from '../clips.ts';
+import { noisePng, png, withText } from '../pictures.ts';
+import type { Random } from '../seeded-random.ts';
 
-/** Files to be sent in, no two of them alike. */
+/** Files for the load, all different. */
 export interface TestFiles {
   picture(): Buffer<ArrayBuffer>;
-  /** Of noise, so that it takes more than a moment to arrive and to render. */
+  /** Noise, so that it takes time to upload and to render. */
   largePicture(): Buffer<ArrayBuffer>;
   video(): Buffer<ArrayBuffer>;
-  /** Has a picture offered at a URL, at no great speed. */
+  /** Serves a picture slowly at a URL. */
   offer(): { url: string; body: Buffer<ArrayBuffer> };
   stop(): Promise<void>;
 }
 
-/** Different pictures of each size; the files differ in a text. */
+/** Pictures of each size. The files differ in a text. */
 const BASES = 6;
 
-/** The presets that they are rendered with: small and large pictures, and of a film its frame and a ladder. */
+/** Presets: small and large pictures, and the poster and ladder of a video. */
 export const KILL_PRESETS = [
   { name: 'thumb', container: 'webp', width: 32, height: 32 },
   // Of noise: several pieces.
@@ -49,7 +49,7 @@ export async function createTestFiles(random: Random): Promise<TestFiles> {
   });
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
   const { port } = site.address() as AddressInfo;
-  // Made once: while this process computes, its balancer passes nothing on.
+  // Made once: the balancer of this process waits while it computes.
   const several = (make: (n: number) => Buffer) => Array.from({ length: BASES }, (_, n) => make(n));
   const pictures = several((n) => png(n, between(100, 600), between(100, 500)));
   const largePictures = several((n) => noisePng(n, between(650, 850), between(500, 600)));
@@ -74,7 +74,7 @@ export async function createTestFiles(random: Random): Promise<TestFiles> {
   };
 }
 
-/** A box of an MP4 file that players skip (ISO/IEC 14496-12, 8.1.2): with another text, the same film is another file. */
+/** A box of an MP4 file that players skip (ISO/IEC 14496-12, 8.1.2): another text makes another file of the same video. */
 function freeBox(text: string): Buffer {
   const box = Buffer.alloc(8 + text.length);
   box.writeUInt32BE(box.length, 0);

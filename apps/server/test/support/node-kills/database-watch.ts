@@ -1,5 +1,5 @@
 import { Pool } from 'pg';
-import type { FleetNode } from './nodes-kill-fleet.ts';
+import type { FleetNode } from './fleet.ts';
 
 /** A job whose worker was killed. */
 export interface LostJob {
@@ -8,13 +8,13 @@ export interface LostJob {
   token: string;
   /** Of the monotonic clock. */
   killedAtMs: number;
-  /** Milliseconds until another lease was given out, or the job was over; null: not yet. */
+  /** Milliseconds until another worker got a lease, or the job was done; null: not yet. */
   takenUpMs: number | null;
 }
 
-/** What the tables say, read past the service. */
+/** The tables, read without the service. */
 export interface DatabaseWatch {
-  /** Notes which jobs a worker had that is dead now. @returns how many */
+  /** Records the jobs of a worker that was killed. @returns how many */
   noteDeath(node: FleetNode, pid: number): Promise<number>;
   readonly lostJobs: readonly LostJob[];
   /** Numbers of all events that were ever written. */
@@ -25,7 +25,7 @@ export interface DatabaseWatch {
 }
 
 const LOOK_MS = 250;
-/** An event may be committed after one of a larger number. */
+/** An event may be committed after one with a larger number. */
 const LATE_EVENTS = 1_000;
 
 export function watchDatabase(url: string): DatabaseWatch {

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GetObjectCommand, paginateListObjectsV2 } from '@aws-sdk/client-s3';
 import { findPrograms } from '@mds/transcode';
-import type { DatabaseWatch } from './nodes-kill-database.ts';
-import type { Fleet } from './nodes-kill-fleet.ts';
-import type { Ledger } from './nodes-kill-ledger.ts';
-import { sha256 } from './points-of-presence.ts';
-import type { SeveralNodes } from './several-nodes.ts';
+import { sha256 } from '../points-of-presence.ts';
+import type { SeveralNodes } from '../several-nodes.ts';
+import type { DatabaseWatch } from './database-watch.ts';
+import type { Fleet } from './fleet.ts';
+import type { Ledger } from './ledger.ts';
 
 /** Where the objects of the nodes are in their bucket. */
 const PREFIX = 'media/';
@@ -24,8 +24,8 @@ export async function objectsOf({ s3, bucket }: SeveralNodes): Promise<Map<strin
   return found;
 }
 
-/** Compares what is stored with what was sent in: every original that is kept is there, byte for byte. @returns what is wrong */
-export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
+/** Checks that every original is stored, byte for byte. @returns what is wrong */
+export async function checkOriginals(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
   const wrong: string[] = [];
   for (const { sha256: expected, mediaId } of ledger.kept()) {
     const Key = `${PREFIX}originals/${expected.slice(0, 2)}/${expected}`;
@@ -38,24 +38,24 @@ export async function judgeOriginals(all: SeveralNodes, ledger: Ledger): Promise
   return wrong;
 }
 
-/** What is stored and belongs to nothing that is kept: of files that were deleted, or of nobody's. @returns what is wrong */
-export async function judgeLeftovers(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
+/** Checks that every object belongs to a media object that was not deleted. @returns what is wrong */
+export async function checkLeftovers(all: SeveralNodes, ledger: Ledger): Promise<string[]> {
   const kept = new Set(ledger.kept().map(({ sha256 }) => sha256));
   const wrong: string[] = [];
   for (const key of (await objectsOf(all)).keys()) {
     const [part, , hash = ''] = key.split('/');
     if (kept.has(hash)) continue;
-    // A few bytes of a node that was killed while it tried whether the store takes any.
+    // A node was killed during its probe of the store.
     if (part === '.probe') continue;
-    // Whose storage it is.
+    // Names the deployment of the storage.
     if (part === '.deployment') continue;
     wrong.push(`${key} belongs to nothing that is kept`);
   }
   return wrong;
 }
 
-/** Whether anything is left to do for anybody, or was done by nobody. @returns what is wrong */
-export async function judgeRows(parts: { database: DatabaseWatch; ledger: Ledger; fleet: Fleet }): Promise<string[]> {
+/** Checks that all work is done, and was done once. @returns what is wrong */
+export async function checkRows(parts: { database: DatabaseWatch; ledger: Ledger; fleet: Fleet }): Promise<string[]> {
   const { database, ledger, fleet } = parts;
   const wrong: string[] = [];
   const none = async (what: string, sql: string) => {
@@ -81,12 +81,12 @@ export async function judgeRows(parts: { database: DatabaseWatch; ledger: Ledger
       wrong.push(`${mediaId} was made by ${by.join(', ') || 'nobody'}`);
     if (!rows.delete(mediaId ?? '')) wrong.push(`${mediaId}, of ${hash}, has no row`);
   }
-  // Whoever sent them got no answer and sent again under the same key.
+  // A request without a response was repeated under the same key.
   for (const id of rows) wrong.push(`${id} was acknowledged to nobody, or deleted`);
   return wrong;
 }
 
-/** Decodes bytes with ffmpeg. @returns what it complains of; empty where all is well */
+/** Decodes bytes with ffmpeg. @returns its complaints; empty if there are none */
 export async function decodeFaults(path: string): Promise<string> {
   const { ffmpeg } = await findPrograms({});
   const how = ['-nostdin', '-v', 'error', '-xerror', '-i', path, '-f', 'null', '-'];
@@ -96,7 +96,7 @@ export async function decodeFaults(path: string): Promise<string> {
   );
 }
 
-/** Files that nodes have left on their way in, or in the making. */
+/** Files that nodes have left in staging and scratch folders. */
 export async function unfinishedFiles({ folder }: SeveralNodes, { nodes }: Fleet): Promise<string[]> {
   const found: string[] = [];
   for (const { name, role } of nodes) {
@@ -109,7 +109,7 @@ export async function unfinishedFiles({ folder }: SeveralNodes, { nodes }: Fleet
   return found;
 }
 
-/** Folders of killed workers that living ones have not cleared away yet: each node has one, that of its worker now. */
+/** The number of folders of killed workers that are not removed yet. Each node has one of its current worker. */
 export async function abandonedFolders({ folder }: SeveralNodes, { of }: Fleet): Promise<number> {
   const all = await Promise.all(of('worker').map(({ name }) => readdir(join(folder, name, 'scratch'))));
   return all.flat().length - all.length;
@@ -119,7 +119,7 @@ export async function abandonedFolders({ folder }: SeveralNodes, { of }: Fleet):
 export async function processesOf({ folder }: SeveralNodes): Promise<string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    // Those that end while we look have none any more.
+    // A process may end meanwhile.
     const about = ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => ''));
     const [command = '', environment = ''] = await Promise.all(about);
     if (`${command}\0${environment}`.includes(`${folder}/`)) found.push(command.replaceAll('\0', ' '));

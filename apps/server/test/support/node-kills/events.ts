@@ -1,24 +1,24 @@
 import { createClient, type EventOf } from '@mds/client';
 import type { EventType } from '@mds/contract';
-import type { Fleet } from './nodes-kill-fleet.ts';
-import type { Ledger } from './nodes-kill-ledger.ts';
-import { type Random, seededRandom } from './seeded-random.ts';
-import { TOKEN } from './several-nodes.ts';
+import { type Random, seededRandom } from '../seeded-random.ts';
+import { TOKEN } from '../several-nodes.ts';
+import type { Fleet } from './fleet.ts';
+import type { Ledger } from './ledger.ts';
 
 type KeptEvent = Exclude<EventOf<EventType>, { type: 'media.progress' }>;
 
-/** All events from the first one on, told by whichever api is there. */
+/** All events from the first one, from any running api. */
 export interface FollowedEvents {
   readonly events: readonly KeptEvent[];
   readonly reconnects: number;
-  /** Waits until the event of this number has come. */
+  /** Waits for the event with this number. */
   through(seq: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 const BASE_URL = 'http://apis.test';
 
-/** Follows the events with the client as it is; each connection goes to an api that is up, as a balancer would have it. */
+/** Follows the events with the client. Each connection goes to a running api, as with a balancer. */
 export function followEvents(fleet: Fleet, random: Random = seededRandom(1)): FollowedEvents {
   const events: KeptEvent[] = [];
   const stopping = new AbortController();
@@ -42,7 +42,7 @@ export function followEvents(fleet: Fleet, random: Random = seededRandom(1)): Fo
   })().catch((error: unknown) => {
     if (!stopping.signal.aborted) throw error;
   });
-  // Looked at when it is waited for.
+  // `through` and `stop` report it.
   following.catch(() => undefined);
 
   return {
@@ -65,26 +65,26 @@ export function followEvents(fleet: Fleet, random: Random = seededRandom(1)): Fo
 }
 
 /**
- * Compares what was told with what was written, and with what was acknowledged.
+ * Compares the received events with those in the database, and with the acknowledged media.
  * @param written numbers of all events
  * @returns what is wrong
  */
-export function judgeEvents(told: readonly KeptEvent[], written: ReadonlySet<number>, ledger: Ledger): string[] {
+export function checkEvents(received: readonly KeptEvent[], written: ReadonlySet<number>, ledger: Ledger): string[] {
   const wrong: string[] = [];
   const seen = new Set<number>();
   let before = 0;
-  for (const { id } of told) {
+  for (const { id } of received) {
     const seq = Number(id);
     if (seq <= before) wrong.push(`event ${seq} came after ${before}`);
-    if (!written.has(seq)) wrong.push(`event ${seq} was told and is not in the database`);
+    if (!written.has(seq)) wrong.push(`event ${seq} was received and is not in the database`);
     seen.add(seq);
     before = Math.max(before, seq);
   }
   const missing = [...written].filter((seq) => !seen.has(seq) && seq <= before);
-  if (missing.length > 0) wrong.push(`events ${missing.slice(0, 10).join(', ')} were not told`);
+  if (missing.length > 0) wrong.push(`events ${missing.slice(0, 10).join(', ')} were not received`);
 
   const typesOf = new Map<string, string[]>();
-  for (const { type, data } of told) {
+  for (const { type, data } of received) {
     if (!type.startsWith('media.') || !('id' in data)) continue;
     typesOf.set(data.id, [...(typesOf.get(data.id) ?? []), type]);
   }

@@ -1,5 +1,5 @@
-import type { ServiceProcess } from './service-process.ts';
-import { type SeveralNodes, TOKEN, type WorkerProcess } from './several-nodes.ts';
+import type { ServiceProcess } from '../service-process.ts';
+import { type SeveralNodes, TOKEN, type WorkerProcess } from '../several-nodes.ts';
 
 export type NodeRole = 'api' | 'worker' | 'edge';
 
@@ -7,38 +7,38 @@ export type NodeRole = 'api' | 'worker' | 'edge';
 export interface FleetNode {
   readonly name: string;
   readonly role: NodeRole;
-  /** Of its process now; empty of a worker, which listens to nobody. */
+  /** Of the current process; empty for a worker, which has no listener. */
   readonly url: string;
   readonly pid: number;
-  /** Whether it takes requests: it was started and is ready, and was not killed since. */
+  /** Whether it accepts requests: it is ready, and was not killed since. */
   readonly isUp: boolean;
   /** How often it was killed. */
   readonly kills: number;
 }
 
-/** Two nodes of each role, which are killed and come back. */
+/** Two nodes of each role, which can be killed and restarted. */
 export interface Fleet {
   readonly nodes: readonly FleetNode[];
-  /** Process ids of all that ever ran. */
+  /** Process ids of all processes so far. */
   readonly pids: ReadonlySet<number>;
   /** Starts all, and waits until they are ready and know their formats. */
   start(): Promise<void>;
   of(role: NodeRole): readonly FleetNode[];
-  /** Those of these roles that take requests; of each one at least. */
+  /** The nodes of these roles that accept requests. @throws if there is none */
   up(...roles: NodeRole[]): readonly FleetNode[];
   /** Kills all of these at one moment. @returns the process ids that they had, in the same order */
   kill(nodes: readonly FleetNode[]): Promise<number[]>;
   /** Starts it again in the folder that it had, and waits until it is ready. */
   restart(node: FleetNode): Promise<void>;
-  /** The last that each node wrote into its log. */
+  /** The end of each node's log. */
   logs(): string;
-  /** Ends all as an operator would: workers, edges, apis. @returns what ended otherwise than with 0 */
+  /** Stops all with SIGTERM: workers, edges, apis. @returns those that did not exit with 0 */
   end(): Promise<string[]>;
 }
 
 const LOG_CHARACTERS = 4_000;
 
-/** What it takes to run one node. */
+/** A node with its process. */
 interface Place extends FleetNode {
   url: string;
   pid: number;
@@ -58,7 +58,7 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
     ...{ role, name, start },
     ...{ url: '', pid: 0, isUp: false, kills: 0, process: null },
   });
-  // In a region each: one that dies is told of by its neighbours.
+  // A region each, so that one that dies is reported by the other.
   const regions = { 'edge-1': 'sin1', 'edge-2': 'nyc1' };
   const env = { MDS_PUBLIC_URL: 'http://media.example.test' };
   const places = [
@@ -94,7 +94,7 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
 
     async start() {
       await Promise.all([...of('api'), ...of('worker')].map(start));
-      // Made out once for a database, by decoding a sample of each: a load is put on a deployment that has that behind it.
+      // The formats are found once for a database, by decoding samples. The load begins after that.
       await Promise.all(of('api').map(({ url }) => fetch(`${url}/api/v1/formats`).then((answer) => answer.text())));
       await Promise.all(of('edge').map(start));
     },
@@ -107,7 +107,7 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
 
     async kill(nodes) {
       const victims = nodes.map(placeOf);
-      // Before the signal: what fails from here on was in flight.
+      // Before the signal: a request that fails after it was in flight.
       for (const victim of victims) {
         victim.isUp = false;
         victim.kills += 1;
@@ -135,13 +135,13 @@ export function createFleet(all: SeveralNodes, origin: { url: string }): Fleet {
   };
 }
 
-/** Waits until a node says that it should be sent requests. */
+/** Waits until a node is ready for requests. */
 async function ready(url: string): Promise<void> {
   for (const deadline = Date.now() + 60_000; ; ) {
     const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } });
-    const said = await answer.text();
+    const reason = await answer.text();
     if (answer.status === 200) return;
-    if (Date.now() > deadline) throw new Error(`The node does not become ready: ${said}`);
+    if (Date.now() > deadline) throw new Error(`The node does not become ready: ${reason}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
