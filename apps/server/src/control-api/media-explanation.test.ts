@@ -44,18 +44,18 @@ describe('what a media object is waiting for', () => {
     await jobs.progress(claimed, 0.42);
     expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1, 42 % done.');
     await jobs.giveBack(claimed, { kind: 'released' });
-    expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which came to nothing: Its worker was stopped\.$/);
+    expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which did not finish: Its worker was stopped\.$/);
 
     await jobs.reclaim((await claim()).token, { counted: true });
     expect(await waiting(id)).toMatch(
-      /queue.* 2 attempts so far; the last one came to nothing: Its worker disappeared\.$/,
+      /queue.* 2 attempts so far; the last one did not finish: Its worker disappeared\.$/,
     );
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
     // Numbered as they came, as the attempts are that stand beside it.
     expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
     expect(await waiting(id)).toMatch(
-      /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one came to nothing: It crashed\.$/,
+      /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one did not finish: It crashed\.$/,
     );
 
     await media.retry(first);
@@ -79,7 +79,7 @@ it('names the new deployment after a migration, until it is canceled', async () 
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
     writes.closeForGood();
     expect(await waitingFor()).toMatch(
-      /the deployment was moved .* the media object is processed by the service .* there\.$/,
+      /the deployment was moved .* The media object is processed by the service .* there\.$/,
     );
     writes.open();
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
@@ -104,7 +104,7 @@ describe('the job in an explanation', () => {
     await jobs.giveBack(claimed, { kind: 'released', failure: outage });
     expect(await job()).toMatchObject({ state: 'queued', attempts: 1, worker: null, last_reason: outage.message });
     expect((await explain(id)).attempts).toMatchObject([{ outcome: 'released', error: outage }]);
-    expect(await waiting(id)).toMatch(/1 attempt so far, which came to nothing: The storage did not answer\.$/);
+    expect(await waiting(id)).toMatch(/1 attempt so far, which did not finish: The storage did not answer\.$/);
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 60_000, failure: crash });
     const retried = await job();
