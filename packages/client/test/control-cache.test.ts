@@ -31,7 +31,7 @@ it.each<[Purge]>([
   expect(server.headers[0]).toMatchObject({ authorization: 'Bearer secret', 'content-type': 'application/json' });
 });
 
-it('is sent again where the connection broke: to purge twice does no harm, not to purge does', async () => {
+it('a purge is repeated after a broken connection, because purging twice is harmless', async () => {
   await using server = await startServer((request, response, n) =>
     n === 1 ? void request.socket.destroy() : sendJson(response, 200, result),
   );

@@ -71,7 +71,7 @@ it('throws what became of a fetch that failed or was canceled', async () => {
   }
 });
 
-it('throws at once what is refused at once, and repeats what may have been lost under the same key', async () => {
+it('a refusal is thrown at once; a lost request is repeated under the same key', async () => {
   await using refusing = await startServer((_, response) => sendProblem(response, 422, 'source_not_allowed'));
   const refused = createClient({ baseUrl: refusing.url, token: 't' }).control.media.ingestUrl('file:///etc/passwd');
   expect(await rejection(refused)).toBeInstanceOf(InvalidRequestError);

@@ -24,7 +24,7 @@ it('tells of every region and of one, with the nodes that serve it', async () =>
   expect(server.headers.map(({ authorization }) => authorization)).toEqual(['Bearer secret', 'Bearer secret']);
 });
 
-it('writes what it is told of a region and nothing else, and says whether the region is new', async () => {
+it('writes only the given fields of a region, and reports whether it is new', async () => {
   const bodies: unknown[] = [];
   await using server = await startServer(async (request, response, n) => {
     bodies.push(JSON.parse((await readBody(request)).toString()));
@@ -50,7 +50,7 @@ it('writes it again where the answer was lost, body and all', async () => {
   expect(bodies).toEqual(['{"name":"Frankfurt"}', '{"name":"Frankfurt"}']);
 });
 
-it('forgets a region; one that is served still is a conflict, and one that is not known is not found', async () => {
+it('forgets a region: 409 if it is still served, 404 if it is unknown', async () => {
   await using server = await startServer((request, response) => {
     if (request.url?.endsWith('ams1')) response.writeHead(204).end();
     else if (request.url?.endsWith('fra1')) sendProblem(response, 409, 'region_in_use');
@@ -62,7 +62,7 @@ it('forgets a region; one that is served still is a conflict, and one that is no
   expect(await rejection(control.regions.delete('nowhere1'))).toBeInstanceOf(NotFoundError);
 });
 
-it('a region that is gone at the second attempt was forgotten by the first, unless it is a proxy that finds nothing', async () => {
+it('a 404 of the service at the second attempt counts as done, one of a proxy does not', async () => {
   await using server = await startServer((request, response, n) => {
     if (n % 2 === 1) request.socket.destroy();
     else if (n === 2) sendProblem(response, 404, 'region_not_found');
@@ -73,7 +73,7 @@ it('a region that is gone at the second attempt was forgotten by the first, unle
   expect(await rejection(control.regions.delete('ams1'))).toBeInstanceOf(NotFoundError);
 });
 
-it('forgets a node by its name, whatever that is made of; one that lives is a conflict', async () => {
+it('forgets a node whatever its name contains; a live node is a conflict', async () => {
   await using server = await startServer((request, response, n) => {
     if (request.url?.endsWith('alive')) sendProblem(response, 409, 'node_alive');
     else if (n === 1) request.socket.destroy();
@@ -87,7 +87,7 @@ it('forgets a node by its name, whatever that is made of; one that lives is a co
   expect(await rejection(control.regions.forgetNode('alive'))).toBeInstanceOf(ConflictError);
 });
 
-it('what the service does not take is an error that names it; a code that is a path of its own is never sent', async () => {
+it('a refused region names the input; a code that would change the path is never sent', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 400, 'invalid_request'));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   expect(await rejection(control.regions.put('xyz1'))).toBeInstanceOf(InvalidRequestError);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { ConnectionError, createClient, TimeoutError } from '../src/index.ts';
 import { rejection, sendJson, startServer } from './http-server.ts';
 
-it('asks why a media object is as it is', async () => {
+it('explains the state of a media object', async () => {
   const explanation = {
     id: 'med_1',
     status: 'queued',
@@ -17,7 +17,7 @@ it('asks why a media object is as it is', async () => {
   expect(server.headers[0]?.authorization).toBe('Bearer secret');
 });
 
-it('gives a verification the time that reading every byte takes, however short the limit of other requests is', async () => {
+it('a verification has its own long time limit, because every byte is read', async () => {
   await using server = await startServer((_, response) => {
     setTimeout(() => sendJson(response, 200, { id: 'med_1', original: 'sound' }), 400);
   });
@@ -26,7 +26,7 @@ it('gives a verification the time that reading every byte takes, however short t
   expect((await control.media.verify('med_1')).original).toBe('sound');
 });
 
-it('a verification that exceeds its own limit is not begun again', async () => {
+it('a verification that exceeds its own limit is not repeated', async () => {
   await using server = await startServer(() => undefined);
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   const error = await rejection(control.media.verify('med_1', { timeoutMs: 150 }));
@@ -34,7 +34,7 @@ it('a verification that exceeds its own limit is not begun again', async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-it("says that it was the runtime's limit where it was, and does not begin a verification again for it either", async () => {
+it('a timeout of the runtime is named as such, and the verification is not repeated', async () => {
   let calls = 0;
   // What Node's fetch rejects with after 300 s without headers.
   const fetch = () => {

@@ -42,7 +42,7 @@ describe('an event stream', () => {
     for (const pieceBytes of [1, 2, 3, 7, 1000]) expect(parse(stream, pieceBytes).messages).toEqual(messages);
   });
 
-  it('gives a message at once that ends with CR, and does not take the LF after it for another line', () => {
+  it('a CR ends a message at once, and a following LF is no empty line', () => {
     const parser = createEventStreamParser();
     expect(parser.push('data: a\r\r')).toEqual([message('a')]);
     expect(parser.push('\ndata: b\r')).toEqual([]);
@@ -50,7 +50,7 @@ describe('an event stream', () => {
     expect(parser.push('\r\n')).toEqual([message('b')]);
   });
 
-  it('an id counts once its message is there, with or without data, and an empty one clears it', () => {
+  it('an id counts when its message is complete; an empty id clears it', () => {
     expect(parse('id: 7\ndata: a\n\nid: 8\ndata: b\n').lastEventId).toBe('7');
     expect(parse('id: 7\n\n').lastEventId).toBe('7');
     expect(parse('id: 7\ndata: a\n\nid\n\n').lastEventId).toBe('');

@@ -46,7 +46,7 @@ it('closes the connection when the loop is left', async () => {
   await expect.poll(() => closed).toBe(true);
 });
 
-it('gives those types that were asked for, typed, and all others of a newer service where none were', async () => {
+it('gives only the requested event types; without a choice, also unknown types', async () => {
   // The cast is the point: this client's contract does not know the type.
   const newer = { id: '2', created_at: '2026-01-31T08:15:00Z', type: 'media.levitated', data: {} } as unknown as Event;
   await using server = await startServer((_, response) =>
@@ -59,7 +59,7 @@ it('gives those types that were asked for, typed, and all others of a newer serv
   expect(await take(1, control.events())).toEqual([newer]);
 });
 
-it('connects anew when the connection breaks or ends, and goes on after the last event, also one it did not pass on', async () => {
+it('reconnects after a break and continues after the last event, even a filtered one', async () => {
   await using server = await startServer((request, response, n) => {
     if (n === 1) {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -91,7 +91,7 @@ it('connects anew when the connection breaks or ends, and goes on after the last
   expect(lost).toEqual([expect.any(ConnectionError), expect.any(ApiError), expect.any(ConnectionError), null]);
 });
 
-it('a connection on which not even a comment comes is given up; one with comments alone is kept', async () => {
+it('a silent connection is given up; one that carries only comments is kept', async () => {
   await using server = await startServer((_, response, n) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('retry: 10\nid: 5\n\n');
@@ -141,7 +141,7 @@ it.each([401, 403, 404])('%i ends it, the first time or later, for it would not 
   );
 });
 
-it('a service that is not there fails the first connection, after the usual attempts', async () => {
+it('an unreachable service fails the first connection after the usual attempts', async () => {
   const server = await startServer(() => undefined);
   await server[Symbol.asyncDispose]();
   const client = createClient({ baseUrl: server.url, token: 't', maxRetries: 1 });

@@ -22,7 +22,7 @@ it('names what a page would miss of a media object that is ready', () => {
   expect(failedRenditions({ renditions })).toEqual([hls]);
 });
 
-it('does not name what failed under an earlier preset and was made since, for retrying it would mend nothing', () => {
+it('omits failures of an earlier preset if a newer revision is ready', () => {
   const renditions = [rendition('mp4', 'mp4', 'failed', '00000001'), rendition('mp4', 'mp4', 'ready', '00000002')];
   expect(failedRenditions({ renditions })).toEqual([]);
   expect(failedRenditions({ renditions: [rendition('mp4', 'm4v', 'ready'), ...renditions.slice(0, 1)] })).toHaveLength(

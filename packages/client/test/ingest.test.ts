@@ -41,7 +41,7 @@ it.each([
   expect(server.headers[0]?.['content-length']).toBe(length);
 });
 
-it('a length that the caller knows is sent along, so that what is too large can be refused at once', async () => {
+it('a known length is sent, so that a file that is too large is refused at once', async () => {
   await using server = await echoServer();
   const client = createClient({ baseUrl: server.url, token: 't' });
   await client.control.media.ingest(pieces('twelve ', 'bytes'), { bytes: 12 });
@@ -78,7 +78,7 @@ it('tells how far it is', async () => {
   ]);
 });
 
-it('what can be sent again is, under one idempotency key, so that two attempts make one media object', async () => {
+it('two attempts use one idempotency key and create one media object', async () => {
   await using server = await startServer(async (request, response, n) => {
     if (n === 1) return void request.socket.destroy();
     const body = await readBody(request);
@@ -97,7 +97,7 @@ it('what can be sent again is, under one idempotency key, so that two attempts m
   expect(new Set(keys).size).toBe(1);
 });
 
-it("the caller's own idempotency key is used", async () => {
+it("the caller's idempotency key is used", async () => {
   await using server = await echoServer();
   await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(new Uint8Array(1), {
     idempotencyKey: 'order-7',
@@ -105,7 +105,7 @@ it("the caller's own idempotency key is used", async () => {
   expect(server.headers[0]?.['idempotency-key']).toBe('order-7');
 });
 
-it('a stream is sent once, key or not: there is nothing left to send again', async () => {
+it('a stream is sent only once, even with an idempotency key', async () => {
   await using server = await startServer(async (request, response) => {
     await readBody(request);
     sendProblem(response, 503, 'overloaded');
@@ -118,7 +118,7 @@ it('a stream is sent once, key or not: there is nothing left to send again', asy
   expect(server.requests).toHaveLength(1);
 });
 
-it('a file of any size takes no more memory than the pieces on their way', async () => {
+it('a file of any size needs no more memory than the pieces in transit', async () => {
   await using server = await startServer(async (request, response) => {
     for await (const _ of request);
     sendJson(response, 201, {});
@@ -134,7 +134,7 @@ it('a file of any size takes no more memory than the pieces on their way', async
   expect(peak).toBeLessThan(128 * 1024 * 1024);
 });
 
-it('a refusal that comes before the body is through is read all the same', async () => {
+it('a refusal that arrives before the body is sent is still read', async () => {
   await using server = await startServer((_, response) =>
     sendProblem(response, 413, 'payload_too_large', { connection: 'close' }),
   );
@@ -148,7 +148,7 @@ it('a refusal that comes before the body is through is read all the same', async
   expect(sent).toBeLessThan(4_000);
 });
 
-it('an upload lives for as long as it moves, however long the whole takes', async () => {
+it('an upload has no time limit while it makes progress', async () => {
   await using server = await echoServer();
   async function* slow(): AsyncGenerator<Uint8Array> {
     for (let n = 0; n < 6; n++) {
@@ -160,7 +160,7 @@ it('an upload lives for as long as it moves, however long the whole takes', asyn
   await expect(control.media.ingest(slow())).resolves.toMatchObject({ media: { sha256: 'xxxxxx' } });
 });
 
-it('one that stands still ends in a timeout, and lets go of its source', async () => {
+it('a stalled upload ends in a timeout and closes its source', async () => {
   await using server = await startServer((request) => void request.resume());
   let closed = false;
   async function* stuck(): AsyncGenerator<Uint8Array> {
@@ -206,7 +206,7 @@ it.each([
   expect(server.requests.length).toBeLessThanOrEqual(1);
 });
 
-it('a file stays open no longer than the upload, though nobody came to read it', async () => {
+it('a file is closed after the upload, even if nobody read it', async () => {
   const path = join(tmpdir(), `mds-client-${process.pid}`);
   await writeFile(path, CONTENT);
   const file = createReadStream(path);
@@ -224,7 +224,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it('in a browser a Blob goes out whole: streams need HTTP/2 there, and the length is for the browser to set', async () => {
+it('in a browser a Blob is sent whole, without a Content-Length of ours', async () => {
   await using server = await echoServer();
   vi.stubGlobal('document', {});
   const bodies: unknown[] = [];
@@ -240,7 +240,7 @@ it('in a browser a Blob goes out whole: streams need HTTP/2 there, and the lengt
   expect(bodies).toEqual([[true, false]]);
 });
 
-it('in a browser that sends no streams, one is collected first', async () => {
+it('a browser without request streams collects a stream before sending it', async () => {
   await using server = await echoServer();
   vi.stubGlobal('document', {});
   // Such a browser never looks at `duplex`, and sends the text "[object ReadableStream]".

@@ -37,13 +37,13 @@ it('iterated over, gives the items of all pages, and keeps the limit', async () 
   ]);
 });
 
-it('asks for no page that nobody wants', async () => {
+it('requests no page that is not needed', async () => {
   await using server = await pagedServer();
   for await (const { id } of createClient({ baseUrl: server.url }).media.list()) if (id === 'med_1') break;
   expect(server.requests).toHaveLength(1);
 });
 
-it('gives pages one by one, and goes on from any page', async () => {
+it('gives pages one by one, and continues from any page', async () => {
   await using server = await pagedServer();
   const client = createClient({ baseUrl: server.url });
   const sizes: number[] = [];
@@ -57,12 +57,12 @@ it('gives pages one by one, and goes on from any page', async () => {
   expect(await (await client.media.list({ cursor: '4' })).nextPage()).toBeNull();
 });
 
-it('takes a list without next_cursor for the last page', async () => {
+it('treats a list without next_cursor as the last page', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, { object: 'list', data: [] }));
   expect((await createClient({ baseUrl: server.url }).media.list()).next_cursor).toBeNull();
 });
 
-it('ends where the service sends it round in a circle', async () => {
+it('fails if a page is its own next page', async () => {
   await using server = await startServer((_, response) =>
     sendJson(response, 200, { object: 'list', data: [{}], next_cursor: 'same' }),
   );
@@ -72,7 +72,7 @@ it('ends where the service sends it round in a circle', async () => {
   await expect(run()).rejects.toThrow(/circle/);
 });
 
-it('lets an error half-way reach the loop', async () => {
+it('an error on a later page reaches the loop', async () => {
   await using server = await startServer((_, response, n) =>
     n === 1
       ? sendJson(response, 200, { object: 'list', data: [{}], next_cursor: '1' })
@@ -86,7 +86,7 @@ it('lets an error half-way reach the loop', async () => {
   expect(count).toBe(1);
 });
 
-it('stops when its signal says so, between pages too', async () => {
+it('an abort stops it, even between pages', async () => {
   await using server = await pagedServer();
   const stop = new AbortController();
   const run = async () => {

@@ -10,7 +10,7 @@ const STATUS = {
   updated_at: '2026-01-31T08:15:00Z',
 };
 
-it('asks exactly the addresses of the contract, with what was given and nothing else', async () => {
+it('requests exactly the addresses of the contract, with only the given options', async () => {
   await using server = await startServer((_, response) =>
     sendJson(response, 200, { object: 'list', data: [], next_cursor: null }),
   );
@@ -36,7 +36,7 @@ it('asks exactly the addresses of the contract, with what was given and nothing 
   expect(server.headers.map((headers) => headers.authorization)).toEqual(server.requests.map(() => undefined));
 });
 
-it('passes on values and fields that only a newer service knows, so that an upgrade of the service breaks nobody', async () => {
+it('unknown fields and values of a newer service pass, so an upgrade breaks no client', async () => {
   const newer = {
     ...STATUS,
     status: 'entangled',
@@ -53,7 +53,7 @@ it('keeps the path of a base address, as behind a proxy', async () => {
   expect(server.requests).toEqual(['GET /mds/api/v1/status']);
 });
 
-it('goes through the fetch that it is given', async () => {
+it('uses the given fetch', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, STATUS));
   const seen: string[] = [];
   const client = createClient({
@@ -79,7 +79,7 @@ it.each([
   expect(() => createClient({ baseUrl })).toThrow(message);
 });
 
-it('never quotes what is secret in a message', async () => {
+it('never shows a secret in a message', async () => {
   for (const make of [
     () => createClient({ baseUrl: 'http://user:hunter2@example.com' }),
     () => createClient({ baseUrl: 'http://127.0.0.1', token: 'hunter2\r\nX-Evil: 1' }),
@@ -91,7 +91,7 @@ it('never quotes what is secret in a message', async () => {
   }
 });
 
-it('gets any path, the token only where it is asked to go along', async () => {
+it('gets any path, and sends the token only on request', async () => {
   await using server = await startServer((_, response) => void response.end('pong'));
   const client = createClient({ baseUrl: server.url, token: 'secret' });
   expect(await (await client.get('/healthz')).text()).toBe('pong');

@@ -19,7 +19,7 @@ it.each([400, 401, 404, 409, 500, 501, 507])('one that is answered with %i is no
   expect(server.requests).toHaveLength(1);
 });
 
-it('a connection that breaks, before the answer or in the middle of it, is tried again', async () => {
+it('a read is repeated if the connection breaks, even in the middle of the answer', async () => {
   await using server = await startServer((request, response, n) => {
     if (n === 1) request.socket.destroy();
     else if (n === 2) {
@@ -31,14 +31,14 @@ it('a connection that breaks, before the answer or in the middle of it, is tried
   expect(server.requests).toHaveLength(3);
 });
 
-it('two more attempts are made unless told otherwise, then the last error is thrown', async () => {
+it('two retries by default, then the last error is thrown', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 503, 'overloaded'));
   expect(await rejection(createClient({ baseUrl: server.url }).status())).toMatchObject({ status: 503, attempts: 3 });
   expect(await rejection(createClient({ baseUrl: server.url, maxRetries: 0 }).status())).toMatchObject({ attempts: 1 });
   expect(server.requests).toHaveLength(4);
 });
 
-it('makes no further attempt where its caller wants none after such an error', async () => {
+it('makes no retry if shouldRetry refuses the error', async () => {
   await using server = await startServer((_, response, n) =>
     sendProblem(response, 503, n === 1 ? 'overloaded' : 'deployment_moved'),
   );
@@ -50,7 +50,7 @@ it('makes no further attempt where its caller wants none after such an error', a
   expect(server.requests).toHaveLength(3);
 });
 
-it('waits for as long as Retry-After says', async () => {
+it('waits for the time of Retry-After', async () => {
   await using server = await startServer((_, response, n) =>
     n === 1 ? sendProblem(response, 503, 'overloaded', { 'retry-after': '1' }) : sendJson(response, 200, OK),
   );
@@ -59,7 +59,7 @@ it('waits for as long as Retry-After says', async () => {
   expect(performance.now() - started).toBeGreaterThanOrEqual(990);
 });
 
-it('does not come back early where Retry-After asks for more patience than it has', async () => {
+it('does not retry early if Retry-After is longer than the limit', async () => {
   await using server = await startServer((_, response) =>
     sendProblem(response, 429, 'rate_limited', { 'retry-after': '3600' }),
   );
@@ -81,7 +81,7 @@ it('an abort cuts the wait between attempts short, with its own reason', async (
   expect(server.requests).toHaveLength(1);
 });
 
-it('an abort ends a request under way, and one that is aborted already sends nothing', async () => {
+it('an abort ends a running request; an aborted signal sends nothing', async () => {
   await using server = await startServer(() => undefined);
   const client = createClient({ baseUrl: server.url, maxRetries: 0 });
   const reason = { any: 'value' };
@@ -92,7 +92,7 @@ it('an abort ends a request under way, and one that is aborted already sends not
   expect(server.requests).toHaveLength(1);
 });
 
-it('the time limit is that of one attempt, and a slow first one does not spoil the next', async () => {
+it('the time limit is for one attempt, so a slow first one leaves the next its time', async () => {
   await using server = await startServer((_, response, n) => {
     if (n > 1) sendJson(response, 200, OK);
   });
@@ -113,7 +113,7 @@ it('an answer that never ends is a timeout that says so', async () => {
   });
 });
 
-it('a download may take longer than the time limit once it has begun, and its signal still ends it', async () => {
+it('a started download may exceed the time limit, and its signal still ends it', async () => {
   await using server = await startServer((request, response) => {
     response.writeHead(200);
     response.write('a');
@@ -128,13 +128,13 @@ it('a download may take longer than the time limit once it has begun, and its si
   await expect(endless.text()).rejects.toThrow('enough');
 });
 
-it('a retry of a media object is not repeated, for the first may have gone through', async () => {
+it('a retry of a media object is not repeated, because the first may have succeeded', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 503, 'overloaded'));
   await rejection(createClient({ baseUrl: server.url, token: 't' }).control.media.retry('med_1'));
   expect(server.requests).toEqual(['POST /control/v1/media/med_1/retry']);
 });
 
-it('a delete whose answer was lost has done what it should', async () => {
+it('a delete whose answer was lost counts as done', async () => {
   await using server = await startServer((request, response, n) =>
     n === 1 ? void request.socket.destroy() : sendProblem(response, 404, 'media_not_found'),
   );
@@ -155,7 +155,7 @@ describe('how long to wait', () => {
     expect(retryDelayMs(broken, 5, () => 0)).toBe(0);
   });
 
-  it('is what Retry-After says at least, and never where it says too much', () => {
+  it('is at least Retry-After, and null if Retry-After is too long', () => {
     expect(retryDelayMs(answered(503, 2_000), 1, () => 0.5)).toBe(2_125);
     expect(retryDelayMs(answered(503, MAX_RETRY_AFTER_MS), 1, () => 0)).toBe(MAX_RETRY_AFTER_MS);
     expect(retryDelayMs(answered(503, MAX_RETRY_AFTER_MS + 1), 1)).toBeNull();

@@ -33,7 +33,7 @@ function created(response: ServerResponse, location: string): void {
   response.writeHead(201, { 'tus-resumable': '1.0.0', location }).end();
 }
 
-describe('what makes no sense is refused before anything is sent', () => {
+describe('invalid options are refused before anything is sent', () => {
   it.each<[string, ResumableBody, UploadOptions, string]>([
     ['a length that is not the one of the body', new Blob([content]), { bytes: 5 }, 'bytes is 5'],
     ['a length that is none', pieces(), { bytes: -1 }, 'bytes has to be'],
@@ -62,7 +62,7 @@ describe('what makes no sense is refused before anything is sent', () => {
   });
 });
 
-describe('a body of another length than it was said to have is never taken for right', () => {
+describe('a body of the wrong length is never accepted', () => {
   const lengths: [string, number, string][] = [
     ['shorter', content.length + 1, `it ended after ${content.length} of ${content.length + 1} bytes`],
     ['longer', content.length - 1, `it is longer than ${content.length - 1} bytes`],
@@ -87,7 +87,7 @@ describe('a body of another length than it was said to have is never taken for r
   });
 });
 
-it('what is longer is not taken for right where its end is late: the last piece waits for it', async () => {
+it('a body that is too long is not accepted if its end is late', async () => {
   await using service = await startTusService();
   const lateEnd = async function* () {
     yield content.subarray(0, 1_000_000);
@@ -101,7 +101,7 @@ it('what is longer is not taken for right where its end is late: the last piece 
   expect(service.arrived).toEqual([]);
 });
 
-it('content that cannot be read fails the upload with the reason, whether or not it was begun to be read', async () => {
+it('unreadable content fails the upload with its reason, at any time', async () => {
   await using service = await startTusService();
   const failing = () =>
     new Readable({
@@ -119,14 +119,14 @@ it('content that cannot be read fails the upload with the reason, whether or not
   expect(service.arrived).toEqual([]);
 });
 
-it('a stream that was never read is closed all the same', async () => {
+it('a stream that was never read is closed', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 403, 'forbidden'));
   const stream = Readable.from(pieces());
   await rejection(clientOf(server.url).upload(stream));
   expect(stream.destroyed).toBe(true);
 });
 
-describe('what the service refuses is an error of its kind, and is not tried again', () => {
+describe('a refusal is an error of its kind and is not retried', () => {
   it.each([
     [413, 'payload_too_large', InvalidRequestError],
     [507, 'insufficient_storage', ApiError],
@@ -150,7 +150,7 @@ describe('what the service refuses is an error of its kind, and is not tried aga
     expect(error).toMatchObject({ code: 'unsupported_format', problem: { detail: 'detail of unsupported_format' } });
   });
 
-  it('a file that was not accepted, where that answer was lost: its code is told, and nothing is sent anew', async () => {
+  it('a lost refusal: its code is reported, and nothing is sent again', async () => {
     await using service = await startTusService((request, response) => {
       if (request.method === 'PATCH') request.resume().on('end', () => response.destroy());
       else if (request.method === 'HEAD') response.writeHead(410, { 'MDS-Problem-Code': 'corrupt_media' }).end();
@@ -179,7 +179,7 @@ it.each([
   expect(service.arrived).toHaveLength(1);
 });
 
-it('a Retry-After is waited for; one that is too long ends the upload and says when to come back', async () => {
+it('waits for Retry-After; one that is too long ends the upload and is reported', async () => {
   let wait = '1';
   const times: number[] = [];
   await using service = await startTusService((request, response) => {
@@ -194,14 +194,14 @@ it('a Retry-After is waited for; one that is too long ends the upload and says w
   expect(error).toMatchObject({ status: 429, retryAfterMs: 3_600_000, attempts: 1 });
 });
 
-it('gives up after so many failures in a row', async () => {
+it('gives up after too many failures in a row', async () => {
   await using server = await startServer((request) => void request.socket.destroy());
   const error = await rejection(clientOf(server.url).upload(new Blob([content]), { maxRetries: 2 }));
   expect(error).toBeInstanceOf(ConnectionError);
   expect(server.requests).toHaveLength(3);
 });
 
-it('a service that takes no more and says nothing is given up after the time limit, and asked again', async () => {
+it('a stalled service is given up after the time limit and tried again', async () => {
   let stuck = 1;
   await using service = await startTusService((request) => request.method === 'PATCH' && stuck-- > 0);
   await clientOf(service.url, 300).upload(new Blob([content]));
@@ -211,7 +211,7 @@ it('a service that takes no more and says nothing is given up after the time lim
   expect(error).toBeInstanceOf(TimeoutError);
 });
 
-it('where the answer to the last byte was lost, the media object is found by asking for the upload', async () => {
+it('if the last answer is lost, the upload reports its media object', async () => {
   await using service = await startTusService((request, response) => {
     if (request.method === 'PATCH') {
       response.writeHead = () => response.destroy() as never;
@@ -234,7 +234,7 @@ function unname(response: ServerResponse): void {
   }) as typeof response.writeHead;
 }
 
-it('where the answer to the last byte does not name the media object, the upload is asked which one it became', async () => {
+it('if the last answer names no media object, the upload is asked for it', async () => {
   await using service = await startTusService((request, response) => {
     if (request.method === 'PATCH') unname(response);
     return false;
@@ -243,7 +243,7 @@ it('where the answer to the last byte does not name the media object, the upload
   expect(media.id).toBe(service.arrived[0]?.id);
 });
 
-it('a service that never says which media object it became is told so, not left for ever', async () => {
+it('an upload whose media object is never named ends with an error', async () => {
   await using service = await startTusService((_, response) => {
     unname(response);
     return false;
@@ -252,7 +252,7 @@ it('a service that never says which media object it became is told so, not left 
   expect(String(error)).toContain('nothing says which media object it became');
 });
 
-it('one who may read a body once is told so where the service forgot what it had', async () => {
+it('a body that can be read once fails clearly if the service forgot the upload', async () => {
   let heads = 0;
   await using service = await startTusService((request, response) => {
     if (request.method === 'PATCH' && request.headers['upload-offset'] !== '0') {
@@ -270,8 +270,8 @@ it('one who may read a body once is told so where the service forgot what it had
   expect(service.requests.filter((line) => line.startsWith('POST '))).toHaveLength(1);
 });
 
-describe('the token goes to its own service alone', () => {
-  it('whatever address the service says that the upload has', async () => {
+describe('the token is sent only to its own service', () => {
+  it('whatever address the service returns for the upload', async () => {
     await using thief = await startServer((_, response) => void response.writeHead(200).end());
     await using service = await startServer((request, response) => {
       if (request.method === 'POST') created(response, `${thief.url}/control/v1/uploads/upl_1`);
@@ -283,7 +283,7 @@ describe('the token goes to its own service alone', () => {
     expect(service.requests[1]).toBe('PATCH /control/v1/uploads/upl_1');
   });
 
-  it('an address that is none of an upload is refused', async () => {
+  it('an address that is no upload is refused', async () => {
     await using service = await startServer((_, response) => created(response, '/control/v1/uploads/..'));
     const error = await rejection(clientOf(service.url).upload(new Blob([content])));
     expect(String(error)).toContain('for the address of an upload');
@@ -291,7 +291,7 @@ describe('the token goes to its own service alone', () => {
   });
 });
 
-it('behind a proxy that adds a path, the address is the one that the client knows, not what the service makes of it', async () => {
+it("behind a proxy, uploads use the client's address, not the service's", async () => {
   await using service = await startServer((request, response) => {
     if (request.method === 'POST') created(response, 'http://internal:8080/control/v1/uploads/upl_1');
     else response.writeHead(500).end();
@@ -300,7 +300,7 @@ it('behind a proxy that adds a path, the address is the one that the client know
   expect(service.requests.slice(0, 2)).toEqual(['POST /mds/control/v1/uploads', 'PATCH /mds/control/v1/uploads/upl_1']);
 });
 
-it('says what it has to say of the file: name, duplicates, checksum, key; and makes up a key where none is given', async () => {
+it('sends name, duplicates, checksum and key of the file; the default key is random', async () => {
   await using service = await startTusService();
   const { upload } = clientOf(service.url);
   const checksum = 'a'.repeat(64);

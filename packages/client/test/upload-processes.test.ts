@@ -43,7 +43,7 @@ async function sha256Of(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-it('a process that is killed is gone on after by another one, which sends only what is missing', async () => {
+it('another process resumes after a kill and sends only the missing bytes', async () => {
   await using service = await startTusService();
   const file = join(folder, 'film.bin');
   await writeFile(file, randomBytes(12 * MIB));

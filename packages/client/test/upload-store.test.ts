@@ -34,7 +34,7 @@ it.each<[string, () => UploadStore]>([
   expect([await store.get('film'), await store.get('../../film')]).toEqual(['another', null]);
 });
 
-it('many uploads at once, of one process or several, do not write over one another', async () => {
+it('concurrent uploads and processes do not overwrite entries of each other', async () => {
   const stores = Array.from({ length: 8 }, () => createFileUploadStore(folder));
   await Promise.all(
     stores.flatMap((store, s) => Array.from({ length: 8 }, (_, n) => store.set(`${s} ${n}`, `url ${s} ${n}`))),
@@ -43,7 +43,7 @@ it('many uploads at once, of one process or several, do not write over one anoth
   expect(await readdir(folder)).toHaveLength(64);
 });
 
-it('what was damaged is as good as not there', async () => {
+it('a damaged entry counts as missing', async () => {
   const store = createFileUploadStore(folder);
   await store.set('film', 'url');
   for (const text of ['', '{"key":', 'null', '{"key":"film","url":7}']) {
@@ -52,7 +52,7 @@ it('what was damaged is as good as not there', async () => {
   }
 });
 
-it('what nobody came back for within two weeks is removed, and nothing else', async () => {
+it('entries older than two weeks are removed, and nothing else', async () => {
   const store = createFileUploadStore(folder);
   await store.set('old', 'url');
   await writeFile(join(folder, 'letter.json'), 'of somebody else');

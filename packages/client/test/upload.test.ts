@@ -95,7 +95,7 @@ it.each<[string, ResumableBody]>([
   expect(service.arrived).toMatchObject([{ bytes: 0 }]);
 });
 
-it('goes on where the service stands, and sends nothing twice that it has', async () => {
+it("resumes at the service's offset and sends nothing twice", async () => {
   await using service = await startTusService();
   await using network = await startCuttingProxy(service.url, [6 * MIB]);
   const opened: number[] = [];
@@ -109,7 +109,7 @@ it('goes on where the service stands, and sends nothing twice that it has', asyn
   expect(opened[1]).toBeGreaterThan(MIB);
 });
 
-it('a stream whose length the service learned with a last piece that was cut goes on, and does not say it twice', async () => {
+it('a stream resumes after its length was announced, and announces it only once', async () => {
   await using service = await startTusService();
   await using network = await startCuttingProxy(service.url, [4 * MIB]);
   await clientOf(network.url).upload(pieces(), { chunkBytes: 2 * content.length });
@@ -118,14 +118,14 @@ it('a stream whose length the service learned with a last piece that was cut goe
   expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
 });
 
-it('an upload of more cuts than it has retries arrives, as long as it gets on', async () => {
+it('an upload survives more breaks than retries while it makes progress', async () => {
   await using service = await startTusService();
   await using network = await startCuttingProxy(service.url, Array<number>(6).fill(1.5 * MIB));
   await clientOf(network.url).upload(new Blob([content]), { maxRetries: 2 });
   expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
 });
 
-it('tells what the service has, falls back to it after a break and says so, and ends with all of it', async () => {
+it('reports accepted bytes, falls back to them after a break, and ends complete', async () => {
   await using service = await startTusService();
   await using network = await startCuttingProxy(service.url, [5 * MIB]);
   const told: ResumableProgress[] = [];
@@ -139,7 +139,7 @@ it('tells what the service has, falls back to it after a break and says so, and 
     expect(acceptedBytes).toBeGreaterThanOrEqual(told[n - 1]?.acceptedBytes ?? 0);
 });
 
-it('what a caller throws from onProgress ends the upload, as it is', async () => {
+it('an error thrown by onProgress ends the upload unchanged', async () => {
   await using service = await startTusService();
   const own = new Error('enough');
   const onProgress = ({ sentBytes }: ResumableProgress) => {
@@ -162,7 +162,7 @@ async function leaveUnfinished(url: string, options: UploadOptions): Promise<voi
 }
 
 describe('with a resumeKey', () => {
-  it('a later call goes on where an aborted one stopped, and the abort rejects at once with its own reason', async () => {
+  it('a later call resumes an aborted one, which rejects at once with its own reason', async () => {
     await using service = await startTusService();
     const stop = new AbortController();
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'aborted')) };
@@ -181,7 +181,7 @@ describe('with a resumeKey', () => {
     expect(await readdir(join(folder, 'aborted'))).toEqual([]);
   });
 
-  it('content of another length begins anew, and the upload that nobody needs any more is dropped', async () => {
+  it('content of another length starts again, and the old upload is deleted', async () => {
     await using service = await startTusService();
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'changed')) };
     await leaveUnfinished(service.url, options);
@@ -191,7 +191,7 @@ describe('with a resumeKey', () => {
     expect(service.requests.filter((line) => line.startsWith('DELETE'))).toHaveLength(1);
   });
 
-  it('an upload that the service has forgotten begins anew, and tells it from 0', async () => {
+  it('a forgotten upload starts again, with progress from 0', async () => {
     await using service = await startTusService();
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'forgotten')) };
     await leaveUnfinished(service.url, options);
@@ -205,7 +205,7 @@ describe('with a resumeKey', () => {
     expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
   });
 
-  it('an address of somebody else, put where ours is kept, never gets the token', async () => {
+  it('a foreign address in the store never gets the token', async () => {
     await using service = await startTusService();
     await using thief = await startServer((_, response) => void response.writeHead(200).end());
     const kept = new Map<string, string>();
@@ -222,7 +222,7 @@ describe('with a resumeKey', () => {
     expect(service.arrived).toHaveLength(1);
   });
 
-  it('a place where nothing can be kept fails it at once: it would not be what was asked for', async () => {
+  it('a store that cannot save fails the upload at once', async () => {
     await using service = await startTusService();
     const resumeStore = createFileUploadStore(join(file, 'not-a-folder'));
     const error = await rejection(clientOf(service.url).upload(new Blob([content]), { resumeKey: 'k', resumeStore }));
@@ -231,7 +231,7 @@ describe('with a resumeKey', () => {
   });
 });
 
-it('without a resumeKey, an upload that ends is dropped, for nobody could go on with it', async () => {
+it('without a resumeKey, a failed upload is deleted', async () => {
   let dropped: () => void = () => undefined;
   const deleted = new Promise<void>((resolve) => {
     dropped = resolve;

@@ -36,7 +36,7 @@ async function eventfulServer(media: Record<string, { status: string; progress?:
   return { server, streams, tell, asked, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-it('waits until the media object is ready and tells of every step, a state it does not know included', async () => {
+it('waits until ready and reports every step, even an unknown state', async () => {
   await using server = await statesServer('queued', 'levitating', 'processing', 'ready');
   const seen: string[] = [];
   const { control } = createClient({ baseUrl: server.url, token: 't' });
@@ -56,7 +56,7 @@ it('throws the failure of a media object that fails', async () => {
   expect(error.message).toBe('med_1 failed: corrupt_media: The file is damaged.');
 });
 
-it('gives up after its own time limit, without a word to the service', async () => {
+it('gives up after its own time limit without another request', async () => {
   await using server = await statesServer('processing');
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   const error = await rejection(control.media.waitUntilReady('med_1', { timeoutMs: 300 }));
@@ -65,7 +65,7 @@ it('gives up after its own time limit, without a word to the service', async () 
   expect(new Set(server.requests)).toEqual(new Set(['GET /control/v1/media/med_1', 'GET /control/v1/events']));
 });
 
-it('asks less and less often', async () => {
+it('polls less and less often', async () => {
   await using server = await statesServer('processing');
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   await rejection(control.media.waitUntilReady('med_1', { timeoutMs: 1_500 }));
@@ -82,13 +82,13 @@ it('an abort ends the wait with its own reason', async () => {
   await expect(control.media.waitUntilReady('med_1', { signal: stop.signal })).rejects.toThrow('never mind');
 });
 
-it('what is ready already costs one request, and no connection', async () => {
+it('a ready media object costs one request and no connection', async () => {
   await using it = await eventfulServer({ med_1: { status: 'ready' } });
   await createClient({ baseUrl: it.server.url, token: 't' }).control.media.waitUntilReady('med_1');
   expect(it.server.requests).toEqual(['GET /control/v1/media/med_1']);
 });
 
-it('over events asks when there is something to learn, and tells of progress between', async () => {
+it('with events, requests only after changes, and reports progress between', async () => {
   const media = { med_1: { status: 'queued' } as { status: string; progress?: number } };
   await using it = await eventfulServer(media);
   const seen: MediaProgress[] = [];
@@ -124,7 +124,7 @@ it('over events asks when there is something to learn, and tells of progress bet
   await expect.poll(() => it.streams.size).toBe(0);
 });
 
-it('many wait over one connection, and each hears of its own', async () => {
+it('many waits share one connection, and each gets its own changes', async () => {
   const ids = Array.from({ length: 20 }, (_, n) => `med_${n}`);
   const media = Object.fromEntries(ids.map((id) => [id, { status: 'processing' }]));
   await using it = await eventfulServer(media);
@@ -141,7 +141,7 @@ it('many wait over one connection, and each hears of its own', async () => {
   await Promise.all(waiting);
 });
 
-it('what happened while the connection was lost is learned all the same', async () => {
+it('changes during a lost connection are still noticed', async () => {
   const media = { med_1: { status: 'processing' } };
   await using it = await eventfulServer(media);
   const { control } = createClient({ baseUrl: it.server.url, token: 't' });
@@ -152,7 +152,7 @@ it('what happened while the connection was lost is learned all the same', async 
   expect((await waiting).status).toBe('ready');
 });
 
-it('with `renditions` waits for those of a ready media object that are being made again', async () => {
+it('with `renditions`, waits for pending renditions of a ready media object', async () => {
   const media = { med_1: { status: 'ready', renditions: [{ state: 'ready' }, { state: 'pending' }] } };
   await using it = await eventfulServer(media);
   const { control } = createClient({ baseUrl: it.server.url, token: 't' });

@@ -8,7 +8,7 @@ import { startTusService } from './tus-service.ts';
 
 const tusModules = () => Object.keys(createRequire(import.meta.url).cache).filter((path) => /tus-js-client/.test(path));
 
-it('who reads loads nothing of what uploads are made with; the first upload loads it', async () => {
+it('reading loads no upload code; the first upload loads it', async () => {
   await using service = await startTusService((request, response) => {
     if (!request.url?.startsWith('/api/v1/regions')) return false;
     sendJson(response, 200, { object: 'list', data: [] });
@@ -21,7 +21,7 @@ it('who reads loads nothing of what uploads are made with; the first upload load
   expect(tusModules()).not.toEqual([]);
 });
 
-it('a page that reads gets a bundle without it: it is a file of its own, which only an upload asks for', async () => {
+it('the bundle of a page that only reads contains no upload code', async () => {
   const { metafile } = await build({
     stdin: {
       contents: `import { createClient } from '@mds/client';

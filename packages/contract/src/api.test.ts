@@ -6,7 +6,7 @@ import { api } from './index.ts';
 const routes = Object.values(api.read).flatMap((resource) => Object.values(resource).filter(isAppRoute)) as AppRoute[];
 
 it.each(routes.map((route) => [route.path, route] as const))(
-  '%s tells all query parameters that it knows and no other: the index lists them, and caches leave the rest out',
+  '%s lists all of its query parameters and no others',
   (_path, route) => {
     const known = Object.keys((route.query as { shape?: object } | undefined)?.shape ?? {});
     expect((route.metadata as { query?: string[] }).query).toEqual(known);

@@ -24,7 +24,7 @@ describe('delivery paths', () => {
       { kind: 'file', id, name: 'hls', revision: '0a1b2c3d', file: '720p/00001.m4s' },
     ],
   ];
-  it.each(paths)('%s is read and built alike by server and client', (path, value) => {
+  it.each(paths)('%s is parsed and built alike by server and client', (path, value) => {
     expect(parseDeliveryPath(path)).toEqual(value);
     expect(buildDeliveryPath(value)).toBe(path);
   });
@@ -55,19 +55,19 @@ describe('delivery paths', () => {
     `/media/${id}/hls.m3u8/720p/00001.m4s`,
     `/media/${id}/hls/master.tar.gz`,
     `/media/${id}/hls/master.m3u8\n`,
-  ])('%j is nothing that delivery knows, so that no such name ever reaches a file', (path) => {
+  ])('%j is no delivery path, so no such name ever reaches a file', (path) => {
     expect(parseDeliveryPath(path)).toBeNull();
   });
 });
 
 describe('where a rendition is', () => {
   const rendition = { id, revision: null };
-  it('one file: by name and extension', () => {
+  it('of one file: by name and extension', () => {
     const path = renditionPath({ ...rendition, name: 'thumb', extension: 'webp' });
     expect(buildDeliveryPath(path)).toBe(`/media/${id}/thumb.webp`);
   });
 
-  it('several files: at the one that a player opens', () => {
+  it('of several files: at the one that a player opens', () => {
     const path = renditionPath({ ...rendition, name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' });
     expect(buildDeliveryPath(path)).toBe(`/media/${id}/hls.0a1b2c3d/master.m3u8`);
   });

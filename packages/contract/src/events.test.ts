@@ -20,7 +20,7 @@ describe('events', () => {
     },
     { ...stored, type: 'region.status_changed', data: { code: 'fra1', status: 'operational' } },
     { type: 'media.progress', data: { id, progress: 0.5 } },
-  ])('$type is read as what it is', (event) => {
+  ])('$type is parsed as its own type', (event) => {
     expect(Event.parse(event)).toEqual(event);
   });
 
@@ -29,7 +29,7 @@ describe('events', () => {
     { ...stored, type: 'media.progress', data: { id, progress: 1.5 } },
     { type: 'media.ready', data: { id, status: 'ready', error: null } },
     { ...stored, type: 'media.exploded', data: { id } },
-  ])('an event that cannot be is refused: %j', (event) => {
+  ])('an invalid event is refused: %j', (event) => {
     expect(Event.safeParse(event).success).toBe(false);
   });
 });

@@ -24,7 +24,7 @@ interface Operation {
   parameters: { name: string }[];
 }
 
-it('is a document that generators and reference pages can read: valid under redocly without an error or a warning on schemas', async () => {
+it('the document is valid for generators and reference pages (redocly)', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-openapi-'));
   try {
     const file = join(folder, 'openapi.json');
@@ -43,7 +43,7 @@ it('is a document that generators and reference pages can read: valid under redo
   }
 }, 60_000);
 
-it('tells a reader all seven reads, with the fields of a media object and how long each answer is good', () => {
+it('the document has all seven reads, the media fields and Cache-Control', () => {
   const document: Document = JSON.parse(written());
   const reads = Object.keys(document.paths).filter((path) => path.startsWith('/api/v1'));
   expect(reads.sort()).toEqual([
@@ -64,7 +64,7 @@ it('tells a reader all seven reads, with the fields of a media object and how lo
   expect(document.components.schemas['Media']?.required).toEqual(fields);
 });
 
-it('tells that a POST to the media takes a file, or JSON with what to fetch: one operation with both bodies', () => {
+it('POST /media is one operation that takes a file or JSON with a URL', () => {
   const document: Document = JSON.parse(written());
   const { post } = document.paths['/control/v1/media'] ?? {};
   expect(Object.keys(post?.requestBody?.content ?? {}).sort()).toEqual([

@@ -23,8 +23,8 @@ function outcomeOf(headers: Record<string, string>): string {
   }
 }
 
-describe('a body that is not what its sender announced is never kept', () => {
-  it("gives the SHA-256 and SHA-512 of RFC 9530's own example, so that what others compute is what is checked here", () => {
+describe('a body that differs from its announced digest is never stored', () => {
+  it('accepts the SHA-256 and SHA-512 of the examples in RFC 9530', () => {
     // RFC 9530, appendix B.
     const example = { 'content-digest': 'sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:' };
     expect(outcomeOf(example)).toBe('kept');
@@ -56,7 +56,7 @@ describe('a body that is not what its sender announced is never kept', () => {
     expect(outcomeOf({ [field]: value })).toBe('content_digest_mismatch');
   });
 
-  it('several fields must all hold, whichever is wrong', () => {
+  it('all announced digests must match', () => {
     const right = {
       'content-digest': `sha-256=:${sha256}:`,
       'repr-digest': `sha-512=:${sha512}:`,

@@ -45,7 +45,7 @@ const told = async () => {
 };
 
 describe('a purge', () => {
-  it('reaches this node at once and gives its receipt', async () => {
+  it('reaches this node at once and returns its receipt', async () => {
     const id = await readyMedia();
     expect(await purge({ media_id: id })).toMatchObject({
       complete: true,
@@ -55,7 +55,7 @@ describe('a purge', () => {
     expect(app.purged).toEqual([{ mediaId: id }, 'everything']);
   });
 
-  it('of a path names the objects that are there, for nodes that hold them and do not know the path any more', async () => {
+  it('of a path names its objects, for nodes that no longer know the path', async () => {
     const id = await readyMedia();
     const path = (name: string) => `/media/${id}/${name}`;
     const objects = { 'thumb.webp': [sha('a')], medium: [sha('b'), sha('c')], 'manifest.json': [] };
@@ -65,7 +65,7 @@ describe('a purge', () => {
     expect(await told()).toEqual(expected.map((scope) => ({ media_id: null, ...scope })));
   });
 
-  it('of what is not there says so and drops nothing: a typing error does not cost a whole media object', async () => {
+  it('of a mistyped path answers 404 and drops nothing', async () => {
     const id = await readyMedia();
     for (const [scope, code] of [
       [{ path: `/media/${id}/typo.webp` }, 'rendition_not_found'],
@@ -84,7 +84,7 @@ describe('a purge', () => {
     expect(await told()).toEqual([]);
   });
 
-  it('that is not understood is told what it could be, in words', async () => {
+  it('that is malformed is refused with the valid forms', async () => {
     for (const [body, detail] of [
       [{ media_id: 'nope' }, 'In the body, media_id must be med_ and 26 lower-case letters and digits.'],
       [{ path: '/x' }, 'In the body, path must be a delivery path, beginning with /media/.'],
@@ -95,7 +95,7 @@ describe('a purge', () => {
     }
   });
 
-  it('is complete when every node has said so, and says who has not', async () => {
+  it('is complete when every node has confirmed, and names those that have not', async () => {
     await report(app, 'sin1');
     const pending = await purge({ everything: true });
     expect(pending).toMatchObject({ complete: false });
@@ -107,7 +107,7 @@ describe('a purge', () => {
     expect(await waiting).toMatchObject({ complete: true });
   });
 
-  it('gives its receipts by region, so that whoever reads them finds one', async () => {
+  it('returns its receipts ordered by region', async () => {
     for (const [region, node] of [
       ['sin1', 'z'],
       ['ams1', 'b'],
@@ -124,7 +124,7 @@ describe('a purge', () => {
     ]);
   });
 
-  it('is a project’s own where it is of its media, and refused beyond', async () => {
+  it('is allowed for media of the own project, and refused beyond', async () => {
     const mine = await app.addMedia({ projectId: 'other' });
     await purge({ media_id: mine }, 0, TOKENS.other);
     // What is not there is not told from what is another project's.

@@ -60,7 +60,7 @@ describe('without the right token', () => {
     },
   );
 
-  it('a token that may only ingest cannot delete or retry: 403 names the scope', async () => {
+  it('an ingest token cannot delete or retry: 403 names the scope', async () => {
     const id = await app.addMedia();
     for (const [method, path] of [
       ['DELETE', `/media/${id}`],
@@ -74,7 +74,7 @@ describe('without the right token', () => {
     expect((await app.control(`/media/${id}`, { token: TOKENS.ingest })).status).toBe(200);
   });
 
-  it('nobody sees or touches the media of another project', async () => {
+  it('nobody sees or changes the media of another project', async () => {
     const id = await app.addMedia();
     const token = TOKENS.other;
     await problem(await app.control(`/media/${id}`, { token }), 404, 'media_not_found');
@@ -87,7 +87,7 @@ describe('without the right token', () => {
 });
 
 describe('ingest', () => {
-  it('takes the body as it is, with what the request says about it, and says where the media object is', async () => {
+  it('takes the body with the options of the request, and answers with Location', async () => {
     const response = await upload('?filename=%C3%BC%2Fa.png&duplicate=allow', {
       headers: { 'idempotency-key': 'once', 'content-type': 'image/png' },
     });
@@ -106,7 +106,7 @@ describe('ingest', () => {
     });
   });
 
-  it('puts a media object into the project of the token, whatever host was asked', async () => {
+  it('puts a media object into the project of the token, whatever the Host is', async () => {
     expect((await upload('', { token: TOKENS.other })).status).toBe(201);
     expect(app.ingested.at(-1)?.input.projectId).toBe('other');
   });
@@ -154,7 +154,7 @@ describe('ingest', () => {
     expect(app.ingested.length).toBe(before);
   });
 
-  it('checks the digest that a sender gives (RFC 9530, RFC 3230), so that what was damaged on the way is not kept', async () => {
+  it('a file damaged in transit is not stored if its sender gave a digest', async () => {
     const digest = (algorithm: string, bytes: Buffer) => createHash(algorithm).update(bytes).digest('base64');
     for (const [name, value, status] of [
       ['content-digest', `sha-256=:${digest('sha256', file)}:`, 201],
@@ -176,7 +176,7 @@ describe('ingest', () => {
     await problem(response, 400, 'content_digest_mismatch');
   });
 
-  it('keeps nothing of an upload whose sender went away, and goes on', async () => {
+  it('stores nothing of an upload whose sender disconnects, and continues', async () => {
     const before = app.ingested.length;
     await new Promise<void>((resolve) => {
       const socket = connect(app.port, '127.0.0.1', () => {
@@ -195,7 +195,7 @@ describe('ingest', () => {
 });
 
 describe('media in detail', () => {
-  it('hold everything that is known, renditions with URLs that work from elsewhere', async () => {
+  it('have all known fields, and renditions with public URLs', async () => {
     const id = await app.addMedia({ durationMs: 2_500, filename: 'film.gif', warnings: ['The last frame is cut.'] });
     const lease = await claim(id);
     const rendition = (name: string, state: 'ready' | 'failed', current: boolean, revision = 'aaaaaaaa') => ({
@@ -250,7 +250,7 @@ describe('media in detail', () => {
     await problem(await app.control('/media?status=lost'), 400, 'invalid_request');
   });
 
-  it('can be processed again when they failed, and only then', async () => {
+  it('can be processed again only after they failed', async () => {
     const id = await app.addMedia();
     const refused = await problem(await app.control(`/media/${id}/retry`, { method: 'POST' }), 409, 'state_conflict');
     expect(refused.detail).toContain('queued');
@@ -262,7 +262,7 @@ describe('media in detail', () => {
     expect(app.woken).toBe(before + 1);
   });
 
-  it('of which renditions failed are made again at once to see, and a second request is told so and not that nothing failed', async () => {
+  it('have failed renditions made again; a second request names those under way', async () => {
     const id = await app.addMedia();
     const thumb = {
       ...{ name: 'thumb', extension: 'webp', contentType: 'image/webp', revision: '0000000a', current: true },
@@ -294,7 +294,7 @@ describe('media in detail', () => {
     expect(again.detail).toContain('already being made: large.webp.');
   });
 
-  it('are gone after a delete, and a second one says so', async () => {
+  it('are gone after a delete; a second one answers 404', async () => {
     const id = await app.addMedia();
     const response = await app.control(`/media/${id}`, { method: 'DELETE' });
     expect([response.status, await response.text()]).toEqual([204, '']);
@@ -302,7 +302,7 @@ describe('media in detail', () => {
     await problem(await app.control(`/media/${id}`), 404, 'media_not_found');
   });
 
-  it('with an id that none can have are simply not there', async () => {
+  it('with a malformed id answer 404', async () => {
     for (const id of ['x', 'med_1', 'MED_01K0C4S6Q8Y2V4W6X8Z0A2C4E6', '%00', '..%2f..%2fetc%2fpasswd', 'con']) {
       await problem(await app.control(`/media/${id}`), 404, 'media_not_found');
     }

@@ -17,7 +17,7 @@ const post = (body: unknown, headers: Record<string, string> = {}) =>
 const json = async (response: Response) => (await response.json()) as Json;
 
 describe('POST /control/v1/media with JSON', () => {
-  it('answers 202 with the fetch and where it is', async () => {
+  it('answers 202 with the fetch and its Location', async () => {
     app = await startApp();
     const response = await post(asked);
     const fetch = await json(response);
@@ -32,7 +32,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect(app.ingested).toEqual([]);
   });
 
-  it('still takes any other body as the file', async () => {
+  it('takes any other body as the file', async () => {
     app = await startApp();
     const file = await app.control('/media', {
       method: 'POST',
@@ -65,7 +65,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect(await json(await app.control('/fetches'))).toMatchObject({ data: [] });
   });
 
-  it('a repeated Idempotency-Key answers with the same fetch; another request under it is refused', async () => {
+  it('a repeated Idempotency-Key gives the same fetch; for another request it is refused', async () => {
     app = await startApp();
     const key = { 'idempotency-key': 'k' };
     const first = await json(await post(asked, key));
@@ -76,7 +76,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect((await json(await app.control('/fetches')))['data']).toHaveLength(1);
   });
 
-  it('a key under which a file was sent is not one for a URL', async () => {
+  it('a key that was used for a file is refused for a URL', async () => {
     app = await startApp();
     const id = await app.addMedia();
     const mediaObject = await app.repositories.media.find(id);
@@ -88,7 +88,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect(await json(await post(asked, { 'idempotency-key': 'k' }))).toMatchObject({ code: 'idempotency_conflict' });
   });
 
-  it('more than the queue holds are refused with 429 and when to come back', async () => {
+  it('a full queue answers 429 with Retry-After', async () => {
     app = await startApp({ fetches: { maxWaiting: 2 } });
     await post(asked);
     await post(asked);
@@ -116,7 +116,7 @@ describe('Prefer: wait', () => {
     if (lease !== null) await app.repositories.fetches.end(lease, end);
   };
 
-  it('answers with the media object where it is accepted in time, 201 or 200', async () => {
+  it('answers 201 or 200 with the media object if it is accepted in time', async () => {
     const waited: number[] = [];
     let mediaId = '';
     let mediaCreated = true;
@@ -133,7 +133,7 @@ describe('Prefer: wait', () => {
     expect(waited).toEqual([10_000, 60_000]);
   });
 
-  it('answers with the problem where it failed, and with 202 where it takes longer', async () => {
+  it('answers with the problem of a failed fetch, and with 202 if it takes longer', async () => {
     let fails = true;
     const failure = { code: 'source_timeout', message: 'The source took too long.', retryable: true };
     app = await startApp({
@@ -200,7 +200,7 @@ describe('/control/v1/fetches', () => {
     });
   });
 
-  it('of another project, or that never were, are not there', async () => {
+  it('of another project are as unknown as those that never existed', async () => {
     app = await startApp();
     const { id } = await json(await post(asked));
     for (const [path, token] of [

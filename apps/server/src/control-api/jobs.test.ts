@@ -13,7 +13,7 @@ const list = async (query = '', token?: string) => {
   return { ...JobList.parse(await answer.json()), link: answer.headers.get('link') };
 };
 
-it('lists what is worked on and what waits, oldest first, page by page and by state', async () => {
+it('lists running and queued jobs, oldest first, by page and state', async () => {
   const { jobs } = app.repositories;
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1) ids.push(await app.addMedia());
@@ -42,7 +42,7 @@ it('lists what is worked on and what waits, oldest first, page by page and by st
   expect((await list('?state=running')).data.map(({ media_id: id }) => id)).toEqual(ids.slice(0, 1));
 });
 
-it('is of the project of the token alone, and shows no path of the machine', async () => {
+it("shows only the project's own jobs, and no path of the machine", async () => {
   await app.stop();
   app = await startApp({ control: { hidden: { '/srv/private': 'DATA' } } });
   const { jobs } = app.repositories;
@@ -68,7 +68,7 @@ it.each(['?state=failed', '?limit=0', '?cursor=job-1', '?cursor=AQ'])(
   },
 );
 
-it('takes no cursor of another list', async () => {
+it('refuses a cursor of another list', async () => {
   for (let n = 0; n < 2; n += 1) await app.addMedia();
   const { next_cursor: cursor } = await list('?limit=1');
   expect((await app.control(`/media?cursor=${cursor}`)).status).toBe(400);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { startApp } from '../../test/support/app-fixture.ts';
 import { presentMediaDetail } from './media-detail.ts';
 
-it('the progress of a media object whose last step ends while it is asked for does not fall back', async () => {
+it('progress does not fall back if the last step ends during the request', async () => {
   const app = await startApp();
   try {
     const id = await app.addMedia();

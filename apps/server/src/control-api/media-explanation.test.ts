@@ -27,7 +27,7 @@ const thumb = {
 };
 
 describe('what a media object is waiting for', () => {
-  it('is said in every state of its life: none stays queued or processing without a place, a worker or a reason', async () => {
+  it('is explained in every state: with a place in the queue, a worker or a reason', async () => {
     const { jobs, media } = app.repositories;
     const first = await app.addMedia();
     const id = await app.addMedia();
@@ -44,18 +44,18 @@ describe('what a media object is waiting for', () => {
     await jobs.progress(claimed, 0.42);
     expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1, 42 % done.');
     await jobs.giveBack(claimed, { kind: 'released' });
-    expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which came to nothing: Its worker was stopped\.$/);
+    expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which did not finish: Its worker was stopped\.$/);
 
     await jobs.reclaim((await claim()).token, { counted: true });
     expect(await waiting(id)).toMatch(
-      /queue.* 2 attempts so far; the last one came to nothing: Its worker disappeared\.$/,
+      /queue.* 2 attempts so far; the last one did not finish: Its worker disappeared\.$/,
     );
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
     // Numbered as they came, as the attempts are that stand beside it.
     expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
     expect(await waiting(id)).toMatch(
-      /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one came to nothing: It crashed\.$/,
+      /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one did not finish: It crashed\.$/,
     );
 
     await media.retry(first);
@@ -68,7 +68,7 @@ describe('what a media object is waiting for', () => {
   });
 });
 
-it('of a media object whose deployment was moved it is said that it is processed elsewhere, until the move is taken back', async () => {
+it('names the new deployment after a migration, until it is canceled', async () => {
   const writes = createWriteGate();
   const moved = await startApp({ control: { writes } });
   try {
@@ -79,7 +79,7 @@ it('of a media object whose deployment was moved it is said that it is processed
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
     writes.closeForGood();
     expect(await waitingFor()).toMatch(
-      /the deployment was moved .* the media object is processed by the service .* there\.$/,
+      /the deployment was moved .* The media object is processed by the service .* there\.$/,
     );
     writes.open();
     expect(await waitingFor()).toMatch(/^It is the next in the queue/);
@@ -89,7 +89,7 @@ it('of a media object whose deployment was moved it is said that it is processed
 });
 
 describe('the job in an explanation', () => {
-  it('tells programs how often it was begun, why it waits again and until when, and is gone when nothing is to be done', async () => {
+  it('has the attempts, the reason and the time of the next one; null at the end', async () => {
     const { jobs, media } = app.repositories;
     const id = await app.addMedia();
     const job = async () => (await explain(id)).job;
@@ -104,7 +104,7 @@ describe('the job in an explanation', () => {
     await jobs.giveBack(claimed, { kind: 'released', failure: outage });
     expect(await job()).toMatchObject({ state: 'queued', attempts: 1, worker: null, last_reason: outage.message });
     expect((await explain(id)).attempts).toMatchObject([{ outcome: 'released', error: outage }]);
-    expect(await waiting(id)).toMatch(/1 attempt so far, which came to nothing: The storage did not answer\.$/);
+    expect(await waiting(id)).toMatch(/1 attempt so far, which did not finish: The storage did not answer\.$/);
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 60_000, failure: crash });
     const retried = await job();
@@ -126,12 +126,12 @@ describe('an explanation', () => {
     expect((await app.get(`/control/v1/media/${id}/explain`)).status).toBe(401);
   });
 
-  it('of a media object that another version of the engine identified has what is known, and no plan', async () => {
+  it('has no plan if another version of the engine identified the media object', async () => {
     const id = await app.addMedia({ identified: { kind: 'image', from: 'another version' } });
     expect(await explain(id)).toMatchObject({ plan: [], probe: { from: 'another version' } });
   });
 
-  it('leaves out memory that nobody measured, also of reports from before that was told apart from nothing', async () => {
+  it('has null for memory that was not measured, also in reports of older versions', async () => {
     const media = await app.repositories.media.find(await app.addMedia());
     if (!media) throw new Error('The media object is gone.');
     const run = { step: 's', argv: ['ffprobe'], ms: 1, cpuMs: 1, outcome: 'ok', stderrTail: [] };
@@ -149,7 +149,7 @@ describe('an explanation', () => {
     expect(told).toEqual([null, null, 5]);
   });
 
-  it('shows no path of the machine and no token, wherever in an attempt they stand', async () => {
+  it('shows no path of the machine and no token anywhere in an attempt', async () => {
     const id = await app.addMedia();
     const root = '/srv/private/data';
     const token = 'a-secret-token-of-the-operator';

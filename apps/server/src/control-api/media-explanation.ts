@@ -58,7 +58,7 @@ function waitingFor(
   if (job === null && (media.status === 'ready' || media.status === 'failed')) return null;
   const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (moved) {
-    return `Nothing here: the deployment was moved to another database and storage, and the media object is processed by the service that was started there.${again}`;
+    return `Nothing here: the deployment was moved to another database and storage. The media object is processed by the service that runs there.${again}`;
   }
   if (job === null) {
     // The next start of the service puts such media back into the queue.
@@ -69,7 +69,7 @@ function waitingFor(
     return `Worker ${job.worker} works on it: attempt ${job.runs}${far}.${again}`;
   }
   const before = job.runs === 1 ? '1 attempt so far, which' : `${job.runs} attempts so far; the last one`;
-  const because = job.lastReason === null ? '' : ` ${before} came to nothing: ${hide(job.lastReason)}`;
+  const because = job.lastReason === null ? '' : ` ${before} did not finish: ${hide(job.lastReason)}`;
   if (job.dueInMs > 0) {
     return `Attempt ${job.runs + 1} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
   }

@@ -36,7 +36,7 @@ async function problemOf(answer: Response): Promise<Problem> {
   return Problem.parse(await answer.json());
 }
 
-it('is for the operator of the deployment alone', async () => {
+it('is only for the operator of the deployment', async () => {
   const { app } = await startWith(null);
   for (const token of [TOKENS.ingest, TOKENS.other]) {
     expect((await send(app, 'POST', '/migrations', where, token)).status).toBe(403);
@@ -45,7 +45,7 @@ it('is for the operator of the deployment alone', async () => {
   }
 });
 
-it('says that there is nothing to move where the database is PostgreSQL, and that none was begun', async () => {
+it('answers that there is nothing to move from PostgreSQL, or that none was started', async () => {
   const { app } = await startWith(null);
   const answer = await send(app, 'POST', '/migrations', where);
   expect([answer.status, (await problemOf(answer)).code]).toEqual([409, 'state_conflict']);
@@ -53,7 +53,7 @@ it('says that there is nothing to move where the database is PostgreSQL, and tha
   expect((await send(app, 'DELETE', '/migrations/current')).status).toBe(404);
 });
 
-it('says what is wrong with a destination, and never the password', async () => {
+it('reports what is wrong with a destination, and never the password', async () => {
   const { app } = await startWith(new DatabaseRefusedError('The database db/mds has media already.'));
   const answer = await send(app, 'POST', '/migrations', where);
   const problem = await problemOf(answer);
@@ -108,7 +108,7 @@ it.each([
   });
 });
 
-it('refuses what writes while the gate is closed, before its body, and answers what reads', async () => {
+it('a closed gate refuses writes before their bodies, and lets reads pass', async () => {
   const { app, writes } = await startWith(null);
   const id = await app.addMedia();
   await writes.close();

@@ -45,7 +45,7 @@ async function wholeUpload() {
 
 describe('while a deployment is being moved', () => {
   it.each(['closed', 'closed for good'])(
-    'a question for the offset of a whole upload makes no media object that the destination lacks: %s',
+    'HEAD of a complete upload creates no media object that the destination lacks: %s',
     async (state) => {
       const { running, path } = await wholeUpload();
       const app = express();
@@ -76,7 +76,7 @@ describe('while a deployment is being moved', () => {
     },
   );
 
-  it('a start that goes on with a whole upload does not either', async () => {
+  it('a start that finishes a complete upload does not either', async () => {
     const { running } = await wholeUpload();
     await running.crash();
     await gate.close();

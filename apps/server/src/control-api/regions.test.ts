@@ -15,7 +15,7 @@ const publicCodes = async () => {
 };
 
 describe('regions', () => {
-  it('are added by a code of the catalogue, or described, and not listed publicly before somebody serves them', async () => {
+  it('are added by code or description, and listed publicly once a node serves them', async () => {
     const added = await send(app, 'PUT', '/regions/sin1', {});
     expect([added.status, added.headers.get('location')]).toEqual([201, '/control/v1/regions/sin1']);
     expect(RegionDetail.parse(await added.json())).toMatchObject({ name: 'Singapore', status: null, nodes: [] });
@@ -29,7 +29,7 @@ describe('regions', () => {
     expect(await publicCodes()).toEqual({ fra1: 'operational' });
   });
 
-  it('that are in no catalogue must be described, each missing part named', async () => {
+  it('outside the catalogue must be described; each missing field is named', async () => {
     const refused = await send(app, 'PUT', '/regions/ham1', { name: 'Hamburg' });
     const problem = Problem.parse(await refused.json());
     expect([problem.code, problem.errors?.map(({ path }) => path)]).toEqual(['invalid_request', ['zone', 'country']]);
@@ -46,7 +46,7 @@ describe('regions', () => {
     }
   });
 
-  it('are the catalogue’s again where what was written of them is taken back', async () => {
+  it('get the values of the catalogue back with null', async () => {
     await send(app, 'PUT', '/regions/sin1', { name: 'Lion City', zone: 'asia-south' });
     const back = await send(app, 'PUT', '/regions/sin1', { name: null });
     expect([back.status, await back.json()]).toMatchObject([200, { name: 'Singapore', zone: 'asia-south' }]);
@@ -56,7 +56,7 @@ describe('regions', () => {
     expect(await (await app.control('/regions/ham1')).json()).toMatchObject({ name: 'Hamburg' });
   });
 
-  it('show maintenance at once, in the public list and in the status document, and leave it again', async () => {
+  it('show maintenance at once in the public list and the status, and leave it again', async () => {
     await send(app, 'PUT', '/regions/fra1', { maintenance: true });
     expect(await publicCodes()).toEqual({ fra1: 'under_maintenance' });
     const status = async () => (await (await app.get('/api/v1/status')).json()) as { components: unknown[] };
@@ -66,7 +66,7 @@ describe('regions', () => {
     expect((await status()).components).toContainEqual({ name: 'Region Frankfurt', status: 'operational' });
   });
 
-  it('go with their records once nobody serves them, and not before', async () => {
+  it('are removed with their records only if no node serves them', async () => {
     expect((await send(app, 'DELETE', '/regions/fra1')).status).toBe(409);
     expect((await send(app, 'DELETE', '/regions/sin1')).status).toBe(404);
     await report(app, 'sin1', { deliveries: [{ path: '/media/x/y.webp', bytes: 5, cache_status: 'MISS', at_ms: 1 }] });
@@ -76,7 +76,7 @@ describe('regions', () => {
     expect(await (await app.get('/api/v1/assets?region=sin1')).json()).toEqual({ object: 'list', data: [] });
   });
 
-  it('belong to the deployment: operators of one project cannot change them, nor hear of all projects', async () => {
+  it('belong to the deployment: operators of one project cannot change them', async () => {
     expect((await send(app, 'PUT', '/regions/sin1', {}, TOKENS.other)).status).toBe(403);
     expect((await send(app, 'PUT', '/regions/sin1', {}, TOKENS.ingest)).status).toBe(403);
     expect((await send(app, 'DELETE', '/regions/fra1', undefined, TOKENS.other)).status).toBe(403);
@@ -92,7 +92,7 @@ describe('regions', () => {
 });
 
 describe('reports of points of presence', () => {
-  it('make a region known and served, and its deliveries listed', async () => {
+  it('make a region known and active, and list its deliveries', async () => {
     const delivery = { path: '/media/x/y.webp', bytes: 5, cache_status: 'MISS', at_ms: Date.now() };
     expect((await report(app, 'sin1', { deliveries: [delivery] })).status).toBe(200);
     const again = await report(app, 'sin1', { deliveries: [{ ...delivery, cache_status: 'HIT' }] });
@@ -102,7 +102,7 @@ describe('reports of points of presence', () => {
     await expect.poll(publicCodes, { timeout: 5_000 }).toMatchObject({ sin1: 'operational' });
   });
 
-  it('move a node that has another region now, and keep what an operator wrote of a region', async () => {
+  it('move a node to its new region, and keep what an operator wrote', async () => {
     await send(app, 'PUT', '/regions/sin1', { name: 'Lion City' });
     await report(app, 'sin1');
     await report(app, 'hkg1', { name: 'Hong Kong', zone: 'asia-east', country: 'HK' });
@@ -111,7 +111,7 @@ describe('reports of points of presence', () => {
     expect(await nodes('hkg1')).toMatchObject({ name: 'Hong Kong', nodes: [{ id: 'edge-1' }] });
   });
 
-  it('cannot take the place of the origin, and are refused where they are not in order', async () => {
+  it('cannot replace the origin, and are refused if they are invalid', async () => {
     expect((await report(app, 'sin1', { node: 'test' })).status).toBe(400);
     expect((await report(app, 'Sin1')).status).toBe(400);
     expect((await report(app, 'sin1', { deliveries: [{ path: 'x' }] })).status).toBe(400);
@@ -133,7 +133,7 @@ describe('a node that is gone for good', () => {
     return result.receipts.map(({ node, state }) => `${node} ${state}`);
   };
 
-  it('can be forgotten, so that no purge waits for it; it is back with its next report', async () => {
+  it('can be forgotten, so that no purge waits for it, and returns with a report', async () => {
     await app.stop();
     app = await startApp({ beats: { intervalMs: 50, lookMs: 20 } });
     const node = 'edge/7:%41';
@@ -151,7 +151,7 @@ describe('a node that is gone for good', () => {
     await expect.poll(publicCodes, { timeout: 5_000 }).toHaveProperty('sin1');
   });
 
-  it('is said to be unknown where it is, and the origin itself is never forgotten', async () => {
+  it('answers 404 if it is unknown, and the origin itself is never forgotten', async () => {
     expect(await forget('edge-1')).toEqual([404, 'node_not_found']);
     expect(await forget('test')).toEqual([409, 'node_alive']);
     expect((await send(app, 'GET', '/nodes/test')).status).toBe(405);

@@ -26,7 +26,7 @@ async function serve(work: (body: ReturnType<typeof uploadBody>) => Promise<stri
 
 const url = (port: number) => `http://127.0.0.1:${port}/`;
 
-it('hands every byte on, in order, however slow its reader is', async () => {
+it('passes on every byte in order, however slow its reader is', async () => {
   const sent = Buffer.from(Array.from({ length: 5_000_000 }, (_, i) => i % 251));
   let received = Buffer.alloc(0);
   const port = await serve(async (body) => {
@@ -51,7 +51,7 @@ it('gives up a sender that falls silent, and can still tell it so', async () => 
   socket.destroy();
 });
 
-it('does not take a slow reader for a silent sender', async () => {
+it('does not mistake a slow reader for a silent sender', async () => {
   const sent = Buffer.alloc(4_000_000, 7);
   const port = await serve(async (body) => {
     let bytes = 0;
@@ -65,7 +65,7 @@ it('does not take a slow reader for a silent sender', async () => {
   expect(await response.text()).toBe('4000000');
 });
 
-it('fault 20: holds a quarter of a megabyte of a body that nobody takes, so that a slow disk does not fill the memory', async () => {
+it('fault 20: a slow disk does not fill the memory: 256 KiB are held per body', async () => {
   let held = -1;
   server = createServer((req, res) => {
     const body = uploadBody(req, res, 10_000);

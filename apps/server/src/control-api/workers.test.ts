@@ -23,7 +23,7 @@ const list = async (token?: string) => {
   return WorkerList.parse(await answer.json()).data;
 };
 
-it('lists who works, on what, since when and how far it is, and who has nothing to do', async () => {
+it('lists workers with their jobs and progress, and idle workers', async () => {
   const { jobs } = app.repositories;
   expect(await list()).toEqual([]);
   const ids: string[] = [];
@@ -44,7 +44,7 @@ it('lists who works, on what, since when and how far it is, and who has nothing 
   expect(all).toMatchObject({ data: [found[1]?.jobs[0], found[0]?.jobs[0], found[1]?.jobs[1]] });
 });
 
-it('names media of the project of the token alone, counts what others have, and shows no path of the machine', async () => {
+it("names only the project's own media, counts the others, and hides paths", async () => {
   await app.stop();
   app = await startApp({ control: { hidden: { '/srv/private': 'DATA' } } });
   const own = await app.addMedia();
@@ -61,7 +61,7 @@ it('names media of the project of the token alone, counts what others have, and 
   expect((await app.control('/workers', { method: 'DELETE' })).status).toBe(405);
 });
 
-it('is bounded, however many there are', async () => {
+it('the list is bounded, however many workers there are', async () => {
   for (let n = 0; n < MAX_LISTED_WORKERS + 2; n += 1) await announce(`vm:${String(n).padStart(5, '0')}:a`);
   const found = await list();
   expect(found).toHaveLength(MAX_LISTED_WORKERS);

@@ -20,7 +20,7 @@ async function page(query: string): Promise<MediaList & { link: string | null }>
 }
 
 describe('pages of media', () => {
-  it('lead through all media, newest first, none twice and none missed, and say where they end', async () => {
+  it('lead through all media, newest first, with none repeated or missed', async () => {
     const seen: string[] = [];
     let query = 'limit=3';
     const sizes: number[] = [];
@@ -44,7 +44,7 @@ describe('pages of media', () => {
     expect((await page('')).next_cursor).toBeNull();
   });
 
-  it('go on where they were when media come and go meanwhile', async () => {
+  it('continue at their place when media come and go', async () => {
     const first = await page('limit=3');
     const last = first.data.at(-1)?.id ?? '';
     const newest = await app.addMedia();
@@ -86,7 +86,7 @@ describe('a cursor that this list did not make', () => {
     ]);
   });
 
-  it('is none that it made itself', async () => {
+  it('is not one of its own', async () => {
     expect((await app.get(`/api/v1/media?cursor=${good}`)).status).toBe(200);
   });
 });
@@ -108,14 +108,14 @@ describe('the current project', () => {
     });
   };
 
-  it('is the one that the Host belongs to, whatever its case and port, and `default` for strangers', async () => {
+  it('is the project of the Host, in any case and port; `default` for unknown hosts', async () => {
     for (const host of ['other.test', 'OTHER.test:8080', 'other.test.']) {
       expect((await list({ host })).data).toHaveLength(1);
     }
     expect((await list({ host: 'stranger.test' })).data).toHaveLength(7);
   });
 
-  it('is not decided by forwarding headers, which anybody can write', async () => {
+  it('is not taken from forwarding headers, which anybody can forge', async () => {
     const forwarded = { 'x-forwarded-host': 'other.test', forwarded: 'host=other.test' };
     expect((await list({ host: 'a.test', ...forwarded })).data).toHaveLength(7);
   });
@@ -136,7 +136,7 @@ describe('query parameters', () => {
     },
   );
 
-  it('refuse a parameter given twice, and let unknown ones pass', async () => {
+  it('refuse a repeated parameter and ignore unknown ones', async () => {
     for (const query of ['limit=1&limit=1', 'cursor=a&cursor=b']) {
       const response = await app.get(`/api/v1/media?${query}`);
       expect(Problem.parse(await response.json())).toMatchObject({ status: 400, code: 'invalid_request' });
@@ -146,7 +146,7 @@ describe('query parameters', () => {
 });
 
 describe('assets', () => {
-  it('are of one region when asked, of all otherwise, latest request first, and an unknown region is an error', async () => {
+  it('are of one region or of all, latest first; an unknown region is an error', async () => {
     const delivered = (region: string, path: string, cacheStatus: 'HIT' | 'MISS') => ({
       region,
       path,
@@ -177,7 +177,7 @@ describe('assets', () => {
     }
   });
 
-  it('know a region of the operator’s own naming', async () => {
+  it('accept a region that the operator added', async () => {
     const own = { code: 'ham1', name: 'Hamburg', zone: 'europe-north', country: 'DE', maintenance: false };
     expect((await app.get('/api/v1/assets?region=ham1')).status).toBe(400);
     await app.repositories.regions.put(own);
