@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import type { Logger } from './base/logger.ts';
 import { createTeardown, startAll, type Teardown } from './base/teardown.ts';
-import type { Service, ServiceOptions } from './service.ts';
 import { superviseWorker } from './compose-worker.ts';
 import { type Config, secretsOf } from './config.ts';
 import { DEFAULT_PROJECT } from './db/default-project.ts';
@@ -28,6 +27,7 @@ import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
 import { resolveRegion } from './regions/region-setting.ts';
+import type { Service, ServiceOptions } from './service.ts';
 import { composeStatus } from './status/compose.ts';
 import { composeUploads } from './uploads/compose.ts';
 

@@ -5,7 +5,6 @@ import { createApp } from './app.ts';
 import type { Logger } from './base/logger.ts';
 import { ConfigError } from './base/settings.ts';
 import { createTeardown, startAll } from './base/teardown.ts';
-import type { Service, ServiceOptions } from './service.ts';
 import type { Config } from './config.ts';
 import { composeEdgeParts } from './edge/compose.ts';
 import { mountControlRefusal } from './edge/control-refusal.ts';
@@ -18,6 +17,7 @@ import { announceLeaving, createHttpServer, drainServer } from './listener/http-
 import { createMetrics } from './listener/metrics.ts';
 import { createRequestListener } from './listener/request-listener.ts';
 import { resolveRegion } from './regions/region-setting.ts';
+import type { Service, ServiceOptions } from './service.ts';
 import type { StatusBoard } from './status/status-board.ts';
 import { openDataDir } from './storage/data-dir.ts';
 

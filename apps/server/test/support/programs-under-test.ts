@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../src/base/logger.ts';
-import type { Service } from '../../src/service.ts';
 import type { Config } from '../../src/config.ts';
+import type { Service } from '../../src/service.ts';
 
 /** The programs that tests start, by name. */
 const PROGRAMS = { server: '../../', mds: '../../../cli/' } as const;

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { DEFAULT_PROJECT_RECORD } from '../project-repository.ts';
 import { type Deployment, newDeploymentId } from '../deployment.ts';
+import { DEFAULT_PROJECT_RECORD } from '../project-repository.ts';
 import { createRepositories, type Repositories } from '../repositories.ts';
 import { PROBE_VERSION } from '../versions.ts';
 import { openDatabase, openReader } from './database.ts';
