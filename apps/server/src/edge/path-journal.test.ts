@@ -132,6 +132,6 @@ describe('what is known of paths', () => {
     await journal.forgotten();
     expect(await journalOf().read()).toEqual([]);
     await expect(stat(file)).rejects.toMatchObject({ code: 'ENOENT' });
-    expect(lines.join('')).toContain('cannot be kept for the next start');
+    expect(lines.join('')).toContain('known paths cannot be stored');
   });
 });

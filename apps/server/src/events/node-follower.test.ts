@@ -21,7 +21,7 @@ const follow = async (overrides: Partial<Pick<Repositories['events'], 'after' | 
     self: { id: 'node-b', region: 'fra1' },
     delivery: { purge: (what) => void purged.push(what) },
     logger: createLogger('silent'),
-    lookMs: 50,
+    pollMs: 50,
   });
   await follower.start();
   onTestFinished(() => follower.stop());

@@ -34,7 +34,7 @@ async function node(id: string, region = 'fra1'): Promise<RegionMonitor> {
     now: () => wall,
     // Only the ticks that a test makes happen.
     intervalMs: HEARTBEAT_MS,
-    lookMs: HEARTBEAT_MS,
+    checkMs: HEARTBEAT_MS,
   });
   await monitor.start();
   running.push(monitor);

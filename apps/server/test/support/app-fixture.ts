@@ -70,7 +70,7 @@ export async function startApp(
     listener?: Partial<RequestListenerParts>;
     fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** How often nodes beat and are looked at, in milliseconds. */
-    beats?: { intervalMs: number; lookMs: number };
+    beats?: { intervalMs: number; checkMs: number };
     /** Sees what the request listener lets through to Express. */
     aroundApp?: (app: RequestHandler) => RequestHandler;
   } = {},
