@@ -53,17 +53,19 @@ const RETRY_MS = 10_000;
 /** Written at once. Other work gets its turn between two chunks. */
 const CHUNK_BYTES = 256 * 1024;
 
-/**
- * {@link PathJournal} as a file of lines, each with a checksum. If it cannot be written, it is removed: the next start must not know paths
- * that were purged.
- * @param deps.file absolute
- */
-export function createPathJournal(deps: {
+export interface PathJournalParts {
+  /** Absolute. */
   file: string;
   originUrl: string;
   logger: Pick<Logger, 'info' | 'warn'>;
   maxExcessBytes?: number;
-}): PathJournal {
+}
+
+/**
+ * {@link PathJournal} as a file of lines, each with a checksum. If it cannot be written, it is removed: the next start must not know paths
+ * that were purged.
+ */
+export function createPathJournal(deps: PathJournalParts): PathJournal {
   const { file, originUrl, logger, maxExcessBytes = MAX_EXCESS_BYTES } = deps;
   let all: () => Iterable<KnownPath> = () => [];
   let handle: FileHandle | null = null;

@@ -114,7 +114,7 @@ export function createReadThrough(deps: {
       return { status, headers, body };
     }
     const fresh: CachedAnswer = {
-      answer: localise(target, {
+      answer: withRegion(region.name, target, {
         status,
         contentType: headers['content-type'] ?? 'application/json',
         cacheControl: headers['cache-control'] ?? '',
@@ -130,13 +130,6 @@ export function createReadThrough(deps: {
     };
     cache.set(key, fresh);
     return fresh;
-  };
-
-  /** The index names the region that answers: this one. */
-  const localise = (target: string, answer: Answer): Answer => {
-    if (target !== READ_API_PREFIX) return answer;
-    const index = JSON.parse(answer.body.toString()) as Record<string, unknown>;
-    return makeAnswer({ body: JSON.stringify({ ...index, region: region.name }), cacheControl: answer.cacheControl });
   };
 
   const askOnce = (
@@ -265,6 +258,13 @@ function isFromService({ status, headers, body }: UncachedAnswer, target: string
   } catch {
     return false;
   }
+}
+
+/** The index names the region that answers: this one. */
+function withRegion(region: string, target: string, answer: Answer): Answer {
+  if (target !== READ_API_PREFIX) return answer;
+  const index = JSON.parse(answer.body.toString()) as Record<string, unknown>;
+  return makeAnswer({ body: JSON.stringify({ ...index, region }), cacheControl: answer.cacheControl });
 }
 
 /** Passes an answer of the origin on, for this caller only. */

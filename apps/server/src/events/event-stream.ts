@@ -172,13 +172,7 @@ export function createEventStream(parts: EventStreamParts): EventStream {
     },
 
     serve(response, { projectId, after }) {
-      response.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-store',
-        // Proxies that buffer answers would hold back the events.
-        'X-Accel-Buffering': 'no',
-      });
-      response.write(`retry: ${RECONNECT_MS}\n: events follow\n\n`);
+      beginStream(response);
       if (stopped) {
         response.end();
         return;
@@ -212,6 +206,16 @@ export function createEventStream(parts: EventStreamParts): EventStream {
       return listeners.size;
     },
   };
+}
+
+function beginStream(response: ServerResponse): void {
+  response.writeHead(200, {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    // Proxies that buffer answers would hold back the events.
+    'X-Accel-Buffering': 'no',
+  });
+  response.write(`retry: ${RECONNECT_MS}\n: events follow\n\n`);
 }
 
 /** Sends `reset` to a reader of all projects if events between its last one and the oldest stored one are gone. */
