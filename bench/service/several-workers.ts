@@ -120,7 +120,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
     said = `${said}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
-    if (msg === 'the worker signed off') signedOff = rest as typeof signedOff;
+    if (msg === 'worker stopped') signedOff = rest as typeof signedOff;
     if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);

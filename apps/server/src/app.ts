@@ -12,23 +12,23 @@ import { refuseBadTarget } from './http/request-path.ts';
 import { type Metrics, mountMetrics } from './listener/metrics.ts';
 import { mountReadApi, type ReadApiParts } from './read-api/read-api.ts';
 
-/** What the app is made of; null for a plane that this process does not serve. */
+/** The parts of the app; null for a plane that this process does not serve. */
 export interface AppParts {
   logger: Logger;
   metrics: Metrics;
-  /** Base address that clients use, without a trailing slash; asked per request, as a free port is known late. */
+  /** Base address that clients use, without a trailing slash. Read at each request, as a free port is known late. */
   publicUrl(): string;
-  /** Why this process should get no traffic, as a sentence for `/readyz`; null when it should. */
+  /** Why this process should get no traffic, as a sentence for `/readyz`; null if it should. */
   notReady(): Promise<string | null>;
   read: ReadApiParts | null;
   control: Omit<ControlApiParts, 'publicUrl'> | null;
-  /** Mounts what stands in for both planes on a point of presence without them. */
+  /** Mounts the routes that replace both planes on a point of presence. */
   instead?: ((app: Express) => void) | undefined;
 }
 
 /**
- * The Express app of all planes but delivery; it listens to nothing, and stands behind the request listener (listener/request-listener.ts). Paths are case-sensitive; a trailing slash is tolerated. Forwarding
- * headers are not believed.
+ * The Express app of all planes but delivery. The request listener (listener/request-listener.ts) calls it. Paths are case-sensitive; a
+ * trailing slash is tolerated. Forwarding headers are ignored.
  */
 export function createApp(parts: AppParts): Express {
   const { logger, publicUrl, read, control } = parts;
@@ -38,7 +38,7 @@ export function createApp(parts: AppParts): Express {
   app.enable('case sensitive routing');
 
   app.use(helmet.xContentTypeOptions());
-  // Public answers say cross-origin themselves.
+  // Public answers set cross-origin themselves.
   app.use(helmet.crossOriginResourcePolicy({ policy: 'same-origin' }));
   app.use((req, _res, next) => {
     refuseBadTarget(req);
@@ -57,12 +57,12 @@ export function createApp(parts: AppParts): Express {
   app.use((req) => {
     throw new AppError('not_found', `There is nothing at ${shown(req.path)}. GET / says what there is.`);
   });
-  // Express knows an error handler by its four parameters.
+  // Express recognizes an error handler by its four parameters.
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => sendProblem(req, res, error, logger));
   return app;
 }
 
-/** A path for a sentence; percent-encoded as it came, so that nothing in it is invisible. */
+/** A path for a sentence, percent-encoded as received, so that nothing in it is invisible. */
 function shown(path: string): string {
   return path.length > 200 ? `${path.slice(0, 200)}…` : path;
 }

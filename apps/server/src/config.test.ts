@@ -22,7 +22,7 @@ describe('configuration', () => {
     expect(config.maxUploadBytes).toBe(10 * 1024 ** 3);
   });
 
-  it('takes the programs for video from where it is told, from any folder that a run may have', () => {
+  it('resolves the paths of ffmpeg and ffprobe, as runs have folders of their own', () => {
     const config = readConfig({ FFMPEG_PATH: 'tools/ffmpeg', FFPROBE_PATH: '/opt/ffprobe' });
     expect([config.ffmpegPath, config.ffprobePath]).toEqual([resolve('tools/ffmpeg'), '/opt/ffprobe']);
     expect(received(config)).toMatchObject({ ffmpegPath: resolve('tools/ffmpeg') });
@@ -49,7 +49,7 @@ describe('configuration', () => {
     }
   });
 
-  it('takes a database and a store on other machines, and hands them on to the worker', () => {
+  it('takes a database and a store on other machines, and sends them to the worker', () => {
     const config = readConfig({
       MDS_DATABASE_URL: 'postgresql://mds:a%40secret@db.example.org:5432/mds?schema=media',
       MDS_STORAGE_URL: 's3://media-bucket/prefix/',
@@ -67,7 +67,7 @@ describe('configuration', () => {
     expect(readConfig({})).toMatchObject({ databaseUrl: null, storageUrl: null, s3Endpoint: null, queue: 'embedded' });
   });
 
-  it('takes a Redis for the queue, hands it on to the worker, and counts its password among the secrets', () => {
+  it('takes a Redis for the queue, sends it to the worker, and hides its password', () => {
     const queueUrl = 'rediss://mds:b%40word@cache.example.org:6380/2';
     const settings = {
       MDS_DATABASE_URL: 'postgres://mds:a-secret@db/mds',
@@ -110,7 +110,7 @@ describe('configuration', () => {
       },
       ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE', 'MDS_QUEUE_URL'],
     ],
-  ])('refuses what cannot be meant of several machines, and shows no secret: %j', (settings, names) => {
+  ])('refuses conflicting settings of several machines, and shows no secret: %j', (settings, names) => {
     try {
       readConfig(settings);
       expect.unreachable('a wrong configuration was taken');
@@ -130,7 +130,7 @@ describe('configuration', () => {
     expect(readConfig({ MDS_CACHE_BYTES: text }).cacheBytes).toBe(bytes);
   });
 
-  it('takes origins as browsers send them, and hands them on', () => {
+  it('takes origins as browsers send them, and sends them to the worker', () => {
     const config = readConfig({ MDS_UPLOAD_ORIGINS: 'https://app.example.org, http://localhost:3000' });
     expect(config.uploadOrigins).toEqual(['https://app.example.org', 'http://localhost:3000']);
     expect(received(config)).toMatchObject({ uploadOrigins: config.uploadOrigins });
@@ -162,7 +162,7 @@ describe('configuration', () => {
       { MDS_ROLES: 'edge,worker', MDS_ORIGIN_URL: 'https://origin.test', MDS_CONTROL_TOKEN: 'x'.repeat(16) },
       ['MDS_ROLES'],
     ],
-  ])('says what a point of presence lacks or cannot be: %j', (settings, named) => {
+  ])('names what a point of presence lacks or must not have: %j', (settings, named) => {
     try {
       readConfig(settings);
       expect.unreachable('a configuration that contradicts itself was taken');
@@ -176,11 +176,11 @@ describe('configuration', () => {
     expect(readConfig({ MDS_ROLES: 'edge', ...origin })).toMatchObject({ originUrl: 'https://origin.test' });
   });
 
-  it('warns of settings that mean nothing instead of passing over a typing error', () => {
+  it('reports unknown settings, as they are mostly typing errors', () => {
     expect(readConfig({ MDS_PROT: '1', MDS_URL: 'http://x', HOME: '/' }).unknownSettings).toEqual(['MDS_PROT']);
   });
 
-  it('hands a worker process the very configuration that its parent has, without the token', () => {
+  it('sends a worker process the configuration of its parent, without the token', () => {
     const config = readConfig({
       MDS_DATA_DIR: '/tmp/x',
       MDS_PUBLIC_URL: 'https://media.example/',
@@ -191,7 +191,7 @@ describe('configuration', () => {
     expect(received(config)).toEqual({ ...config, roles: ['worker'], controlToken: null });
   });
 
-  it('leaves passwords and the token out of the environment of a worker, and what is not ours in it', () => {
+  it('leaves passwords and the token out of the environment of a worker', () => {
     const environment = {
       ...{ MDS_CONTROL_TOKEN: 'the-token-of-the-operator', MDS_DATABASE_URL: 'postgres://mds:a-secret@db/mds' },
       ...{ MDS_QUEUE_URL: 'redis://:b-secret@r', FFMPEG_PATH: 'tools/ffmpeg' },

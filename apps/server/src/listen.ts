@@ -1,10 +1,15 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Config } from './config.ts';
 
-/** The address cannot be listened on; the message says which setting to look at. */
+/** The settings `MDS_HOST` and `MDS_PORT`. */
+interface ListenAddress {
+  host: string;
+  port: number;
+}
+
+/** The service cannot listen on the address. The message names the setting to change. */
 export class ListenError extends Error {
-  constructor({ host, port }: Pick<Config, 'host' | 'port'>, cause: NodeJS.ErrnoException) {
+  constructor({ host, port }: ListenAddress, cause: NodeJS.ErrnoException) {
     const reasons: Record<string, string> = {
       EADDRINUSE: `Port ${port} of ${host} is taken by another program. Stop that one, or choose another port with MDS_PORT (0: any free one).`,
       EACCES: `Port ${port} may not be used by this user. Choose one above 1023 with MDS_PORT.`,
@@ -19,13 +24,13 @@ export class ListenError extends Error {
 }
 
 /**
- * Connections that may wait to be taken; the system may cap it lower. Node's own 511 fills in a burst, and who finds it full is not
- * refused but left to try again after one second, and then three.
+ * Connections that may wait to be accepted; the system may cap it lower. Node's default of 511 fills in a burst. Clients that find it full
+ * are not refused, but retry after one second, and then three.
  */
 const BACKLOG = 4_096;
 
-/** Listens where the configuration says. @returns the address @throws ListenError */
-export async function listen(server: Server, config: Pick<Config, 'host' | 'port'>): Promise<string> {
+/** Listens on the configured address. @returns the address @throws ListenError */
+export async function listen(server: Server, config: ListenAddress): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(new ListenError(config, error)));
     server.listen(config.port, config.host, BACKLOG, () => {

@@ -6,22 +6,22 @@ import type { SchemaState } from './db/migrations.ts';
 import { openSharedRepositories } from './foundation.ts';
 import { DATABASE_FILE, openDataDir } from './storage/data-dir.ts';
 
-/** What became of a database: `applied` is what it had before. */
+/** The schema of a database; `applied` are the steps that it had before. */
 export interface SchemaReport extends SchemaState {
-  /** The steps that were taken now. */
+  /** The steps that were applied now. */
   migrated: string[];
 }
 
 /**
- * Brings the configured database up to date as a start does, and starts nothing: for who wants it done, or to know that it can be, before
- * nodes are replaced. Any number of processes may do so at once. A database in a data folder is not touched while a service lives on it.
- * @param options.checkOnly says what would be done, and writes nothing
- * @throws ConfigError, DataDirError, DatabaseRefusedError: what the operator must see to
+ * Migrates the configured database as a start does, but starts nothing. Operators do this, or check it, before they replace nodes. Any
+ * number of processes may do so at once. A database in a data folder is not changed while a service uses the folder.
+ * @param options.checkOnly reports the pending steps, and writes nothing
+ * @throws ConfigError, DataDirError, DatabaseRefusedError: the operator must act
  */
 export async function migrateDatabase(config: Config, options: { checkOnly: boolean }): Promise<SchemaReport> {
   if (config.roles.every((role) => role === 'edge')) {
     throw new ConfigError([
-      'MDS_ROLES: a point of presence (edge) has no database; bring up to date that of its origin',
+      'MDS_ROLES: a point of presence (edge) has no database; migrate the database of its origin',
     ]);
   }
   const before = await inspect(config);
@@ -42,7 +42,7 @@ async function inspect(config: Config): Promise<SchemaState> {
 
 async function openAndClose(config: Config): Promise<void> {
   if (config.databaseUrl !== null) {
-    // In Redis, BullMQ has nothing that could be brought up to date.
+    // BullMQ has no schema in Redis.
     const queue = config.queueUrl === null ? config.queue : 'embedded';
     await (await openSharedRepositories(config.databaseUrl, { queue, queueUrl: null }, createLogger('silent'))).close();
     return;

@@ -135,7 +135,7 @@ describe('a node that is gone for good', () => {
 
   it('can be forgotten, so that no purge waits for it, and returns with a report', async () => {
     await app.stop();
-    app = await startApp({ beats: { intervalMs: 50, lookMs: 20 } });
+    app = await startApp({ beats: { intervalMs: 50, checkMs: 20 } });
     const node = 'edge/7:%41';
     await report(app, 'sin1', { node });
     expect(await forget(node)).toEqual([409, 'node_alive']);

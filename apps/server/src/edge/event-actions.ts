@@ -7,7 +7,7 @@ import type { PathJournal } from './path-journal.ts';
 import type { ReadThrough } from './read-through.ts';
 import type { Reporter } from './reporter.ts';
 
-/** What the events of the origin mean for the caches of a point of presence. */
+/** Applies the events of the origin to the caches of a point of presence. */
 export function createEventActions(caches: {
   delivery: Pick<Delivery, 'purge'>;
   resolver: Pick<OriginResolver, 'outdateAll' | 'outdateMedia'>;
@@ -21,7 +21,7 @@ export function createEventActions(caches: {
   const purge = (scope: PurgeScope) => {
     purges += 1;
     delivery.purge(scope);
-    // Whoever purged waits for the receipt, which is to hold for a node that is killed as well.
+    // The caller of the purge waits for the receipt. It must hold even if this node is killed.
     void journal.forgotten().then(() => reporter.acknowledge());
   };
 
@@ -68,7 +68,7 @@ export function createEventActions(caches: {
 
     onUpToDate: () => reporter.acknowledge(),
 
-    /** Carried out since the start, deletions of media included. */
+    /** Purges since the start, including those for deleted media. */
     get purges() {
       return purges;
     },

@@ -1,8 +1,8 @@
-/** One block of an event stream: what stands between two empty lines. Comments alone make none. */
+/** One block of an event stream: the lines between two empty ones. Comments alone are no block. */
 export interface EventBlock {
-  /** Null where the block has none. */
+  /** Null if the block has none. */
   id: string | null;
-  /** Null where the block has none, and so is no event (WHATWG HTML, 9.2.6). */
+  /** Null if the block has none, and so is no event (WHATWG HTML, 9.2.6). */
   data: string | null;
 }
 
@@ -10,8 +10,7 @@ export interface EventBlock {
 const MAX_BLOCK = 1024 * 1024;
 
 /**
- * Reads the event stream that the service itself writes: lines that end with LF. A block that is not complete when the stream ends is
- * dropped.
+ * Reads an event stream of the service, whose lines end with LF. A block that is incomplete when the stream ends is dropped.
  */
 export async function* readEventBlocks(stream: AsyncIterable<Buffer>): AsyncGenerator<EventBlock, void, undefined> {
   const decoder = new TextDecoder();

@@ -8,40 +8,40 @@ import { OriginRefusesError } from './origin-acceptance.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import type { StateFile } from './state-file.ts';
 
-/** How far a node has followed the events of which origin. */
+/** The last event that a node acted upon, and the origin that sent it. */
 export const EventPosition = z.strictObject({ origin: z.string(), through: z.string().regex(/^\d{1,15}$/) });
 export type EventPosition = z.infer<typeof EventPosition>;
 
-/** What is to be done about events. */
+/** Acts upon events. */
 export interface EventActions {
   onEvent(event: EdgeEvent): void;
-  /** Events may have been missed. @param missed.purge whether one of them may have been a purge of everything */
+  /** Events may be missing. @param missed.purge whether one of them may have been a purge of everything */
   onGap(missed: { purge: boolean }): void;
-  /** Nothing is left that this node does not know of. */
+  /** Every event up to now was received. */
   onUpToDate(): void;
 }
 
-/** Follows the events of the origin, over restarts of both. */
+/** Follows the events of the origin, across restarts of both. */
 export interface EventFollower {
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Whether every event up to now was heard: the connection stands, and nothing that it had to tell is left. */
+  /** Whether every event up to now was received, and the connection is open. */
   readonly isFollowing: boolean;
-  /** Resolves when the first attempt has come to an end: the events are followed, or it is known that they are not. */
+  /** Resolves when the first attempt has succeeded or failed. */
   readonly concluded: Promise<void>;
-  /** Of the monotonic clock: when it was last known that every event was heard. Never yet: when this process began to follow. */
+  /** When every event was last known to be received, on the monotonic clock; before that, when this process started. */
   readonly upToDateAtMs: number;
-  /** The last event that was acted upon; null while none is known. */
+  /** The last event that was acted upon; null: unknown. */
   readonly through: string | null;
 }
 
-/** The origin sends something every 15 s; when nothing came for this long, the connection is dead, whatever the network says. */
+/** The origin sends a heartbeat every 15 s; without one for this long, the connection is dead. */
 const SILENCE_MS = 20_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
-/** Of an answer that is no stream of events, so many pieces are read. */
+/** Pieces that are read of an answer that is no event stream. */
 const MAX_REFUSAL_PIECES = 16;
-/** The position is written at most this often; events that are acted upon again do no harm. */
+/** The position is written at most this often. Acting upon an event again does no harm. */
 const SAVE_MS = 500;
 
 export function createEventFollower(deps: {
@@ -61,7 +61,7 @@ export function createEventFollower(deps: {
   let running: Promise<void> = Promise.resolve();
   let saving: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;
-  let told: string | null = null;
+  let logged: string | null = null;
   let conclude: () => void = () => undefined;
   const concluded = new Promise<void>((resolve) => {
     conclude = resolve;
@@ -79,8 +79,8 @@ export function createEventFollower(deps: {
     if (id === through) return;
     through = id;
     saving ??= setTimeout(() => {
-      // Without it, the next start has events told again.
-      save().catch((error: unknown) => logger.warn({ err: error }, 'the position in the events could not be kept'));
+      // If it is missing, the next start receives some events again.
+      save().catch((error: unknown) => logger.warn({ err: error }, 'event position could not be saved'));
     }, SAVE_MS).unref();
   };
 
@@ -90,7 +90,7 @@ export function createEventFollower(deps: {
       return;
     }
     const { purged_everything: purged } = event.data;
-    // Where the origin knows fewer events than this node has seen, they are those of another database.
+    // If the origin has fewer events than this node has seen, it has another database.
     const isAnother = Number(event.id) < Number(through);
     actions.onGap({ purge: isAnother || (purged !== null && Number(purged) > Number(through)) });
   };
@@ -100,38 +100,27 @@ export function createEventFollower(deps: {
       if (stopping.signal.aborted) return;
       if (data !== null) {
         const event = EdgeEvent.safeParse(JSON.parse(data));
-        // An event that only a newer version knows may concern anything.
+        // An event of a newer version may concern anything.
         if (event.success) act(event.data);
         else actions.onGap({ purge: false });
       }
       if (id === null) continue;
-      // With no position there is no telling what happened before.
+      // Without a position, earlier events may have been missed.
       if (through === null) actions.onGap({ purge: true });
       advance(id);
-      // An id alone: the reader is up to date.
+      // An id without data means that the reader is up to date.
       if (data !== null || isFollowing) continue;
       isFollowing = true;
-      told = null;
+      logged = null;
       origin.acceptance.noteAccepted();
       conclude();
-      logger.info({ through: id }, 'the events of the origin are followed');
+      logger.info({ through: id }, 'following the events of the origin');
       actions.onUpToDate();
     }
   };
 
   const connect = async () => {
-    const target = `${CONTROL_API_PREFIX}/edges/${region}/events`;
-    const answer = await origin.send({
-      target,
-      headers: { accept: 'text/event-stream', ...(through === null ? {} : { 'last-event-id': through }) },
-      signal: stopping.signal,
-      silenceMs: SILENCE_MS,
-    });
-    const { statusCode: status = 0, headers } = answer;
-    if (status !== 200 || !headers['content-type']?.startsWith('text/event-stream')) {
-      const body = Buffer.concat(await answer.take(MAX_REFUSAL_PIECES).toArray());
-      throw origin.acceptance.noteUnexpected({ status, headers, body, target });
-    }
+    const answer = await openStream(origin, { region, through, signal: stopping.signal });
     try {
       await follow(answer);
     } catch (error) {
@@ -147,12 +136,12 @@ export function createEventFollower(deps: {
         await connect();
         pauseMs = FIRST_PAUSE_MS;
       } catch (error) {
-        const said = error instanceof Error ? error.message : String(error);
-        const isTold = said === told || error instanceof OriginRefusesError;
-        if (!stopping.signal.aborted && !isTold) {
-          logger.warn(toldOf(error), 'the events of the origin cannot be followed; that is tried again');
+        const reason = error instanceof Error ? error.message : String(error);
+        const isLogged = reason === logged || error instanceof OriginRefusesError;
+        if (!stopping.signal.aborted && !isLogged) {
+          logger.warn(toldOf(error), 'events of the origin cannot be followed; retrying');
         }
-        told = said;
+        logged = reason;
       }
       conclude();
       if (isFollowing) {
@@ -174,9 +163,9 @@ export function createEventFollower(deps: {
 
   return {
     async start() {
-      const kept = await position.read();
-      // Ids of another origin mean nothing here.
-      through = saved = kept?.origin === originUrl ? kept.through : null;
+      const stored = await position.read();
+      // Ids of another origin have no meaning here.
+      through = saved = stored?.origin === originUrl ? stored.through : null;
       origin.onUp(() => wake());
       running = run();
     },
@@ -200,4 +189,22 @@ export function createEventFollower(deps: {
       return through;
     },
   };
+}
+
+/** @throws OriginUnavailableError if the origin does not send the stream */
+async function openStream(
+  origin: OriginConnection,
+  { region, through, signal }: { region: string; through: string | null; signal: AbortSignal },
+): Promise<IncomingMessage> {
+  const target = `${CONTROL_API_PREFIX}/edges/${region}/events`;
+  const answer = await origin.send({
+    target,
+    headers: { accept: 'text/event-stream', ...(through === null ? {} : { 'last-event-id': through }) },
+    signal,
+    silenceMs: SILENCE_MS,
+  });
+  const { statusCode: status = 0, headers } = answer;
+  if (status === 200 && headers['content-type']?.startsWith('text/event-stream')) return answer;
+  const body = Buffer.concat(await answer.take(MAX_REFUSAL_PIECES).toArray());
+  throw origin.acceptance.noteUnexpected({ status, headers, body, target });
 }

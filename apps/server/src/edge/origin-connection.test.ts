@@ -26,7 +26,7 @@ describe('an origin of several nodes, one of which dies', () => {
   afterEach(() => origin.stop());
 
   for (const fate of ['cut', 'cut in the body', 'bad gateway'] as const) {
-    it(`is asked once more where the first answer is ${fate}, and is not taken to be away`, async () => {
+    it(`is asked again if the first answer is ${fate}, and does not count as away`, async () => {
       fates = [fate];
       const { body } = await origin.connection.fetch({ target: '/what' });
       expect(body.toString()).toBe('good');
@@ -41,7 +41,7 @@ describe('an origin of several nodes, one of which dies', () => {
     expect((await origin.connection.fetch({ target: '/else' })).status).toBe(200);
   });
 
-  it('is away where nobody says that he is ready, and nothing is asked of it until somebody does', async () => {
+  it('is away if no node is ready, and gets no request until one is', async () => {
     fates = [];
     await origin.go();
     await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow(OriginUnavailableError);

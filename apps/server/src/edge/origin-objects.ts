@@ -4,7 +4,7 @@ import { type ObjectOrigin, OriginUnavailableError } from '../delivery/object-or
 import type { OriginConnection } from './origin-connection.ts';
 import { problemIn } from './origin-problem.ts';
 
-/** {@link ObjectOrigin} over HTTP: an object's key is its delivery path, and its SHA-256 the entity tag that is asked for. */
+/** {@link ObjectOrigin} over HTTP. An object's key is its delivery path, and its SHA-256 the requested entity tag. */
 export function createOriginObjects(deps: { origin: OriginConnection; region: string }): ObjectOrigin {
   const { origin, region } = deps;
   return {
@@ -25,14 +25,14 @@ export function createOriginObjects(deps: { origin: OriginConnection; region: st
       if ((isRange || (statusCode === 200 && isWhole)) && headers['content-length'] === String(length)) return answer;
       if (statusCode < 300) {
         answer.destroy();
-        throw new OriginUnavailableError(`The origin answers ${statusCode} with other bytes than were asked for.`);
+        throw new OriginUnavailableError(`The origin answers ${statusCode} with other bytes than requested.`);
       }
       const body = await buffer(answer);
       const problem = problemIn({ status: statusCode, body }, target);
-      // Gone, or another one by now: what was looked up is out of date.
+      // The object was removed or replaced: the lookup is out of date.
       if (problem !== null && problem.code !== 'not_found' && [404, 412, 416].includes(statusCode)) return null;
       const error = origin.acceptance.noteUnexpected({ status: statusCode, headers, body, target });
-      throw new OriginUnavailableError('The origin does not give the object.', { cause: error });
+      throw new OriginUnavailableError('The origin does not send the object.', { cause: error });
     },
   };
 }

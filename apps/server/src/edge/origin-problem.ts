@@ -3,7 +3,7 @@ import { AppError } from '../base/app-error.ts';
 import { OPEN_TO_ALL } from '../delivery/representation.ts';
 import { pathOf } from '../http/request-path.ts';
 
-/** What a node says of what only its origin could answer, while that does not; why not is in the log. */
+/** The error for requests that only the origin can answer, while it does not. The log has the reason. */
 export function originAway(cause: unknown): AppError {
   return new AppError(
     'unavailable',
@@ -12,10 +12,10 @@ export function originAway(cause: unknown): AppError {
   );
 }
 
-/** What a media delivery service says of paths at which it has nothing. `not_found` alone could be said of the way of asking. */
+/** Codes of a media delivery service for paths at which it has nothing. `not_found` may be about the request itself. */
 const ABSENT = ['media_not_found', 'rendition_not_found', 'rendition_not_ready'];
 
-/** What the origin says of a delivery path at which there is nothing; null: the answer does not say that. */
+/** The error for a delivery path at which the origin has nothing; null if the answer is none of that kind. */
 export function absenceIn(answer: { status: number; body: Buffer }, target: string): AppError | null {
   const problem = problemIn(answer, target);
   if (problem === null || problem.status !== 404 || !ABSENT.includes(problem.code)) return null;
@@ -25,15 +25,15 @@ export function absenceIn(answer: { status: number; body: Buffer }, target: stri
 }
 
 /**
- * The problem document that an answer consists of; null where it is none that a media delivery service gives to what was asked: one
- * that is reached under another path than it knows of says that there is nothing, and what it was asked for.
+ * The problem document of an answer; null if a media delivery service would not give it to this request. A service behind a proxy that
+ * changes the path answers `not_found`, with the path that it received.
  */
 export function problemIn(answer: { status: number; body: Buffer }, target: string): Problem | null {
   let problem: Problem;
   try {
     problem = Problem.parse(JSON.parse(answer.body.toString()));
   } catch {
-    // Another service's, or of another version: the status alone speaks.
+    // It is of another program or version. Only the status counts.
     return null;
   }
   if (problem.status !== answer.status) return null;

@@ -70,7 +70,7 @@ const content = async (resource: Resource | Promise<Resource>) => {
 };
 
 describe('what a point of presence knows of a path', () => {
-  it('is asked for once, by all who want it at the same time, with the address that clients use', async () => {
+  it('requests for a path at the same time share one lookup, with the public address', async () => {
     says('a');
     expect(await Promise.all([1, 2, 3].map(() => content(resolver.resolve(PATH))))).toEqual(['a', 'a', 'a']);
     expect(await content(resolver.resolve(PATH))).toBe('a');
@@ -79,7 +79,7 @@ describe('what a point of presence knows of a path', () => {
     ]);
   });
 
-  it('is used at once while events are heard, and confirmed behind the answer', async () => {
+  it('is used at once while events are followed, and confirmed behind the answer', async () => {
     says('a');
     const first = await resolver.resolve(PATH);
     now += 31_000;
@@ -89,7 +89,7 @@ describe('what a point of presence knows of a path', () => {
     await expect.poll(() => content(resolver.resolve(PATH))).toBe('b');
   });
 
-  it('is confirmed before it is used where events may have been missed', async () => {
+  it('is confirmed before it is used if events may have been missed', async () => {
     says('a');
     await resolver.resolve(PATH);
     following = false;
@@ -100,7 +100,7 @@ describe('what a point of presence knows of a path', () => {
     expect(await content(resolver.resolve(PATH))).toBe('b');
   });
 
-  it('stands in for an origin that is away, for as long as that allowed, and says so', async () => {
+  it('is served while the origin is away, for as long as it allowed, and marked as stale', async () => {
     says('a');
     await resolver.resolve(PATH);
     following = false;
@@ -114,7 +114,7 @@ describe('what a point of presence knows of a path', () => {
     expect(await resolver.resolve(PATH)).not.toHaveProperty('staleS');
   });
 
-  it('is not kept where an event spoke of it while it was being asked for: that answer is from before', async () => {
+  it('is not stored if an event named it during the lookup', async () => {
     let first: (() => void) | undefined;
     origin.answer = (_req, res) => {
       first = () => json(res, resourceOf(PATH, 'old'));
@@ -129,7 +129,7 @@ describe('what a point of presence knows of a path', () => {
     expect(await content(resolver.resolve(PATH))).toBe('new');
   });
 
-  it('is asked for anew after an event, and still there where the origin goes away first', async () => {
+  it('is looked up again after an event, and served if the origin goes away first', async () => {
     says('a');
     await resolver.resolve(PATH);
     resolver.outdateMedia('med_00000000000000000000000000');
@@ -144,7 +144,7 @@ describe('what a point of presence knows of a path', () => {
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('that is not there is not asked for again for a moment, and gone at once when it was deleted', async () => {
+  it('an absent path is not looked up again for a moment; a deleted one is gone at once', async () => {
     says('a');
     await resolver.resolve(PATH);
     resolver.outdateMedia(MEDIUM);
@@ -161,7 +161,7 @@ describe('what a point of presence knows of a path', () => {
     expect(await content(resolver.resolve(PATH))).toBe('again');
   });
 
-  it('is nothing where the path is none of delivery’s, without a word to the origin', async () => {
+  it('a path that delivery does not have is refused without asking the origin', async () => {
     await expect(Promise.resolve(resolver.resolve('/media/../etc/passwd'))).rejects.toMatchObject({ status: 404 });
     expect(origin.asked).toEqual([]);
   });
@@ -175,7 +175,7 @@ describe('what a point of presence knows of a path', () => {
       (res) => json(res, { ...problem(404, 'not_found'), instance: '/control/v1/edges/sin1/resource' }, 404),
     ],
     ['another point of presence', (res) => json(res, problem(421, 'misdirected_request'), 421)],
-  ])('is never “nothing” because the address of the origin is wrong: %s', async (_what, answer) => {
+  ])('does not count as absent if the address of the origin is wrong: %s', async (_what, answer) => {
     says('a');
     await resolver.resolve(PATH);
     const other = PATH.replace('manifest.json', 'thumb.webp');
@@ -194,7 +194,7 @@ describe('what a point of presence knows of a path', () => {
     expect(origin.connection.acceptance.trouble).toBeNull();
   });
 
-  it('tells its age from the moment in which events are no longer heard, and none while they are', async () => {
+  it('has an Age as soon as events are not followed, and none while they are', async () => {
     says('a');
     const first = await resolver.resolve(PATH);
     now += 20_000;
@@ -215,7 +215,7 @@ describe('what a point of presence knows of a path', () => {
     expect(await resolver.resolve(PATH)).not.toHaveProperty('ageS');
   });
 
-  it('is told when it is forgotten, also where it was confirmed long ago: a purge lets go of its objects alone', async () => {
+  it('a purge returns its objects, even if it was confirmed long ago', async () => {
     says('a');
     const { representations } = await resolver.resolve(PATH);
     now += 31_000;
@@ -223,7 +223,7 @@ describe('what a point of presence knows of a path', () => {
     expect(resolver.forget(PATH)).toEqual([]);
   });
 
-  it('never tells a caller what the origin thinks of this node', async () => {
+  it('no caller learns whether the origin accepts this node', async () => {
     origin.answer = (_req, res) => json(res, problem(401, 'unauthorized'), 401);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
     origin.answer = (_req, res) =>
@@ -235,7 +235,7 @@ describe('what a point of presence knows of a path', () => {
   });
 });
 
-describe('what a point of presence knew before it was started again', () => {
+describe('what a point of presence knew before a restart', () => {
   /** The clocks of a process that starts two minutes later. */
   const startAgain = async (publicUrl?: string) => {
     await journal.stop();
@@ -245,7 +245,7 @@ describe('what a point of presence knew before it was started again', () => {
     resolver = await start(publicUrl);
   };
 
-  it('stands in while its origin is away, for as long as that had allowed', async () => {
+  it('is served while the origin is away, for as long as it allowed', async () => {
     says('a');
     await resolver.resolve(PATH);
     await startAgain();
@@ -256,7 +256,7 @@ describe('what a point of presence knew before it was started again', () => {
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('is confirmed before it is used where its origin is there', async () => {
+  it('is confirmed before it is used if the origin answers', async () => {
     says('a');
     await resolver.resolve(PATH);
     await startAgain();
@@ -269,7 +269,7 @@ describe('what a point of presence knew before it was started again', () => {
     ['the path', () => resolver.forget(PATH)],
     ['its media object', () => void resolver.forgetMedia(MEDIUM)],
     ['everything', () => resolver.forgetAll()],
-  ])('does not come back where %s was purged', async (_what, purge) => {
+  ])('does not come back if %s was purged', async (_what, purge) => {
     says('a');
     await resolver.resolve(PATH);
     purge();
@@ -278,7 +278,7 @@ describe('what a point of presence knew before it was started again', () => {
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('does not come back where the origin said that it is gone, nor where it names an address that this node has no more', async () => {
+  it('does not come back if it is absent, or names a former address of this node', async () => {
     says('a');
     await resolver.resolve(PATH);
     await startAgain('https://elsewhere.test');

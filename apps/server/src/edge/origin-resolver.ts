@@ -151,16 +151,16 @@ export function createOriginResolver(parts: OriginResolverParts): OriginResolver
     },
 
     forgetMedia(mediaId) {
-      const isOfMedia = (path: string) => parseDeliveryPath(path)?.id === mediaId;
+      const concerns = isOfMedia(mediaId);
       const forgotten: Representation[] = [];
       journal.forgetMedia(mediaId);
       for (const [path, { resource }] of known.entries()) {
-        if (!isOfMedia(path)) continue;
+        if (!concerns(path)) continue;
         known.delete(path);
         forgotten.push(...resource.representations);
       }
-      for (const path of absent.keys()) if (isOfMedia(path)) absent.delete(path);
-      lookups.outdate(isOfMedia);
+      for (const path of absent.keys()) if (concerns(path)) absent.delete(path);
+      lookups.outdate(concerns);
       return forgotten;
     },
 
@@ -172,7 +172,7 @@ export function createOriginResolver(parts: OriginResolverParts): OriginResolver
     },
 
     outdateAll: () => outdate(() => true),
-    outdateMedia: (mediaId) => outdate((path) => parseDeliveryPath(path)?.id === mediaId),
+    outdateMedia: (mediaId) => outdate(isOfMedia(mediaId)),
 
     restore(stored) {
       for (const { at_ms: atMs, base_url: baseUrl, resource: answer } of stored) {
@@ -197,11 +197,12 @@ export function createOriginResolver(parts: OriginResolverParts): OriginResolver
       }
     },
 
-    async probe() {
-      // A node whose origin is away serves its caches, as it should.
-    },
+    // A node whose origin is away serves its caches, as it should.
+    probe: async () => undefined,
   };
 }
+
+const isOfMedia = (mediaId: string) => (path: string) => parseDeliveryPath(path)?.id === mediaId;
 
 /** Lookups in progress, one for each path. */
 interface Lookups {

@@ -42,7 +42,7 @@ async function crashAfter(tell: (journal: ReturnType<typeof journalOf>) => void,
 }
 
 describe('what is known of paths', () => {
-  it('is there after a crash, the latest of each, in order; what was forgotten is not', async () => {
+  it('survives a crash: the latest of each path, in order, without removed ones', async () => {
     await crashAfter((journal) => {
       for (const name of ['a', 'b', 'c', 'd']) journal.keep(knownOf(name));
       journal.keep(knownOf('a', 'newer'));
@@ -53,7 +53,7 @@ describe('what is known of paths', () => {
     expect(found[2]).toEqual(knownOf('a', 'newer'));
   });
 
-  it('is known to be forgotten when it is, and not before', async () => {
+  it('reports a removal when it is in the file, and not before', async () => {
     const journal = journalOf();
     journal.start(() => []);
     journal.keep(knownOf('a'));
@@ -66,7 +66,7 @@ describe('what is known of paths', () => {
     await journal.stop();
   });
 
-  it('is used up to a last line that was cut off, and the file goes on after it', async () => {
+  it('is read up to a last line that was cut, and the file continues after it', async () => {
     await crashAfter((journal) => journal.keep(knownOf('a')));
     const whole = await readFile(file, 'utf8');
     await appendFile(file, whole.split('\n')[1]?.slice(0, 80) ?? '');
@@ -80,7 +80,7 @@ describe('what is known of paths', () => {
     expect(names(await journalOf().read())).toEqual(['a', 'b']);
   });
 
-  it('is not believed where a line in the middle is damaged: it may have said that something was purged', async () => {
+  it('is ignored if a line in the middle is damaged, as it may have been a purge', async () => {
     await crashAfter((journal) => {
       journal.keep(knownOf('a'));
       journal.forget(knownOf('a').resource.path);
@@ -91,13 +91,13 @@ describe('what is known of paths', () => {
     expect(await journalOf().read()).toEqual([]);
   });
 
-  it('means nothing to a node of another origin, and nothing is known where there is no file', async () => {
+  it('is ignored if it is of another origin, and empty without a file', async () => {
     expect(await journalOf().read()).toEqual([]);
     await crashAfter((journal) => journal.keep(knownOf('a')));
     expect(await journalOf('http://another.test').read()).toEqual([]);
   });
 
-  it('does not fill the disk: the file is written anew, with all that is known and what is told meanwhile', async () => {
+  it('does not fill the disk: the file is rewritten, with lines that come meanwhile', async () => {
     const all = new Map<string, KnownPath>();
     const journal = journalOf(ORIGIN, 50_000);
     journal.start(() => all.values());
@@ -121,7 +121,7 @@ describe('what is known of paths', () => {
     );
   });
 
-  it('is removed where it cannot be written, so that nothing that was purged comes back', async () => {
+  it('is removed if it cannot be written, so that no purged path comes back', async () => {
     const lines: string[] = [];
     const journal = journalOf(ORIGIN, 1, pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) }));
     await crashAfter((told) => told.keep(knownOf('a')), journal);
@@ -132,6 +132,6 @@ describe('what is known of paths', () => {
     await journal.forgotten();
     expect(await journalOf().read()).toEqual([]);
     await expect(stat(file)).rejects.toMatchObject({ code: 'ENOENT' });
-    expect(lines.join('')).toContain('cannot be kept for the next start');
+    expect(lines.join('')).toContain('known paths cannot be stored');
   });
 });

@@ -6,11 +6,11 @@ import { EdgeResource } from '@mds/contract';
 import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
 
-/** What the origin said of a path. */
+/** An answer of the origin for a path. */
 export const KnownPath = z.strictObject({
-  /** When it last stood by it: of the wall clock, milliseconds since the epoch. */
+  /** When the origin last gave it: wall clock, milliseconds since the epoch. */
   at_ms: z.number(),
-  /** The address that is named in what was made for this node. */
+  /** The address of this node that the content names. */
   base_url: z.string(),
   resource: EdgeResource,
 });
@@ -23,67 +23,69 @@ const Line = z.union([
   z.strictObject({ forget_all: z.literal(true) }),
 ]);
 
-/** The first line: whose paths these are. Anything else is of another origin or another version, and means nothing here. */
+/** The first line names the origin. A file of another origin or version is ignored. */
 const Head = z.strictObject({ version: z.literal(1), origin: z.string() });
 
-/** What a point of presence knows of paths, kept in its data folder for its next start. Written behind, in order. */
+/** Stores what a point of presence knows of paths for its next start, in the data folder. Written in the background, in order. */
 export interface PathJournal {
-  /** What was known when the process before ended, however it did; the latest last. */
+  /** What was known when the previous process ended, even if it was killed; the latest last. */
   read(): Promise<KnownPath[]>;
-  /** From now on the file is kept up. @param all everything that is known, whenever the file is written anew */
+  /** From now on the file is updated. @param all everything that is known, each time that the file is rewritten */
   start(all: () => Iterable<KnownPath>): void;
   keep(known: KnownPath): void;
   forget(path: string): void;
   forgetMedia(mediaId: string): void;
   forgetAll(): void;
-  /** Whether the file has forgotten what was to be, so that a process that is killed now finds nothing of it at its next start. */
+  /** Whether every removal is in the file, so that it holds even if the process is killed now. */
   readonly hasForgotten: boolean;
-  /** Resolves when it has. */
+  /** Resolves when every removal up to now is in the file. */
   forgotten(): Promise<void>;
-  /** The same for a machine that loses its power. */
+  /** Resolves when they are synced to disk, so that they survive a power failure. */
   sync(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const PRIVATE_FILE = 0o600;
-/** The file is written anew when it has more than this beyond twice what is known. */
+/** The file is rewritten when it exceeds twice the size of what is known by this. */
 const MAX_EXCESS_BYTES = 4 * 1024 * 1024;
-/** Between two tries where it cannot be written. */
+/** Between two attempts to write if the file cannot be written. */
 const RETRY_MS = 10_000;
-/** Written at once, so that others have their turn between two of them. */
+/** Written at once. Other work gets its turn between two chunks. */
 const CHUNK_BYTES = 256 * 1024;
 
-/**
- * {@link PathJournal} as a file of lines, each with a checksum. Where it can't be written it is removed: better nothing is known
- * after the next start than something that was purged.
- * @param deps.file absolute
- */
-export function createPathJournal(deps: {
+export interface PathJournalParts {
+  /** Absolute. */
   file: string;
   originUrl: string;
   logger: Pick<Logger, 'info' | 'warn'>;
   maxExcessBytes?: number;
-}): PathJournal {
+}
+
+/**
+ * {@link PathJournal} as a file of lines, each with a checksum. If it cannot be written, it is removed: the next start must not know paths
+ * that were purged.
+ */
+export function createPathJournal(deps: PathJournalParts): PathJournal {
   const { file, originUrl, logger, maxExcessBytes = MAX_EXCESS_BYTES } = deps;
   let all: () => Iterable<KnownPath> = () => [];
   let handle: FileHandle | null = null;
   let pending: string[] = [];
   let fileBytes = 0;
-  let anewBytes = 0;
-  /** Nothing is told before `start`, after `stop`, or of a file that is gone. */
-  let isKept = false;
+  let rewrittenBytes = 0;
+  /** From `start` to `stop`. */
+  let isActive = false;
   let writing: Promise<void> | null = null;
   let failedAtMs: number | null = null;
-  /** Lines since the start: told, the latest of those that forget, and in the file. */
-  let told = 0;
-  let toldToForget = 0;
+  /** Numbers of lines since the start: the latest, the latest removal, and the latest in the file. */
+  let lastLine = 0;
+  let lastRemoval = 0;
   let done = 0;
   let waiting: (() => void)[] = [];
 
   const note = (line: z.infer<typeof Line>) => {
-    if (!isKept) return;
-    told += 1;
-    if (!('known' in line)) toldToForget = told;
+    if (!isActive) return;
+    lastLine += 1;
+    if (!('known' in line)) lastRemoval = lastLine;
     pending.push(sealed(line));
     run();
   };
@@ -94,7 +96,7 @@ export function createPathJournal(deps: {
       .catch(giveUp)
       .finally(() => {
         writing = null;
-        if (isKept && pending.length > 0) run();
+        if (isActive && pending.length > 0) run();
       });
   };
 
@@ -102,30 +104,30 @@ export function createPathJournal(deps: {
     done = upTo;
     const listeners = waiting;
     waiting = [];
-    for (const tell of listeners) tell();
+    for (const resolve of listeners) resolve();
   };
 
   const work = async () => {
     if (failedAtMs !== null && performance.now() - failedAtMs < RETRY_MS) {
-      // There is no file that could be wrong; when there is one again, it begins with all that is known by then.
+      // There is no file that could be wrong. The next one begins with everything that is known then.
       pending = [];
-      markDone(told);
+      markDone(lastLine);
       return;
     }
-    if (handle === null || fileBytes > 2 * anewBytes + maxExcessBytes) await writeAnew();
+    if (handle === null || fileBytes > 2 * rewrittenBytes + maxExcessBytes) await rewrite();
     while (pending.length > 0 && handle !== null) {
       const text = pending.join('');
-      const upTo = told;
+      const upTo = lastLine;
       pending = [];
       fileBytes += await append(handle, text);
       markDone(upTo);
     }
-    if (failedAtMs !== null) logger.info('what is known of paths is kept again for the next start');
+    if (failedAtMs !== null) logger.info('known paths are stored again');
     failedAtMs = null;
   };
 
-  /** What is told meanwhile is pending, and comes after it. */
-  const writeAnew = async () => {
+  /** Lines that come meanwhile are pending, and follow. */
+  const rewrite = async () => {
     const temporary = `${file}.tmp`;
     const next = await open(temporary, 'w', PRIVATE_FILE);
     try {
@@ -142,7 +144,7 @@ export function createPathJournal(deps: {
       await rename(temporary, file);
       await handle?.close();
       handle = next;
-      fileBytes = anewBytes = bytes;
+      fileBytes = rewrittenBytes = bytes;
     } catch (error) {
       await next.close();
       await rm(temporary, { force: true });
@@ -152,54 +154,38 @@ export function createPathJournal(deps: {
 
   const giveUp = async (error: unknown) => {
     if (failedAtMs === null) {
-      logger.warn({ err: error }, 'what is known of paths cannot be kept for the next start; that is tried again');
+      logger.warn({ err: error }, 'known paths cannot be stored; retrying');
     }
     failedAtMs = performance.now();
     pending = [];
     await handle?.close().catch(() => undefined);
     handle = null;
     await rm(file, { force: true }).catch((second: unknown) => {
-      logger.warn({ err: second }, 'the file of what is known of paths could not be removed');
+      logger.warn({ err: second }, 'file of known paths could not be removed');
     });
-    markDone(told);
+    markDone(lastLine);
   };
 
   const forgotten = async () => {
-    const upTo = toldToForget;
+    const upTo = lastRemoval;
     while (done < upTo) await new Promise<void>((resolve) => waiting.push(resolve));
   };
 
   return {
     async read() {
-      const found = new Map<string, KnownPath>();
-      let head: z.infer<typeof Head> | null = null;
-      let damaged = false;
       try {
-        for await (const text of createInterface({ input: createReadStream(file) })) {
-          // A crash leaves a part of the last line. Damage before others may have hidden that something was forgotten.
-          if (damaged) return [];
-          const content = unsealed(text);
-          if (head === null) {
-            head = Head.safeParse(content).data ?? null;
-            if (head?.origin !== originUrl) return [];
-            continue;
-          }
-          const line = Line.safeParse(content);
-          if (line.success) apply(found, line.data);
-          else damaged = true;
-        }
+        return await readJournal(file, originUrl);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-        logger.warn({ err: error }, 'what was known of paths before could not be read; it is asked for again');
+        logger.warn({ err: error }, 'known paths could not be read; the origin is asked again');
         return [];
       }
-      return [...found.values()];
     },
 
     start(known) {
       all = known;
-      isKept = true;
-      // Also rids the file of what a crash has left of its last line.
+      isActive = true;
+      // Rewrites the file, as a crash may have cut its last line.
       run();
     },
 
@@ -209,7 +195,7 @@ export function createPathJournal(deps: {
     forgetAll: () => note({ forget_all: true }),
 
     get hasForgotten() {
-      return done >= toldToForget;
+      return done >= lastRemoval;
     },
     forgotten,
 
@@ -219,12 +205,33 @@ export function createPathJournal(deps: {
     },
 
     async stop() {
-      isKept = false;
+      isActive = false;
       await writing;
       await handle?.close();
       handle = null;
     },
   };
+}
+
+/** Empty if it is not a whole journal of this origin. */
+async function readJournal(file: string, originUrl: string): Promise<KnownPath[]> {
+  const found = new Map<string, KnownPath>();
+  let head: z.infer<typeof Head> | null = null;
+  let damaged = false;
+  for await (const text of createInterface({ input: createReadStream(file) })) {
+    // A crash cuts the last line. Damage before another line may hide that a path was forgotten.
+    if (damaged) return [];
+    const content = unsealed(text);
+    if (head === null) {
+      head = Head.safeParse(content).data ?? null;
+      if (head?.origin !== originUrl) return [];
+      continue;
+    }
+    const line = Line.safeParse(content);
+    if (line.success) apply(found, line.data);
+    else damaged = true;
+  }
+  return [...found.values()];
 }
 
 function apply(found: Map<string, KnownPath>, line: z.infer<typeof Line>): void {
@@ -257,7 +264,7 @@ function sealed(content: unknown): string {
   return `${checksum(json)} ${json}\n`;
 }
 
-/** What a line holds; undefined where it is not what was written. */
+/** The content of a line; undefined if the checksum does not match. */
 function unsealed(line: string): unknown {
   const json = line.slice(17);
   return line.slice(0, 17) === `${checksum(json)} ` ? JSON.parse(json) : undefined;

@@ -3,7 +3,7 @@ import { createReadCache } from './read-cache.ts';
 
 const KIB = 1024;
 
-it('a caller who makes up hosts and cursors without end does not push out the answers that others ask for', () => {
+it('endless invented hosts and cursors do not evict answers that others request', () => {
   const cache = createReadCache<{ n: number }>(() => 2 * KIB);
   cache.set('in-use.test /api/v1/media', { n: 1 });
   expect(cache.get('in-use.test /api/v1/media')).toEqual({ n: 1 });

@@ -90,7 +90,7 @@ const getAt = async (host: string, path: string) => {
 };
 
 describe('read-API answers at a point of presence', () => {
-  it('are kept as long as their Cache-Control says, their age told, and asked for by their ETag then', async () => {
+  it('are cached by their Cache-Control, with Age, and revalidated by their ETag then', async () => {
     says('1', { age: '10' });
     expect(await get('/api/v1/media')).toEqual({
       status: 200,
@@ -111,7 +111,7 @@ describe('read-API answers at a point of presence', () => {
     expect((await get('/api/v1/media', { headers: { 'if-none-match': '"2"' } })).status).toBe(304);
   });
 
-  it('are those of the host that was asked, and of the query', async () => {
+  it('differ by host and query', async () => {
     origin.answer = (req, res) => {
       res.writeHead(200, KEPT_JSON).end(documentOf(`${req.headers.host} ${req.url}`));
     };
@@ -133,7 +133,7 @@ describe('read-API answers at a point of presence', () => {
     },
   );
 
-  it('stand in for an origin that is away, unless the origin forbade that', async () => {
+  it('are served while the origin is away, unless it forbade that', async () => {
     says('1');
     await get('/api/v1/media');
     says('1', { 'cache-control': 'public, max-age=60, must-revalidate' });
@@ -147,7 +147,7 @@ describe('read-API answers at a point of presence', () => {
     expect((await get('/api/v1/media')).status).toBe(503);
   });
 
-  it('are asked for again when an event made them old, also those that were just being asked for', async () => {
+  it('are revalidated after an event, including answers in progress', async () => {
     says('1');
     await get('/api/v1/media?limit=1');
     await get('/api/v1/formats');
@@ -168,7 +168,7 @@ describe('read-API answers at a point of presence', () => {
     expect((await get('/api/v1/media')).body).toBe('new');
   });
 
-  it('pass on what the origin refuses, and nothing but reads', async () => {
+  it('include refusals of the origin, and only for reads', async () => {
     refuses(400, 'invalid_request');
     const refused = await get('/api/v1/media?limit=x');
     expect([refused.status, JSON.parse(refused.body)]).toMatchObject([400, { code: 'invalid_request' }]);
@@ -176,7 +176,7 @@ describe('read-API answers at a point of presence', () => {
     expect(origin.asked).toHaveLength(1);
   });
 
-  it('are the same whatever stands in the query that no resource knows: the origin is not asked again for it', async () => {
+  it('ignore unknown query parameters, without asking the origin again', async () => {
     says('1');
     for (let n = 0; n < 20; n += 1) {
       expect((await get(`/api/v1/media?n=${n}&limit=5`)).body).toBe('1');
@@ -194,14 +194,14 @@ describe('read-API answers at a point of presence', () => {
     ]);
   });
 
-  it('that the contract does not have cost the origin nothing', async () => {
+  it('do not reach the origin for paths that the contract does not have', async () => {
     for (const path of ['/api/v1/nope', '/api/v1/media/med_1', '/api/v2/media', '/api']) {
       expect([path, (await get(path)).status]).toEqual([path, 404]);
     }
     expect(origin.asked).toEqual([]);
   });
 
-  it('are refused with 504 where only what is held was wanted, and it is not', async () => {
+  it('are refused with 504 for only-if-cached without a cached answer', async () => {
     says('1');
     const onlyHeld = { headers: { 'cache-control': 'max-stale=5, only-if-cached' } };
     expect((await get('/api/v1/media', onlyHeld)).status).toBe(504);
@@ -219,7 +219,7 @@ describe('read-API answers at a point of presence', () => {
     ['a redirection', () => answers(301, 'text/html', '')],
     ['a 304 to what was no question', () => answers(304, 'text/html', '')],
     ['a service at another path', () => refuses(404, 'not_found', '/api/v1/api/v1/media')],
-  ])('are never those of a stranger in the place of the origin: %s', async (_what, stranger) => {
+  ])('never come from another program at the address of the origin: %s', async (_what, stranger) => {
     says('1', { etag: '' });
     await get('/api/v1/media?limit=1');
     stranger();
@@ -229,7 +229,7 @@ describe('read-API answers at a point of presence', () => {
     expect(readThrough.stats).toEqual({ hits: 0, misses: 1, stale: 1, unavailable: 1 });
   });
 
-  it('stand in for an origin that has more to do than it can', async () => {
+  it('are served while the origin is overloaded', async () => {
     says('1');
     await get('/api/v1/media');
     refuses(503, 'overloaded');

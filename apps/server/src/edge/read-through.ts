@@ -14,19 +14,19 @@ import type { OriginConnection } from './origin-connection.ts';
 import { originAway, problemIn } from './origin-problem.ts';
 import { createReadCache } from './read-cache.ts';
 
-/** Read-API answers of the origin, kept as their Cache-Control allows (RFC 9111). */
+/** Answers of the origin's read API, cached as their Cache-Control allows (RFC 9111). */
 export interface ReadThrough {
   /** Answers a request for a resource of the contract. */
   handle(req: Request, res: ServerResponse, resource: ReadResource): Promise<void>;
-  /** Has answers whose path begins like this asked for anew before they are used again. */
+  /** Answers whose path has this prefix must be confirmed before they are used again. */
   outdate(pathPrefix: string): void;
   readonly stats: ReadThroughStats;
 }
 
-/** What decides an answer besides Host: everything else in a query is ignored, here as at the origin. */
+/** Together with Host, this selects an answer. Other query parameters are ignored, here as at the origin. */
 export interface ReadResource {
   path: string;
-  /** Names of the query parameters that it knows. */
+  /** Names of its query parameters. */
   query: readonly string[];
 }
 
@@ -34,38 +34,38 @@ export interface ReadResource {
 export interface ReadThroughStats {
   hits: number;
   misses: number;
-  /** Answered with what was out of date, as the origin did not answer. */
+  /** Answered from an outdated entry, as the origin did not answer. */
   stale: number;
   /** Refused because the origin did not answer. */
   unavailable: number;
 }
 
-/** Estimate of what an entry takes beside body and key. */
+/** Estimated size of an entry without body and key. */
 const ENTRY_BYTES = 1024;
-/** How long beyond its lifetime an answer stands in for an origin that is away (RFC 9111, 4.2.4). */
+/** How long after its lifetime an answer is used while the origin is away (RFC 9111, 4.2.4). */
 const DISCONNECTED_MS = 86_400_000;
 
-interface Kept {
+interface CachedAnswer {
   answer: Answer;
   link: string | undefined;
-  /** Of the origin's own answer, to ask whether it still holds. */
+  /** The entity tag of the origin's answer, to revalidate it. */
   originEtag: string | undefined;
-  /** Of the monotonic clock: when the answer was made, as far as its Age tells (4.2.3). */
+  /** When the answer was made, by its Age, on the monotonic clock (4.2.3). */
   bornAtMs: number;
   lifetimeMs: number;
   mayBeStale: boolean;
   outdated: boolean;
 }
 
-/** What the origin said that is not to be kept. */
-interface Passed {
+/** An answer of the origin that must not be stored. */
+interface UncachedAnswer {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
 }
 
-/** How the cache took part, in the words of RFC 9211. */
-type Course = 'uri-miss' | 'stale' | null;
+/** How the cache handled a request, in the terms of RFC 9211. */
+type CacheCourse = 'uri-miss' | 'stale' | null;
 
 export function createReadThrough(deps: {
   origin: OriginConnection;
@@ -73,46 +73,48 @@ export function createReadThrough(deps: {
   monotonicNow?: () => number;
 }): ReadThrough {
   const { origin, region, monotonicNow = () => performance.now() } = deps;
-  const kept = createReadCache<Kept>(({ answer }, key) => answer.body.length + 2 * key.length + ENTRY_BYTES);
-  const asking = new Map<string, Promise<Kept | Passed>>();
+  const cache = createReadCache<CachedAnswer>(({ answer }, key) => answer.body.length + 2 * key.length + ENTRY_BYTES);
+  const asking = new Map<string, Promise<CachedAnswer | UncachedAnswer>>();
   const stats: ReadThroughStats = { hits: 0, misses: 0, stale: 0, unavailable: 0 };
 
   const ask = async (
     key: string,
     target: string,
     req: IncomingMessage,
-    before: Kept | undefined,
-  ): Promise<Kept | Passed> => {
+    before: CachedAnswer | undefined,
+  ): Promise<CachedAnswer | UncachedAnswer> => {
     const askedAtMs = monotonicNow();
     const { status, headers, body } = await origin.fetch({
       target,
       authorize: false,
       headers: {
         accept: 'application/json',
-        // The project hangs on it.
+        // It selects the project.
         ...(req.headers.host === undefined ? {} : { host: req.headers.host }),
         [REQUEST_ID_HEADER]: requestIdOf(req),
         ...(before?.originEtag ? { 'if-none-match': before.originEtag } : {}),
       },
     });
     const caching = readCacheControl(headers['cache-control']);
-    // Asked before the answer was made, so that it is taken for rather too old (4.2.3).
+    // The time of the request, so that the age is rather too high (4.2.3).
     const bornAtMs = askedAtMs - Number(headers.age ?? 0) * 1000;
     if (status === 304 && before?.originEtag) {
       const renewed = { ...before, bornAtMs, lifetimeMs: caching.lifetimeMs ?? before.lifetimeMs, outdated: false };
-      kept.set(key, renewed);
+      cache.set(key, renewed);
       return renewed;
     }
     if (!isFromService({ status, headers, body }, target)) {
-      throw new OriginUnavailableError(`What answers as the origin is no media delivery service: it says ${status}.`);
+      throw new OriginUnavailableError(
+        `The program at the origin's address is no media delivery service: it answers ${status}.`,
+      );
     }
     if (status >= 500) return { status, headers, body };
     if (status !== 200 || caching.lifetimeMs === null) {
-      kept.delete(key);
+      cache.delete(key);
       return { status, headers, body };
     }
-    const fresh: Kept = {
-      answer: localise(target, {
+    const fresh: CachedAnswer = {
+      answer: withRegion(region.name, target, {
         status,
         contentType: headers['content-type'] ?? 'application/json',
         cacheControl: headers['cache-control'] ?? '',
@@ -126,23 +128,16 @@ export function createReadThrough(deps: {
       outdated: false,
       bornAtMs,
     };
-    kept.set(key, fresh);
+    cache.set(key, fresh);
     return fresh;
-  };
-
-  /** The index tells which region answered; that is this one. */
-  const localise = (target: string, answer: Answer): Answer => {
-    if (target !== READ_API_PREFIX) return answer;
-    const index = JSON.parse(answer.body.toString()) as Record<string, unknown>;
-    return makeAnswer({ body: JSON.stringify({ ...index, region: region.name }), cacheControl: answer.cacheControl });
   };
 
   const askOnce = (
     key: string,
     target: string,
     req: IncomingMessage,
-    before: Kept | undefined,
-  ): Promise<Kept | Passed> => {
+    before: CachedAnswer | undefined,
+  ): Promise<CachedAnswer | UncachedAnswer> => {
     const begun = asking.get(key);
     if (begun !== undefined) return begun;
     const mine = ask(key, target, req, before).finally(() => asking.delete(key));
@@ -150,9 +145,9 @@ export function createReadThrough(deps: {
     return mine;
   };
 
-  const ageMs = (entry: Kept) => Math.max(0, monotonicNow() - entry.bornAtMs);
+  const ageMs = (entry: CachedAnswer) => Math.max(0, monotonicNow() - entry.bornAtMs);
 
-  const send = (req: IncomingMessage, res: ServerResponse, entry: Kept, course: Course) => {
+  const send = (req: IncomingMessage, res: ServerResponse, entry: CachedAnswer, course: CacheCourse) => {
     const age = Math.floor(ageMs(entry) / 1000);
     const ttl = Math.ceil((entry.lifetimeMs - ageMs(entry)) / 1000);
     res.setHeader('Age', age);
@@ -166,19 +161,19 @@ export function createReadThrough(deps: {
       if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(req, 'GET, HEAD');
       const target = targetOf(req, resource);
       const key = `${hostName(req.headers.host ?? '')} ${target}`;
-      const before = kept.get(key);
+      const before = cache.get(key);
       if (before && !before.outdated && ageMs(before) < before.lifetimeMs) {
         stats.hits += 1;
         send(req, res, before, null);
         return;
       }
-      if (wantsWhatIsHeld(req)) throw notHeld();
+      if (wantsOnlyCached(req)) throw notCached();
       const standIn = before?.mayBeStale && ageMs(before) <= before.lifetimeMs + DISCONNECTED_MS ? before : null;
-      const sendStale = (entry: Kept) => {
+      const sendStale = (entry: CachedAnswer) => {
         stats.stale += 1;
         send(req, res, entry, null);
       };
-      let found: Kept | Passed;
+      let found: CachedAnswer | UncachedAnswer;
       try {
         found = await askOnce(key, target, req, before);
       } catch (error) {
@@ -201,12 +196,12 @@ export function createReadThrough(deps: {
     },
 
     outdate(pathPrefix) {
-      for (const [key, entry] of kept.entries()) {
+      for (const [key, entry] of cache.entries()) {
         if (key.slice(key.indexOf(' ') + 1).startsWith(pathPrefix)) entry.outdated = true;
       }
-      // What is under way may be from before; it belongs to those who wait for it, and to nobody after them.
+      // Answers in progress may predate the event. Only the requests that wait for them may use them.
       for (const [key, answer] of asking) {
-        const outdateIt = (found: Kept | Passed) => {
+        const outdateIt = (found: CachedAnswer | UncachedAnswer) => {
           if ('answer' in found) found.outdated = true;
         };
         if (key.slice(key.indexOf(' ') + 1).startsWith(pathPrefix)) answer.then(outdateIt, () => undefined);
@@ -220,8 +215,8 @@ export function createReadThrough(deps: {
 }
 
 /**
- * Mounts {@link ReadThrough} for every resource of the contract that no route before it answers. What the contract does not have, the
- * origin does not have either: it is not asked.
+ * Mounts {@link ReadThrough} for every resource of the contract without an earlier route. Other paths do not exist at the origin either, so
+ * it is not asked for them.
  */
 export function mountReadThrough(app: Express, readThrough: ReadThrough): void {
   app.use('/api', allowEveryOrigin);
@@ -231,7 +226,7 @@ export function mountReadThrough(app: Express, readThrough: ReadThrough): void {
   }
 }
 
-/** What the origin is asked for: the path, and the parameters that it knows, in one order. One that is repeated stays so, to be refused. */
+/** The path, and its known parameters in a fixed order. A repeated parameter stays repeated, so that the origin refuses it. */
 function targetOf({ url = '' }: IncomingMessage, { path, query }: ReadResource): string {
   const at = url.indexOf('?');
   if (at < 0 || query.length === 0) return path;
@@ -241,20 +236,20 @@ function targetOf({ url = '' }: IncomingMessage, { path, query }: ReadResource):
   return known.size === 0 ? path : `${path}?${known}`;
 }
 
-/** Whether the caller would rather have nothing than have the origin asked (RFC 9111, 5.2.1.7). */
-function wantsWhatIsHeld({ headers }: IncomingMessage): boolean {
+/** Whether the caller forbids asking the origin (`only-if-cached`; RFC 9111, 5.2.1.7). */
+function wantsOnlyCached({ headers }: IncomingMessage): boolean {
   return /(?:^|,)\s*only-if-cached\s*(?:,|$)/i.test(headers['cache-control'] ?? '');
 }
 
-function notHeld(): AppError {
+function notCached(): AppError {
   return new AppError(
     'not_held',
     'This point of presence holds no valid answer, and only-if-cached forbids asking its origin. Ask without it.',
   );
 }
 
-/** Whether an answer to a read is one that a media delivery service gives; 304 is one only where there was an entity tag to compare. */
-function isFromService({ status, headers, body }: Passed, target: string): boolean {
+/** Whether a media delivery service gives such an answer to a read; 304 only if the request had an entity tag. */
+function isFromService({ status, headers, body }: UncachedAnswer, target: string): boolean {
   if (status !== 200) return problemIn({ status, body }, target) !== null;
   if (!headers['content-type']?.startsWith(JSON_CONTENT_TYPE)) return false;
   try {
@@ -265,8 +260,15 @@ function isFromService({ status, headers, body }: Passed, target: string): boole
   }
 }
 
-/** An answer that is nobody's but this caller's: as the origin gave it. */
-function pass(res: ServerResponse, { status, headers, body }: Passed, region: string): void {
+/** The index names the region that answers: this one. */
+function withRegion(region: string, target: string, answer: Answer): Answer {
+  if (target !== READ_API_PREFIX) return answer;
+  const index = JSON.parse(answer.body.toString()) as Record<string, unknown>;
+  return makeAnswer({ body: JSON.stringify({ ...index, region }), cacheControl: answer.cacheControl });
+}
+
+/** Passes an answer of the origin on, for this caller only. */
+function pass(res: ServerResponse, { status, headers, body }: UncachedAnswer, region: string): void {
   for (const name of ['content-type', 'cache-control', 'retry-after', 'allow', 'link', 'etag']) {
     const value = headers[name];
     if (value !== undefined) res.setHeader(name, value);
@@ -277,7 +279,7 @@ function pass(res: ServerResponse, { status, headers, body }: Passed, region: st
   res.end(body);
 }
 
-/** What a shared cache may do by a Cache-Control field (RFC 9111, 5.2.2). `lifetimeMs` null: not keep it. */
+/** What a shared cache may do by a Cache-Control field (RFC 9111, 5.2.2). `lifetimeMs` null: it must not store the answer. */
 function readCacheControl(field: string | undefined): { lifetimeMs: number | null; mayBeStale: boolean } {
   const directives = new Map(
     (field ?? '').split(',').map((directive) => {

@@ -8,7 +8,7 @@ import { createReporter, UnsentDeliveries } from './reporter.ts';
 import { startScriptedOrigin } from './scripted-origin.fixture.ts';
 import { createStateFile } from './state-file.ts';
 
-it('a program that says 200 to everything in the place of the origin costs no record of a delivery', async () => {
+it('no delivery is lost if another program at the address of the origin answers 200', async () => {
   const origin = await startScriptedOrigin();
   const folder = await mkdtemp(join(tmpdir(), 'mds-reporter-'));
   onTestFinished(async () => {
@@ -28,7 +28,7 @@ it('a program that says 200 to everything in the place of the origin costs no re
   origin.answer = (_req, res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>');
   const refused = reporter.record([delivery], 1);
   expect(reporter.unsent).toBe(1);
-  await expect(refused).rejects.toThrow('does not take reports');
+  await expect(refused).rejects.toThrow('does not accept reports');
   // They are with the request log again, which tries again.
   expect(reporter.unsent).toBe(0);
   expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');

@@ -17,22 +17,22 @@ import type { StateFile } from './state-file.ts';
 export const UnsentDeliveries = z.strictObject({ region: z.string(), deliveries: z.array(ReportedDelivery) });
 export type UnsentDeliveries = z.infer<typeof UnsentDeliveries>;
 
-/** Tells the origin that this node lives, how far it has followed the events, and what it has delivered. */
+/** Reports to the origin: heartbeats, the last event that was acted upon, and deliveries. */
 export interface Reporter {
-  /** For the request log: resolves when the origin has the deliveries. @throws OriginUnavailableError: keep them and try again */
+  /** For the request log. Resolves when the origin has the deliveries. @throws OriginUnavailableError: they must be sent again */
   record: AssetRepository['record'];
-  /** Says at once that events were acted upon. */
+  /** Reports at once that events were acted upon. */
   acknowledge(): void;
   start(): Promise<void>;
-  /** From now on, what the origin does not take is kept in the data folder for the next start instead of being refused. */
+  /** From now on, deliveries that cannot be reported are stored for the next start, and `record` does not fail. */
   keepUnsent(): void;
-  /** Says goodbye. */
+  /** Reports that this node leaves. */
   stop(): Promise<void>;
-  /** Paths that were handed over, or were left by the process before, and that the origin has not been told of. */
+  /** Deliveries of this process, and of the one before, that are not reported yet. */
   readonly unsent: number;
 }
 
-/** Between two reports of a node that has nothing else to say; the origin says how long it waits for them. */
+/** Between two heartbeats. The origin defines how many may be missing. */
 const HEARTBEAT_MS = 5_000;
 
 /** @param deps.eventsThrough the last event that was acted upon; null while there is none */
@@ -52,10 +52,10 @@ export function createReporter(deps: {
   let sending: Promise<void> = Promise.resolve();
   let waiting = false;
   let stopped = false;
-  let keeping = false;
-  /** From before the last stop, oldest first: reported before anything newer, as the latest of a path decides. */
+  let isStoring = false;
+  /** From before the last stop, oldest first. They are reported first, as the latest delivery of a path counts. */
   let earlier: ReportedDelivery[] = [];
-  const kept: ReportedDelivery[] = [];
+  const failed: ReportedDelivery[] = [];
   let handedOver = 0;
 
   const send = async (deliveries: ReportedDelivery[], leaving: boolean) => {
@@ -74,9 +74,9 @@ export function createReporter(deps: {
       origin.acceptance.noteAccepted();
       return;
     }
-    // What an operator has to see to is told there.
+    // Logs what an operator must do.
     const error = origin.acceptance.noteUnexpected({ ...answer, target });
-    throw new OriginUnavailableError('The origin does not take reports.', { cause: error });
+    throw new OriginUnavailableError('The origin does not accept reports.', { cause: error });
   };
 
   /** One report at a time, so that none overtakes another. */
@@ -98,16 +98,16 @@ export function createReporter(deps: {
     await unsent.remove();
   };
 
-  const plan = () => {
+  const schedule = () => {
     clearTimeout(timer);
-    if (!stopped) timer = setTimeout(beat, heartbeatMs).unref();
+    if (!stopped) timer = setTimeout(heartbeat, heartbeatMs).unref();
   };
 
-  const beat = () => {
-    // What fails is said by the connection; the next beat tries again.
+  const heartbeat = () => {
+    // The connection logs a failure. The next heartbeat tries again.
     report([])
       .catch(() => undefined)
-      .finally(plan);
+      .finally(schedule);
   };
 
   return {
@@ -125,11 +125,11 @@ export function createReporter(deps: {
         for (let from = 0; from < reported.length; from += MAX_REPORTED_DELIVERIES) {
           await report(reported.slice(from, from + MAX_REPORTED_DELIVERIES));
         }
-        plan();
+        schedule();
       } catch (error) {
-        if (!keeping) throw error;
-        // Reporting one twice is safe, as the latest of a path decides.
-        kept.push(...reported);
+        if (!isStoring) throw error;
+        // Reporting a delivery twice is safe, as the latest of a path counts.
+        failed.push(...reported);
       } finally {
         handedOver -= reported.length;
       }
@@ -138,10 +138,10 @@ export function createReporter(deps: {
     acknowledge() {
       if (waiting || stopped) return;
       waiting = true;
-      // Events come in bunches; the report says how far it has come by then.
+      // Events arrive in groups. One report covers the whole group.
       setImmediate(() => {
         waiting = false;
-        beat();
+        heartbeat();
       });
     },
 
@@ -150,16 +150,16 @@ export function createReporter(deps: {
       if (found !== null && found.region !== code) {
         logger.warn(
           { lost: found.deliveries.length, region: found.region },
-          'the request log of another region is dropped',
+          'unreported deliveries of another region dropped',
         );
         await unsent.remove();
       } else earlier = found?.deliveries ?? [];
-      origin.onUp(beat);
-      beat();
+      origin.onUp(heartbeat);
+      heartbeat();
     },
 
     keepUnsent() {
-      keeping = true;
+      isStoring = true;
     },
 
     async stop() {
@@ -167,19 +167,19 @@ export function createReporter(deps: {
       stopped = true;
       clearTimeout(timer);
       await report([], true).catch((error: unknown) => {
-        logger.warn(toldOf(error), 'the origin could not be told that this node leaves');
+        logger.warn(toldOf(error), 'leaving could not be reported to the origin');
       });
-      const left = [...earlier, ...kept];
+      const left = [...earlier, ...failed];
       if (left.length > 0) await unsent.write({ region: code, deliveries: left });
     },
 
     get unsent() {
-      return earlier.length + kept.length + handedOver;
+      return earlier.length + failed.length + handedOver;
     },
   };
 }
 
-/** Whether the deliveries of a report are in good hands: anybody can say 200. */
+/** Whether the origin has stored the deliveries: any program may answer 200. */
 function isReceipt(body: Buffer): boolean {
   try {
     return EdgeReportReceipt.loose().safeParse(JSON.parse(body.toString())).success;

@@ -5,14 +5,14 @@ import type { EdgeResource } from '@mds/contract';
 import { pino } from 'pino';
 import { createOriginConnection, type OriginConnection } from './origin-connection.ts';
 
-/** An origin that says what a test has it say, over real sockets. */
+/** An origin that gives the answers of a test, over real sockets. */
 export interface ScriptedOrigin {
   connection: OriginConnection;
   /** Answers the next requests; the latest one set counts. */
   answer: (req: IncomingMessage, res: ServerResponse) => void;
-  /** Targets that were asked for, probes of an origin that is away left out. */
+  /** Requested targets, without the checks of `/readyz`. */
   asked: string[];
-  /** Takes no more connections and cuts those that there are; `come` is the way back, at the same address. */
+  /** Refuses new connections and cuts open ones, until `come`. The address stays the same. */
   go(): Promise<void>;
   come(): Promise<void>;
   stop(): Promise<void>;
@@ -55,7 +55,7 @@ export async function startScriptedOrigin(): Promise<ScriptedOrigin> {
   return fixture;
 }
 
-/** What an origin says of a path: content of its own, as of a manifest. */
+/** The answer for a path with content of its own, such as a manifest. */
 export function resourceOf(path: string, content: string, changes: Partial<EdgeResource> = {}): EdgeResource {
   const body = Buffer.from(content);
   return {

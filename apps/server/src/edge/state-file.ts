@@ -3,9 +3,9 @@ import type { z } from 'zod';
 
 /** A small document in the data folder that outlives the process. */
 export interface StateFile<T> {
-  /** Null where there is none, or none that can be read. */
+  /** Null if there is none, or if it is damaged. */
   read(): Promise<T | null>;
-  /** Durable when it resolves; the old content or the new, never a part of it. */
+  /** Writes durably; readers see the old or the new content, never a part. */
   write(content: T): Promise<void>;
   remove(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export function createStateFile<T>(path: string, schema: z.ZodType<T>): StateFil
       try {
         return schema.parse(JSON.parse(text));
       } catch {
-        // Damaged, or of another version: the same as not knowing.
+        // It is damaged, or of another version.
         return null;
       }
     },

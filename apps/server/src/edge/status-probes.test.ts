@@ -10,7 +10,7 @@ const volume = smallVolume({ mebibytes: 1 });
 const check = (probe: Probe) => probe.check(new AbortController().signal);
 
 describe('the probe of the cache folder', () => {
-  it('tells that nothing is kept any more, which costs no delivery, and that the folder is gone, which may', async () => {
+  it('is degraded if nothing can be stored, and fails if the folder is gone', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-probe-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     let takesNoMore = false;
@@ -35,7 +35,7 @@ describe('the probe of the cache folder', () => {
 });
 
 describe('the probe of the origin', () => {
-  it('waits for the first word of the origin instead of telling of a state that it never had', async () => {
+  it('waits for the first answer of the origin before it reports a state', async () => {
     let conclude: () => void = () => undefined;
     const follower = {
       isFollowing: false,
@@ -56,7 +56,7 @@ describe('the probe of the origin', () => {
     expect(await check(originProbe({ origin, follower }))).toBe('major_outage');
   });
 
-  it('does not wait for one that never says a word', async () => {
+  it('does not wait for an origin that never answers', async () => {
     const follower = { isFollowing: false, concluded: new Promise<void>(() => undefined) };
     const began = performance.now();
     const state = await check(originProbe({ origin: { isUp: false, acceptance: { trouble: null } }, follower }));

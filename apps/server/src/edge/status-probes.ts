@@ -9,11 +9,10 @@ import type { EventFollower } from './event-follower.ts';
 import type { OriginConnection } from './origin-connection.ts';
 
 /**
- * {@link workingProbe} of the folder of the disk cache: it keeps a few bytes and gives them back. Degraded while what is fetched finds no
- * room in it.
- * @param takesNoMore whether it did not the last time
+ * {@link workingProbe} of the folder of the disk cache: it stores and returns a few bytes. Degraded while fetched objects cannot be stored.
+ * @param isFailing whether the last object could not be stored
  */
-export function cacheFolderProbe(folder: string, takesNoMore: () => boolean): Probe {
+export function cacheFolderProbe(folder: string, isFailing: () => boolean): Probe {
   const file = join(folder, `.probe-${process.pid}`);
   const working = workingProbe('Cache', async () => {
     const written = randomBytes(16);
@@ -22,7 +21,7 @@ export function cacheFolderProbe(folder: string, takesNoMore: () => boolean): Pr
       try {
         await handle.write(written, 0, written.length, 0);
         const { buffer } = await handle.read(Buffer.alloc(16), 0, 16, 0);
-        if (!buffer.equals(written)) throw new Error('the cache folder gives back other bytes than were written');
+        if (!buffer.equals(written)) throw new Error('the cache folder returns other bytes than were written');
       } finally {
         await handle.close();
       }
@@ -35,10 +34,10 @@ export function cacheFolderProbe(folder: string, takesNoMore: () => boolean): Pr
     async check(signal) {
       try {
         const state = await working.check(signal);
-        return takesNoMore() ? 'degraded_performance' : state;
+        return isFailing() ? 'degraded_performance' : state;
       } catch (error) {
         const code = systemCode(error);
-        // A full volume costs keeping, not delivering.
+        // On a full volume objects are delivered, but not cached.
         if (code === 'ENOSPC' || code === 'EDQUOT') return 'degraded_performance';
         throw error;
       }
@@ -46,12 +45,12 @@ export function cacheFolderProbe(folder: string, takesNoMore: () => boolean): Pr
   };
 }
 
-/** How long the first look waits to hear whether the events are followed: it counts at once, and the next ones are seconds away. */
-const FIRST_LOOK_MS = 1_000;
+/** The first round counts at once, so it waits this long for the event stream. */
+const FIRST_ROUND_MS = 1_000;
 
 /**
- * The service that this node belongs to: `major_outage` while it does not answer, or not as the origin of this node; degraded while its
- * events are not heard.
+ * The origin of this node: `major_outage` while it does not answer or does not accept this node; degraded while its events are not
+ * followed.
  */
 export function originProbe(parts: {
   origin: { readonly isUp: boolean; readonly acceptance: Pick<OriginConnection['acceptance'], 'trouble'> };
@@ -62,10 +61,10 @@ export function originProbe(parts: {
     name: 'Origin',
     async check(signal) {
       const waiting = new AbortController();
-      const patience = delay(FIRST_LOOK_MS, undefined, { signal: AbortSignal.any([signal, waiting.signal]) });
-      await Promise.race([follower.concluded, patience]);
+      const timeUp = delay(FIRST_ROUND_MS, undefined, { signal: AbortSignal.any([signal, waiting.signal]) });
+      await Promise.race([follower.concluded, timeUp]);
       waiting.abort();
-      await patience.catch(() => undefined);
+      await timeUp.catch(() => undefined);
       if (!origin.isUp || origin.acceptance.trouble !== null) return 'major_outage';
       return follower.isFollowing ? 'operational' : 'degraded_performance';
     },

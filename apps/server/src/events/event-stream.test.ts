@@ -24,7 +24,7 @@ describe('the events of the control API', () => {
   });
   afterEach(() => app.stop());
 
-  it('need a token, and an id of an event where one is given', async () => {
+  it('need a token, and a valid event id if one is given', async () => {
     expect((await app.get('/control/v1/events')).status).toBe(401);
     expect((await app.control('/events', { method: 'POST' })).status).toBe(405);
     for (const after of ['-1', 'abc', '1e9', '1&after=2']) {
@@ -35,7 +35,7 @@ describe('the events of the control API', () => {
     expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
   });
 
-  it('come at once, to the project that they concern and to no other', async () => {
+  it('arrive at once, at the project that they concern only', async () => {
     const [mine, theirs] = await Promise.all([
       app.control('/events', { token: TOKENS.ingest }),
       app.control('/events', { token: TOKENS.other }),
@@ -51,7 +51,7 @@ describe('the events of the control API', () => {
     expect(foreign).toMatchObject([{ type: 'media.created', data: { id: other } }]);
   });
 
-  it('are told again to who comes back, however many, each once and in order', async () => {
+  it('are sent again to a reader that reconnects, each once and in order', async () => {
     for (let n = 0; n < 1_203; n++) await app.addMedia(n % 3 === 0 ? { projectId: 'other' } : {});
     const response = await app.control('/events?after=0');
     const reading = readEvents(response, atLeast(803));
@@ -64,7 +64,7 @@ describe('the events of the control API', () => {
     expect(await readEvents(rest, atLeast(102))).toHaveLength(102);
   });
 
-  it('go on for one who knows of events that this database never had', async () => {
+  it('continue for a reader with an id that this database never had', async () => {
     const response = await app.control('/events?after=999999999');
     const reading = readEvents(response, atLeast(1));
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -96,14 +96,14 @@ describe('the events for points of presence', () => {
   const purge = (path: string | null = null) =>
     app.repositories.events.append({ projectId: 'other', type: 'cache.purged', data: { media_id: null, path } });
 
-  it('are those of every project, so that nothing deleted stays in a cache', async () => {
+  it('are those of every project, so that no deleted media stay in a cache', async () => {
     await app.addMedia();
     await app.addMedia({ projectId: 'other' });
     expect((await blocks('0')).map(({ type }) => type)).toEqual(['media.created', 'media.created']);
     expect(await blocks(null)).toEqual([]);
   });
 
-  it('say so where events are gone, and whether a purge of everything is among them', async () => {
+  it('report that events are gone, and whether a purge of everything is among them', async () => {
     const purged = await purge();
     for (let n = 0; n < KEPT_EVENTS + 5; n++) await purge('/media/x');
     const latest = String(purged + KEPT_EVENTS + 5);
@@ -144,7 +144,7 @@ describe('the stream of events', () => {
   });
   const say = (to = repositories) => to.events.append({ projectId: null, type: 'region.status_changed', data });
 
-  it('tells within a quarter of a second what another process wrote, and how far it is with a media object', async () => {
+  it('sends events and progress of another process within a quarter of a second', async () => {
     await start();
     const elsewhere = openSqliteRepositories(join(folder, 'mds.sqlite'));
     const mediaObject = {
@@ -170,7 +170,7 @@ describe('the stream of events', () => {
     await elsewhere.close();
   });
 
-  it('misses nothing that happens just as a listener has been brought up to date', async () => {
+  it('misses no event that happens just as a listener has caught up', async () => {
     let open: () => void = () => undefined;
     let slow: Promise<void> | null = null;
     await start({
@@ -222,20 +222,20 @@ describe('the stream of events', () => {
     return text;
   };
 
-  it('gives a reader that hears nothing a place to go on from, so that what happens while it is away reaches it', async () => {
+  it('gives a quiet reader an id to continue from after it was away', async () => {
     // No sign of life but the greeting.
     await start({ timing: { heartbeatMs: 60_000 } });
     await say();
     expect(await readUntil(/^id: 1\n\n/m)).not.toContain('data:');
   }, 10_000);
 
-  it('moves a reader on past events that do not concern it, so that it never asks for what is long gone', async () => {
+  it('advances a reader past events of others, so that its id is never too old', async () => {
     await start({ timing: { heartbeatMs: 20 } });
     await repositories.events.append({ projectId: 'other', type: 'region.status_changed', data });
     expect(await readUntil(/: still here\nid: 1\n\n/)).not.toContain('data:');
   }, 10_000);
 
-  it('cuts off one who does not read, and goes on telling the others', async () => {
+  it('cuts off a listener that does not read, and serves the others', async () => {
     await start();
     const { port } = server.address() as AddressInfo;
     const stalled: Socket = connect(port, '127.0.0.1', () => stalled.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
@@ -262,7 +262,7 @@ describe('the stream of events', () => {
     stalled.destroy();
   }, 30_000);
 
-  it('ends for everybody when the service stops, and takes nobody after', async () => {
+  it('ends for every listener when the service stops, and accepts none after', async () => {
     await start();
     const responses = await Promise.all(Array.from({ length: 50 }, () => fetch(url)));
     await listening(50);

@@ -16,22 +16,22 @@ export interface EventStreamParts {
 
 /** In milliseconds. */
 export interface EventStreamTiming {
-  /** Between two looks for what other processes have written, while somebody listens. */
+  /** Between two reads of events that other processes have written, while there are listeners. */
   pollMs: number;
   /** Between two comments that keep a quiet connection alive. */
   heartbeatMs: number;
-  /** In which a reader that catches up takes a page. */
+  /** A reader that catches up must read a page within this time. */
   stallMs: number;
 }
 
-/** Tells listeners what happens, as server-sent events (WHATWG HTML, 9.2). */
+/** Sends events to listeners, as server-sent events (WHATWG HTML, 9.2). */
 export interface EventStream {
   start(): Promise<void>;
   /**
-   * Answers with the events of a project and of everybody, from after `after` on; null: from now on. Once the reader is up to date it
-   * is told so by an id without data, which is where it goes on when the connection breaks. The answer ends when its reader goes,
-   * does not keep up, or the stream stops.
-   * @param reader.projectId null: of all projects, and `reset` where events after `after` are not kept any more
+   * Answers with the events of a project, and those of the deployment, that follow `after`; null: from now on. An id without data means
+   * that the reader is up to date; it continues from that id if the connection breaks. The answer ends when its reader leaves or does
+   * not keep up, or when the stream stops.
+   * @param reader.projectId null: events of all projects, and `reset` if events after `after` are no longer stored
    */
   serve(response: ServerResponse, reader: { projectId: string | null; after: number | null }): void;
   /** Ends every answer. */
@@ -41,34 +41,34 @@ export interface EventStream {
 
 const TIMING: EventStreamTiming = { pollMs: 150, heartbeatMs: 15_000, stallMs: 30_000 };
 const MAX_UNREAD_BYTES = 1024 * 1024;
-/** Events that are read from the database at once. */
+/** Events that are read from the database at a time. */
 const PAGE = 500;
-/** For readers whose connection breaks: they come back after this time. */
+/** Readers whose connection breaks reconnect after this time. */
 const RECONNECT_MS = 2_000;
 
 interface Listener {
   response: ServerResponse;
-  /** Null: all, without their progress. */
+  /** Null: all projects, without the progress of their jobs. */
   projectId: string | null;
-  /** False while it is being brought up to date. */
+  /** False while it catches up. */
   live: boolean;
-  /** The last event that it was sent, or that does not concern it. */
+  /** The last event that was sent to it, or that does not concern it. */
   seq: number;
 }
 
-/** {@link EventStream}: one look into the database serves all listeners, and each event is written down once for all. */
+/** {@link EventStream}: each event is read from the database and serialized once for all listeners. */
 export function createEventStream(parts: EventStreamParts): EventStream {
   const { events, jobs, logger, maxUnreadBytes = MAX_UNREAD_BYTES } = parts;
   const timing = { ...TIMING, ...parts.timing };
   const listeners = new Set<Listener>();
-  /** Progress as it was last told, by media object. */
-  let told = new Map<string, number>();
-  /** Up to where live listeners have been told. */
+  /** Progress that was last sent, by media object. */
+  let sentProgress = new Map<string, number>();
+  /** The last event that was sent to live listeners. */
   let frontier = 0;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
+  let reading: Promise<void> | null = null;
+  let readAgain = false;
   let timers: NodeJS.Timeout[] = [];
-  let forget: () => void = () => undefined;
+  let unsubscribe: () => void = () => undefined;
   let stopped = false;
 
   const cut = (listener: Listener) => {
@@ -79,115 +79,100 @@ export function createEventStream(parts: EventStreamParts): EventStream {
   const send = (listener: Listener, text: string) => {
     listener.response.write(text);
     if (listener.response.writableLength <= maxUnreadBytes) return;
-    logger.warn({ projectId: listener.projectId }, 'a listener to events did not keep up and was cut off');
+    logger.warn({ projectId: listener.projectId }, 'event listener cut off: it did not keep up');
     cut(listener);
   };
 
-  const tell = (record: EventRecord) => {
-    const text = written(record);
+  const sendToLive = (record: EventRecord) => {
+    const text = serialized(record);
     for (const listener of listeners) {
       if (!listener.live || record.seq <= listener.seq) continue;
       listener.seq = record.seq;
-      const isMeant = [record.projectId, listener.projectId].includes(null) || record.projectId === listener.projectId;
-      if (isMeant) send(listener, text);
+      const isConcerned =
+        [record.projectId, listener.projectId].includes(null) || record.projectId === listener.projectId;
+      if (isConcerned) send(listener, text);
     }
   };
 
-  const tellProgress = async () => {
+  const sendProgress = async () => {
     const now = new Map<string, number>();
     for (const { mediaId, projectId, progress } of await jobs.underWay()) {
       now.set(mediaId, progress);
-      if (told.get(mediaId) === progress) continue;
-      const text = writtenProgress(mediaId, progress);
+      if (sentProgress.get(mediaId) === progress) continue;
+      const text = serializedProgress(mediaId, progress);
       for (const listener of listeners) {
         if (listener.live && listener.projectId === projectId) send(listener, text);
       }
     }
-    told = now;
+    sentProgress = now;
   };
 
-  const look = async (): Promise<void> => {
+  const readNew = async (): Promise<void> => {
     for (let more = true; more; ) {
       const from = frontier;
       const records = await events.after(from, { projectId: null, limit: PAGE });
-      // A listener that went live meanwhile has moved the frontier back: what it has not seen is read first.
+      // A listener that went live meanwhile moved the frontier back. The events that it has not seen are read first.
       if (frontier < from) continue;
       frontier = records.at(-1)?.seq ?? frontier;
-      for (const record of records) tell(record);
+      for (const record of records) sendToLive(record);
       more = records.length === PAGE;
     }
-    await tellProgress();
+    await sendProgress();
   };
 
-  /** One look at a time; one that is asked for meanwhile follows. */
-  const lookSoon = (): void => {
+  /** One read at a time. If another is requested meanwhile, it follows. */
+  const readSoon = (): void => {
     if (stopped || listeners.size === 0) return;
-    if (looking !== null) {
-      lookAgain = true;
+    if (reading !== null) {
+      readAgain = true;
       return;
     }
-    looking = look()
-      .catch((error: unknown) => logger.error({ err: error }, 'the events could not be read'))
+    reading = readNew()
+      .catch((error: unknown) => logger.error({ err: error }, 'events could not be read'))
       .finally(() => {
-        looking = null;
-        if (!lookAgain) return;
-        lookAgain = false;
-        lookSoon();
+        reading = null;
+        if (!readAgain) return;
+        readAgain = false;
+        readSoon();
       });
   };
 
-  /** Brings a listener up to date page by page, as fast as it reads, and lets it go live then. */
+  /** Sends a listener earlier events page by page, as fast as it reads. After that it is live. */
   const catchUp = async (listener: Listener): Promise<void> => {
     const { response, projectId } = listener;
     while (listeners.has(listener)) {
       const records = await events.after(listener.seq, { projectId, limit: PAGE });
       for (const record of records) {
         listener.seq = record.seq;
-        response.write(written(record));
+        response.write(serialized(record));
       }
       if (records.length < PAGE) {
-        // What comes after these, the next look tells, from the frontier on; it may tell some of these again, which `seq` hides.
+        // The next read continues from the frontier. It may find some of these again, which `seq` skips.
         frontier = Math.min(frontier, listener.seq);
         listener.live = true;
         send(listener, position(listener.seq));
-        lookSoon();
+        readSoon();
         return;
       }
       if (response.writableNeedDrain && !(await drained(response, timing.stallMs))) cut(listener);
     }
   };
 
-  /** Tells a reader of all projects where events between its last one and the oldest that is kept are gone. */
-  const resetWhereLost = async (listener: Listener, { after, latest }: { after: number; latest: number }) => {
-    const { completeAfter, purgedEverything } = await events.horizon();
-    if (after >= completeAfter && after <= latest) return;
-    listener.seq = latest;
-    const data = { purged_everything: purgedEverything === null ? null : String(purgedEverything) };
-    const event: EdgeReset = { id: String(latest), type: 'reset', data };
-    listener.response.write(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
-  };
-
   return {
     async start() {
       frontier = await events.latest();
-      forget = events.onAppended(lookSoon);
-      const beat = () => {
+      unsubscribe = events.onAppended(readSoon);
+      const sendHeartbeat = () => {
         for (const listener of listeners) {
-          // What does not concern a reader moves it on as well, or it would ask for what is long gone when it comes back.
+          // Events that do not concern a reader advance it as well. It would ask for events long gone when it reconnects.
           send(listener, `: still here\n${listener.live ? position(listener.seq) : '\n'}`);
         }
       };
-      timers = [setInterval(lookSoon, timing.pollMs).unref(), setInterval(beat, timing.heartbeatMs).unref()];
+      timers = [setInterval(readSoon, timing.pollMs).unref(), setInterval(sendHeartbeat, timing.heartbeatMs).unref()];
     },
 
     serve(response, { projectId, after }) {
-      response.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-store',
-        // Proxies that collect an answer before they pass it on would keep the events to themselves.
-        'X-Accel-Buffering': 'no',
-      });
-      response.write(`retry: ${RECONNECT_MS}\n: events follow\n\n`);
+      beginStream(response);
       if (stopped) {
         response.end();
         return;
@@ -197,22 +182,22 @@ export function createEventStream(parts: EventStreamParts): EventStream {
       response.once('close', () => listeners.delete(listener));
       const begin = async () => {
         const latest = await events.latest();
-        // An id from before the database was made anew may lie ahead of all that there is.
+        // An id from an earlier database may lie ahead of every event.
         listener.seq = Math.min(after ?? latest, latest);
-        if (projectId === null && after !== null) await resetWhereLost(listener, { after, latest });
+        if (projectId === null && after !== null) await resetIfLost(events, listener, { after, latest });
         await catchUp(listener);
       };
       begin().catch((error: unknown) => {
-        logger.error({ err: error }, 'a listener to events could not be served');
+        logger.error({ err: error }, 'event listener could not be served');
         cut(listener);
       });
     },
 
     async stop() {
       stopped = true;
-      forget();
+      unsubscribe();
       for (const timer of timers) clearInterval(timer);
-      await looking;
+      await reading;
       for (const { response } of listeners) response.end();
       listeners.clear();
     },
@@ -223,8 +208,32 @@ export function createEventStream(parts: EventStreamParts): EventStream {
   };
 }
 
+function beginStream(response: ServerResponse): void {
+  response.writeHead(200, {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    // Proxies that buffer answers would hold back the events.
+    'X-Accel-Buffering': 'no',
+  });
+  response.write(`retry: ${RECONNECT_MS}\n: events follow\n\n`);
+}
+
+/** Sends `reset` to a reader of all projects if events between its last one and the oldest stored one are gone. */
+async function resetIfLost(
+  events: Pick<EventRepository, 'horizon'>,
+  listener: Listener,
+  { after, latest }: { after: number; latest: number },
+): Promise<void> {
+  const { completeAfter, purgedEverything } = await events.horizon();
+  if (after >= completeAfter && after <= latest) return;
+  listener.seq = latest;
+  const data = { purged_everything: purgedEverything === null ? null : String(purgedEverything) };
+  const event: EdgeReset = { id: String(latest), type: 'reset', data };
+  listener.response.write(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+}
+
 /** An event as the stream writes it. */
-function written({ seq, type, data, createdAtMs }: EventRecord): string {
+function serialized({ seq, type, data, createdAtMs }: EventRecord): string {
   const event = { id: String(seq), created_at: timestamp(createdAtMs), type, data };
   return `id: ${event.id}\nevent: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -234,13 +243,13 @@ function position(seq: number): string {
   return `id: ${seq}\n\n`;
 }
 
-/** Without an id: a reader that comes back goes on after the last event that is kept. */
-function writtenProgress(id: string, progress: number): string {
+/** Without an id: a reader that reconnects continues after the last stored event. */
+function serializedProgress(id: string, progress: number): string {
   const event: Event = { type: 'media.progress', data: { id, progress } };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Whether the reader took what was written to it, in time. */
+/** Whether the reader read everything in time. */
 function drained(response: ServerResponse, withinMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (taken: boolean) => {

@@ -21,7 +21,7 @@ const follow = async (overrides: Partial<Pick<Repositories['events'], 'after' | 
     self: { id: 'node-b', region: 'fra1' },
     delivery: { purge: (what) => void purged.push(what) },
     logger: createLogger('silent'),
-    lookMs: 50,
+    pollMs: 50,
   });
   await follower.start();
   onTestFinished(() => follower.stop());
@@ -40,7 +40,7 @@ describe('a node beside others', () => {
     }),
   );
 
-  it('lets go of what was purged through another node, and gives a receipt for it', async () => {
+  it('drops what was purged through another node, and acknowledges it', async () => {
     await purge({ media_id: 'med_before', path: null });
     const purged = await follow();
     await purge({ media_id: 'med_a', path: null });
@@ -50,7 +50,7 @@ describe('a node beside others', () => {
     expect(purged).toEqual([{ mediaId: 'med_a' }, { path: '/media/med_b/thumb.webp', objects: ['ab'] }, 'everything']);
   });
 
-  it('lets go of media that were deleted through another node', async () => {
+  it('drops media that were deleted through another node', async () => {
     const purged = await follow();
     await repositories.events.append({
       projectId: 'default',
@@ -60,7 +60,7 @@ describe('a node beside others', () => {
     await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);
   });
 
-  it('lets go of everything where it stood still for so long that events it has not seen are gone', async () => {
+  it('drops everything if events that it has not read are gone', async () => {
     const { after } = repositories.events;
     let standsStill = true;
     const purged = await follow({
@@ -77,7 +77,7 @@ describe('a node beside others', () => {
     expect(purged).toEqual(['everything', { mediaId: 'med_kept' }]);
   });
 
-  it('hears of it also where nobody calls', async () => {
+  it('follows events without a notice, too', async () => {
     const purged = await follow({ onAppended: () => () => undefined });
     await purge({ media_id: 'med_a', path: null });
     await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);

@@ -4,8 +4,8 @@ import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { purgeScopeOf } from '../delivery/purge-scope.ts';
 
-/** Between two looks where nobody calls: notices of other processes may be lost with the connection that brings them. */
-const LOOK_MS = 1_000;
+/** Between two reads without a notice: notices of other processes are lost if the connection breaks. */
+const POLL_MS = 1_000;
 const PAGE = 500;
 
 export interface NodeFollowerParts {
@@ -15,24 +15,24 @@ export interface NodeFollowerParts {
   self: { id: string; region: string };
   delivery: Pick<Delivery, 'purge'>;
   logger: Pick<Logger, 'warn'>;
-  lookMs?: number;
+  pollMs?: number;
 }
 
-/** Lets go, in this node's caches, of what was purged or deleted through another node. */
+/** Removes from this node's caches what was purged or deleted through another node. */
 export interface NodeFollower {
-  /** From now on. */
+  /** Follows the events from now on. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** {@link NodeFollower} by the events of the database, which tells each purge's asker up to where it has followed them. */
+/** {@link NodeFollower} by the events of the database. Its heartbeat reports how far it has followed them, for callers who wait for a purge. */
 export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
-  const { events, regions, self, delivery, logger, lookMs = LOOK_MS } = parts;
+  const { events, regions, self, delivery, logger, pollMs = POLL_MS } = parts;
   let through = 0;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
+  let reading: Promise<void> | null = null;
+  let readAgain = false;
   let timer: NodeJS.Timeout | undefined;
-  let deafen: () => void = () => undefined;
+  let unsubscribe: () => void = () => undefined;
   let stopped = false;
 
   const act = ({ type, data }: EventRecord): boolean => {
@@ -42,8 +42,8 @@ export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
     return true;
   };
 
-  /** What was purged in events that are gone by now nobody can tell any more. */
-  const mindGap = async (next: EventRecord | undefined): Promise<boolean> => {
+  /** If events are gone that were not read, any of them may have been a purge. */
+  const purgeAfterGap = async (next: EventRecord | undefined): Promise<boolean> => {
     if (next?.seq === through + 1 || next === undefined) return false;
     const { completeAfter } = await events.horizon();
     if (completeAfter <= through) return false;
@@ -54,42 +54,42 @@ export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
   const follow = async () => {
     for (;;) {
       const page = await events.after(through, { projectId: null, limit: PAGE });
-      const missed = await mindGap(page[0]);
+      const missed = await purgeAfterGap(page[0]);
       const purged = page.map(act).includes(true) || missed;
       through = page.at(-1)?.seq ?? through;
-      // Whoever purged waits for it; nobody waits for anything else.
+      // Only the caller of a purge waits for the heartbeat.
       if (purged) await regions.heartbeat({ ...self, atMs: Date.now(), eventsThrough: through });
       if (page.length < PAGE) return;
     }
   };
 
-  const look = () => {
+  const read = () => {
     if (stopped) return;
-    if (looking !== null) {
-      lookAgain = true;
+    if (reading !== null) {
+      readAgain = true;
       return;
     }
-    looking = follow()
-      .catch((error: unknown) => logger.warn({ err: error }, 'the events could not be followed; it is tried again'))
+    reading = follow()
+      .catch((error: unknown) => logger.warn({ err: error }, 'events could not be followed; retrying'))
       .finally(() => {
-        looking = null;
-        if (!lookAgain) return;
-        lookAgain = false;
-        look();
+        reading = null;
+        if (!readAgain) return;
+        readAgain = false;
+        read();
       });
   };
 
   return {
     async start() {
       through = await events.latest();
-      deafen = events.onAppended(look);
-      timer = setInterval(look, lookMs).unref();
+      unsubscribe = events.onAppended(read);
+      timer = setInterval(read, pollMs).unref();
     },
     async stop() {
       stopped = true;
       clearInterval(timer);
-      deafen();
-      await looking;
+      unsubscribe();
+      await reading;
     },
   };
 }

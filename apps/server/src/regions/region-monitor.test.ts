@@ -34,7 +34,7 @@ async function node(id: string, region = 'fra1'): Promise<RegionMonitor> {
     now: () => wall,
     // Only the ticks that a test makes happen.
     intervalMs: HEARTBEAT_MS,
-    lookMs: HEARTBEAT_MS,
+    checkMs: HEARTBEAT_MS,
   });
   await monitor.start();
   running.push(monitor);
@@ -85,7 +85,7 @@ describe('the state of a region', () => {
     expect(await again.states()).toMatchObject([{ name: 'Frankfurt West', status: 'under_maintenance' }]);
   });
 
-  it('tells of an edge that died, within half a minute, and of its return', async () => {
+  it('shows the outage of an edge within half a minute, and its return', async () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');
     await after(10_000, here, edge);
@@ -106,7 +106,7 @@ describe('the state of a region', () => {
     expect(await seen(here)).toMatchObject({ sin1: 'partial_outage' });
   });
 
-  it('is not changed by one lost beat or one look that is off', async () => {
+  it('is not changed by one lost heartbeat or one wrong check', async () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');
     await after(10_000, here, edge);
@@ -146,7 +146,7 @@ describe('the state of a region', () => {
 });
 
 describe('nodes that come and go', () => {
-  it('leave no trace of an outage when they say goodbye', async () => {
+  it('cause no outage when they leave', async () => {
     const here = await node('a', 'fra1');
     const other = await node('b', 'fra1');
     const edge = await node('c', 'sin1');
@@ -158,14 +158,14 @@ describe('nodes that come and go', () => {
     expect(await seen(here)).toEqual({ fra1: 'operational' });
   });
 
-  it('take their own place again after a crash, and their old region with them when they moved', async () => {
+  it('replace their own record after a crash, also in another region', async () => {
     await dead('a', 'fra1');
     const restarted = await node('a', 'ams1');
     await after(60_000, restarted);
     expect(await seen(restarted)).toEqual({ ams1: 'operational' });
   });
 
-  it('do not weigh on their region for ever when they are gone for good: others do their work', async () => {
+  it('do not degrade their region for ever once others have replaced them', async () => {
     await dead('lost');
     const here = await node('a');
     await after(60_000, here);
@@ -174,7 +174,7 @@ describe('nodes that come and go', () => {
     expect(await seen(here)).toEqual({ fra1: 'operational' });
   });
 
-  it('are waited for ten minutes, however often the service is restarted meanwhile', async () => {
+  it('are removed after ten minutes, across restarts of the service', async () => {
     await dead('lost');
     const nodesKnown = async () => (await repositories.regions.nodes()).map(({ id }) => id).sort();
     for (let minute = 0; minute < 9; minute += 3) {
@@ -189,7 +189,7 @@ describe('nodes that come and go', () => {
     expect(await nodesKnown()).toEqual(['a']);
   });
 
-  it('that live are not taken for lost by a service that was away for long', async () => {
+  it('that live are not removed by a service that was away for long', async () => {
     const edge = await node('b', 'fra1');
     await edge.tick();
     wall += 5 * HOUR;
@@ -200,7 +200,7 @@ describe('nodes that come and go', () => {
     expect((await repositories.regions.nodes()).map(({ id }) => id).sort()).toEqual(['a', 'b']);
   });
 
-  it('are remembered for a day where nobody took over, so that an outage is not hidden by time', async () => {
+  it('stay for a day if none replaced them, so that the outage stays visible', async () => {
     await dead('lost', 'sin1');
     const here = await node('a');
     for (const hours of [1, 22]) {
@@ -213,7 +213,7 @@ describe('nodes that come and go', () => {
     expect(await seen(here)).toEqual({ fra1: 'operational' });
   });
 
-  it('of days ago are forgotten when a service starts', async () => {
+  it('of days ago are removed when a service starts', async () => {
     await dead('lost', 'sin1');
     wall += 25 * HOUR;
     const here = await node('a');

@@ -6,32 +6,32 @@ import type { EventRepository } from '../db/event-repository.ts';
 import type { RegionIdentity } from './region-identity.ts';
 import { createSettled, type Settled } from './settled.ts';
 
-/** A node beats this often; one that missed this many beats counts as gone. */
+/** Between two heartbeats of a node. A node that missed this many counts as gone. */
 export const HEARTBEAT_MS = 5_000;
 export const MISSED_BEATS = 3;
-/** Between two looks at the beats: an outage is told of two looks after the third beat was missed, within 20 s. */
-const LOOK_MS = 1_000;
+/** Between two checks. An outage shows two checks after the third missed heartbeat: within 20 s. */
+const CHECK_MS = 1_000;
 
-/** A silent node is forgotten after this time where others serve its region, and where nobody does. */
+/** A silent node is removed after this time, if others serve its region, and if none does. */
 const FORGET_REPLACED_MS = 10 * 60_000;
 const FORGET_OUTAGE_MS = 24 * 3_600_000;
 
 /** A region that is served, with its state. */
 export type RegionState = RegionRecord & { status: ServiceStatus };
 
-/** A region as its operator sees it; `status` null: nobody serves it. */
+/** A region as its operator sees it; `status` null: no node serves it. */
 export type RegionOverview = RegionRecord & { status: ServiceStatus | null; nodes: NodeState[] };
 
-/** A node, and whether its heartbeats come. */
+/** A node, and whether its heartbeats arrive. */
 export type NodeState = RegionNodeRecord & { alive: boolean };
 
 export interface RegionMonitorParts {
   regions: RegionRepository;
-  /** Told of every change of a region's measured state. */
+  /** Every change of a region's measured state is appended. */
   events?: Pick<EventRepository, 'append'>;
   /** The region that this node serves. */
   self: RegionIdentity;
-  /** Stable over restarts of the same node, so that it takes its own place again after a crash. */
+  /** The same after a restart, so that a node replaces its own record after a crash. */
   nodeId: string;
   logger: Logger;
   /** Milliseconds that never jump. */
@@ -39,16 +39,16 @@ export interface RegionMonitorParts {
   /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
   intervalMs?: number;
-  lookMs?: number;
+  checkMs?: number;
 }
 
-/** This node's heartbeat, and what the heartbeats of all nodes say about their regions. */
+/** Sends this node's heartbeat, and derives the states of regions from the heartbeats of all nodes. */
 export interface RegionMonitor {
-  /** Registers the region, beats once and looks around, then goes on in the background. */
+  /** Registers the region, sends one heartbeat and checks once, then continues in the background. */
   start(): Promise<void>;
-  /** Says goodbye: the node leaves its region at once. */
+  /** The node leaves its region at once. */
   stop(): Promise<void>;
-  /** The regions that are served, by code. Maintenance shows at once; an outage when two looks in a row agree on it. */
+  /** The regions that are served, by code. Maintenance shows at once, an outage after two checks in a row agree. */
   states(): Promise<RegionState[]>;
   /** Every region that is known, by code, with its nodes. */
   overview(): Promise<RegionOverview[]>;
@@ -56,13 +56,13 @@ export interface RegionMonitor {
   nodes(): Promise<NodeState[]>;
   /** Calls back when the measured state of a region has changed. */
   onChanged(listener: () => void): void;
-  /** Name of this very node. */
+  /** This node. */
   readonly nodeId: string;
-  /** One beat and one look. The background beats every {@link HEARTBEAT_MS}, and looks more often. */
+  /** One heartbeat and one check. In the background, checks are more frequent than heartbeats. */
   tick(): Promise<void>;
 }
 
-/** `null`: no node serves the region, as all have said goodbye. Then it is not listed. */
+/** `null`: every node has left the region. It is not listed. */
 type Measured = Exclude<ServiceStatus, 'under_maintenance' | 'degraded_performance'> | null;
 
 /** {@link RegionMonitor} over the repository that all nodes share. */
@@ -70,10 +70,10 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   const { regions, self, nodeId, logger } = parts;
   const intervalMs = parts.intervalMs ?? HEARTBEAT_MS;
   const now = parts.now ?? Date.now;
-  const lookMs = parts.lookMs ?? LOOK_MS;
-  const watch = createHeartbeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * lookMs });
+  const checkMs = parts.checkMs ?? CHECK_MS;
+  const watch = createHeartbeatWatch(parts.monotonicNow ?? (() => performance.now()), { maxGapMs: 2 * checkMs });
   const listeners = new Set<() => void>();
-  /** How long nodes had been silent by the wall clock when this process began to watch, and the beat at which they were. */
+  /** How long nodes had been silent, by the wall clock, when this process started, and their heartbeat then. */
   const silentBefore = new Map<string, { beat: number; silentMs: number }>();
   const measured = new Map<string, { settled: Settled<Measured>; state: Measured }>();
   let timers: NodeJS.Timeout[] = [];
@@ -82,31 +82,24 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
 
   const lives = (node: RegionNodeRecord) => (watch.silentMs(node.id) ?? 0) < MISSED_BEATS * intervalMs;
 
-  const measure = (nodes: RegionNodeRecord[]): Measured => {
-    if (nodes.length === 0) return null;
-    const living = nodes.filter(lives).length;
-    if (living === nodes.length) return 'operational';
-    return living > 0 ? 'partial_outage' : 'major_outage';
-  };
-
-  /** What passed before this process was there counts as well: a restart does not begin the wait anew. */
+  /** Includes the time before this process started, so that a restart does not begin the wait again. */
   const goneMs = ({ id, beat }: RegionNodeRecord) => {
     const earlier = silentBefore.get(id);
     return (watch.goneMs(id) ?? 0) + (earlier?.beat === beat ? earlier.silentMs : 0);
   };
 
-  const forgetLongGone = async (nodes: RegionNodeRecord[]) => {
+  const removeLongGone = async (nodes: RegionNodeRecord[]) => {
     for (const node of nodes.filter((one) => !lives(one))) {
       const replaced = nodes.some((other) => other.region === node.region && lives(other));
-      const patience = replaced ? FORGET_REPLACED_MS : FORGET_OUTAGE_MS;
-      if (goneMs(node) >= patience) {
-        logger.info({ node: node.id, region: node.region }, 'a node that is long gone is forgotten');
+      const maxGoneMs = replaced ? FORGET_REPLACED_MS : FORGET_OUTAGE_MS;
+      if (goneMs(node) >= maxGoneMs) {
+        logger.info({ node: node.id, region: node.region }, 'node removed: silent for too long');
         await regions.removeNode(node.id);
       }
     }
   };
 
-  const look = async () => {
+  const check = async () => {
     const nodes = await regions.nodes();
     watch.observe(nodes);
     const codes = new Set([...measured.keys(), ...nodes.map(({ region }) => region)]);
@@ -114,11 +107,11 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     for (const code of codes) {
       const entry = measured.get(code) ?? { settled: createSettled<Measured>(), state: null };
       const before = entry.state;
-      entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code)));
+      entry.state = entry.settled.observe(measure(nodes.filter(({ region }) => region === code).map(lives)));
       if (measured.has(code) && before !== entry.state) {
         changed = true;
         const level = entry.state === 'partial_outage' || entry.state === 'major_outage' ? 'warn' : 'info';
-        logger[level]({ region: code, from: before, to: entry.state }, 'the state of a region changed');
+        logger[level]({ region: code, from: before, to: entry.state }, 'region changed its state');
         if (entry.state !== null) {
           const data = { code, status: entry.state };
           await parts.events?.append({ projectId: null, type: 'region.status_changed', data });
@@ -128,17 +121,17 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
       measured.set(code, entry);
     }
     if (changed) for (const listener of listeners) listener();
-    await forgetLongGone(nodes);
+    await removeLongGone(nodes);
   };
 
-  const beat = () => regions.heartbeat({ id: nodeId, region: self.code, atMs: now() });
+  const sendHeartbeat = () => regions.heartbeat({ id: nodeId, region: self.code, atMs: now() });
 
-  const beatAndLook = async () => {
-    await beat();
-    await look();
+  const beatAndCheck = async () => {
+    await sendHeartbeat();
+    await check();
   };
 
-  /** One at a time, whichever it is. */
+  /** One heartbeat or check at a time. */
   const run = (work: () => Promise<void>): Promise<void> => {
     running ??= work().finally(() => {
       running = null;
@@ -147,15 +140,15 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
   };
 
   const tick = async (): Promise<void> => {
-    // A look that is under way has no beat in it.
+    // A check in progress has not seen the new heartbeat.
     await running;
-    await run(beatAndLook);
+    await run(beatAndCheck);
   };
 
   const register = async () => {
     // A region keeps the name that its operator gave it.
     if ((await regions.find(self.code)) === null) await regions.put({ ...self, maintenance: false });
-    // A wall clock that was far ahead may take living nodes with it: they are back with their next beat.
+    // If the wall clock was far ahead, living nodes are removed too. They return with their next heartbeat.
     await regions.removeNodesSeenBefore(now() - FORGET_OUTAGE_MS);
     for (const { id, beat, seenAtMs } of await regions.nodes()) {
       silentBefore.set(id, { beat, silentMs: Math.max(0, now() - seenAtMs) });
@@ -164,7 +157,7 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
 
   const inBackground = (work: () => Promise<void>) => () => {
     work().catch((error: unknown) => {
-      logger.warn({ err: error }, 'the heartbeat of this region failed; it is tried again');
+      logger.warn({ err: error }, 'heartbeat or check of regions failed; retrying');
     });
   };
 
@@ -181,11 +174,11 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
       await register();
       await tick();
       timers = [
-        // Without a look of its own: two looks in the same moment would agree on everything.
-        setInterval(inBackground(beat), intervalMs).unref(),
+        // Without a check: two checks at the same moment would agree, and confirm a change too early.
+        setInterval(inBackground(sendHeartbeat), intervalMs).unref(),
         setInterval(
-          inBackground(() => run(look)),
-          lookMs,
+          inBackground(() => run(check)),
+          checkMs,
         ).unref(),
       ];
     },
@@ -220,6 +213,13 @@ export function createRegionMonitor(parts: RegionMonitorParts): RegionMonitor {
     nodeId,
     tick,
   };
+}
+
+/** @param nodes whether each node of a region lives */
+function measure(nodes: readonly boolean[]): Measured {
+  if (nodes.length === 0) return null;
+  if (nodes.every((lives) => lives)) return 'operational';
+  return nodes.includes(true) ? 'partial_outage' : 'major_outage';
 }
 
 /** Codes and names are ASCII. */

@@ -1,9 +1,9 @@
 /**
- * A state that changes only when two observations in a row agree on the new one, so that one lost packet or one slow
- * answer is not reported as an outage. The first observation counts at once.
+ * A state that changes only if two observations in a row agree on the new one. One lost packet or one slow answer is no outage. The first
+ * observation counts at once.
  */
 export interface Settled<T> {
-  /** Takes an observation; returns the state that holds now. */
+  /** Adds an observation. @returns the current state */
   observe(state: T): T;
 }
 

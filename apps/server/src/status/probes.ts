@@ -8,19 +8,19 @@ import type { Probe } from './status-board.ts';
 
 /** A database, a store or a cache that takes longer than this to answer is slow. */
 export const SLOW_MS = 1_000;
-/** An event loop that comes this late makes every answer late. */
+/** An event loop that is this late delays every answer. */
 export const LATE_MS = 500;
-/** A job that has waited this long, without and with an outage to explain it. */
+/** A job that has waited this long shows that processing is degraded, or out. */
 export const QUEUE_DEGRADED_MS = 60_000;
 export const QUEUE_OUTAGE_MS = 10 * 60_000;
 /** A worker that has been silent for this long is not counted. */
 export const WORKER_SILENT_MS = 20_000;
-/** The engine tests itself this often: it costs a little work of a decoder process. */
+/** Between two self-tests of the engine, which cost a little work of a decoder process. */
 const SELF_TEST_MS = 60_000;
 
 const now = () => performance.now();
 
-/** Whether this process gets to its work in time: the event loop's lateness over a few turns. */
+/** How late the event loop of this process is, over a few turns. */
 export function apiProbe(): Probe {
   return {
     name: 'API',
@@ -36,29 +36,29 @@ export function apiProbe(): Probe {
   };
 }
 
-/** A part that proves itself by doing something: `operational` when it succeeds in time, `degraded_performance` late. */
+/** Checks a part by a piece of work: `operational` if it succeeds in time, `degraded_performance` if it succeeds late. */
 export function workingProbe(name: string, work: () => Promise<unknown>): Probe {
-  let under: Promise<unknown> | null = null;
+  let running: Promise<unknown> | null = null;
   return {
     name,
     async check() {
       const began = now();
-      // A part that hangs is asked once, not once more every few seconds.
-      under ??= work().finally(() => {
-        under = null;
+      // While a part hangs, it is not given the work again.
+      running ??= work().finally(() => {
+        running = null;
       });
-      await under;
+      await running;
       return now() - began < SLOW_MS ? 'operational' : 'degraded_performance';
     },
   };
 }
 
-/** {@link workingProbe} of the database: it answers and can be written. */
+/** {@link workingProbe} of the database: it answers and can be written to. */
 export function databaseProbe(repositories: { probe(): Promise<void> }): Probe {
   return workingProbe('Database', () => repositories.probe());
 }
 
-/** {@link workingProbe} of the object store: it keeps a tiny object and gives it back. */
+/** {@link workingProbe} of the object store: it stores and returns a tiny object. */
 export function objectStorageProbe(store: { probe(): Promise<void> }): Probe {
   return workingProbe('Object storage', () => store.probe());
 }
@@ -69,8 +69,8 @@ export function deliveryProbe(delivery: { probe(): Promise<void> }): Probe {
 }
 
 /**
- * Processing as a whole: `major_outage` when the codecs fail their self-test or no worker lives, `partial_outage` or
- * `degraded_performance` when jobs wait too long, `degraded_performance` when a format cannot be decoded.
+ * Processing as a whole: `major_outage` if the codecs fail their self-test or no worker lives, `partial_outage` or
+ * `degraded_performance` if jobs wait too long, `degraded_performance` if a format cannot be decoded.
  */
 export function processingProbe(parts: {
   engine: Pick<Engine, 'selfTest'>;
@@ -84,9 +84,9 @@ export function processingProbe(parts: {
   let tested: { at: number; ok: boolean } | null = null;
   let testing = false;
 
-  /** Starting a decoder process takes a while, so the test runs beside the probe, which tells its latest outcome. */
+  /** Starting a decoder process takes long, so the test runs beside the probe, which reports the latest outcome. */
   const codecsState = (): ServiceStatus => {
-    // A failure is looked at again every time, so that its end shows soon.
+    // After a failure each probe tests again, so that its end shows soon.
     const stale = tested === null || !tested.ok || clock() - tested.at > SELF_TEST_MS;
     if (stale && !testing) {
       testing = true;
@@ -106,7 +106,7 @@ export function processingProbe(parts: {
     const workers = await parts.jobs.workers();
     watch.observe(workers);
     const alive = workers.some(({ id }) => (watch.silentMs(id) ?? 0) < WORKER_SILENT_MS);
-    // Right after the start the workers are on their way.
+    // Right after the start the workers are still starting.
     return alive || clock() - began < WORKER_SILENT_MS ? 'operational' : 'major_outage';
   };
 

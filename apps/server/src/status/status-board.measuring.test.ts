@@ -65,7 +65,7 @@ describe('the status document', () => {
     });
   });
 
-  it('calls the region that answers as its operator does', async () => {
+  it('names its region as the operator does', async () => {
     const board = boardOf([], [{ ...regionState('fra1'), name: 'Frankfurt West' }]);
     // Asked before the first round, it waits for it: a document without components would be wrong.
     const early = board.document();
@@ -76,7 +76,7 @@ describe('the status document', () => {
     });
   });
 
-  it('shows what became known in the middle of a round without waiting for the usual rounds', async () => {
+  it('shows a change in the middle of a round without waiting for the next interval', async () => {
     let known: ServiceStatus = 'operational';
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ describe('the status document', () => {
     expect((await board.document()).status).toBe('degraded_performance');
   });
 
-  it('believes a change only when two rounds agree, and the first round at once', async () => {
+  it('shows a change when two rounds agree, and the first round at once', async () => {
     const sequence: ServiceStatus[] = [
       'operational',
       'major_outage',
@@ -129,7 +129,7 @@ describe('the status document', () => {
     expect((await broken.document()).status).toBe('major_outage');
   });
 
-  it('tells of a part that fails or hangs, and the answer itself never waits for it', async () => {
+  it('shows a part that fails or hangs, and never waits for it', async () => {
     let asked = 0;
     const board = boardOf(
       [
@@ -153,7 +153,7 @@ describe('the status document', () => {
     expect(asked).toBe(1);
   });
 
-  it('gives a part that hangs less time than passes between two rounds, so that two in a row soon agree on it', async () => {
+  it('gives a part that hangs less time than one interval, so that its outage shows soon', async () => {
     let givenMs = 0;
     const check: Probe['check'] = async (signal) => {
       const began = performance.now();
@@ -178,7 +178,7 @@ describe('the status document', () => {
     expect(givenMs).toBeLessThan(1_000);
   });
 
-  it('keeps itself current in the background, and stops when told', async () => {
+  it('updates in the background until it is stopped', async () => {
     let rounds = 0;
     const board = boardOf([
       {
@@ -202,7 +202,7 @@ describe('the status document', () => {
 describe('the probe of', () => {
   const check = (probe: Probe) => probe.check(new AbortController().signal);
 
-  it('the API feels an event loop that is held up', async () => {
+  it('the API detects a late event loop', async () => {
     expect(await check(apiProbe())).toBe('operational');
     const probing = check(apiProbe());
     setTimeout(() => {
@@ -224,7 +224,7 @@ describe('the probe of', () => {
   });
 
   const WORKER = { id: 'w', host: null, pid: 1, region: null, concurrency: 1, sinceMs: null };
-  it('processing tells what is wrong with it, and gives a service that just started time for its workers', async () => {
+  it('processing shows what fails, and gives a service that just started time for its workers', async () => {
     let clock = 0;
     const world = {
       beat: 0 as number | null,

@@ -5,30 +5,30 @@ import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { RegionMonitor, RegionState } from '../regions/region-monitor.ts';
 import { createSettled, type Settled } from '../regions/settled.ts';
 
-/** A look at one part of the deployment. */
+/** Checks one part of the deployment. */
 export interface Probe {
   /** The component's name, for people. */
   name: string;
-  /** Looks at the part now. Whatever it throws is a `major_outage`; so is taking longer than it is given. */
+  /** Checks the part now. An error is a `major_outage`, and so is a timeout. */
   check(signal: AbortSignal): Promise<ServiceStatus>;
 }
 
 export interface StatusBoardParts {
   probes: Probe[];
-  /** Each region is a component of its own, with the state that its monitor settled on. */
+  /** Each region is a component, with the state of its monitor. */
   regionMonitor: Pick<RegionMonitor, 'states'>;
   /** The region that answers. */
   region: RegionIdentity;
   logger: Logger;
   /** Time between two rounds of probes. */
   intervalMs?: number;
-  /** What one probe may take; less than the interval, so that a part that hangs does not cost every other round. */
+  /** For one probe; less than the interval, so that a part that hangs does not delay the next round. */
   timeoutMs?: number;
   /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
 }
 
-/** What is known of every part of the deployment, kept current in the background so that asking costs nothing. */
+/** The state of every part of the deployment. It is updated in the background, so that reading it is cheap. */
 export interface StatusBoard {
   /** Probes everything once, then again and again in the background. */
   start(): Promise<void>;
@@ -37,9 +37,9 @@ export interface StatusBoard {
   document(): Promise<Status>;
   /** One round of all probes, or the round in progress. */
   tick(): Promise<void>;
-  /** Two rounds that begin after this call: what is known now shows once it is done, without waiting for the usual rounds. */
+  /** Runs two rounds after this call, so that a change of now shows without waiting for the next interval. */
   settle(): Promise<void>;
-  /** Takes over the states of the regions now, probing nothing. */
+  /** Updates the states of the regions now, without a round of probes. */
   refreshRegions(): Promise<void>;
 }
 
@@ -66,14 +66,14 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
   });
 
   const checkOne = async (probe: Probe): Promise<ServiceStatus> => {
-    // Not `AbortSignal.timeout`: Node 20 may lose what `AbortSignal.any` makes of it before its time is over.
+    // Not `AbortSignal.timeout`: Node 20 may collect the signal that `AbortSignal.any` derives from it too early.
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(new Error('The probe took too long.')), timeoutMs);
     const deadline = AbortSignal.any([late.signal, stopping.signal]);
     try {
       return await Promise.race([probe.check(deadline), rejection(deadline)]);
     } catch (error) {
-      if (!stopping.signal.aborted) logger.warn({ err: error, component: probe.name }, 'a probe failed');
+      if (!stopping.signal.aborted) logger.warn({ err: error, component: probe.name }, 'probe failed');
       return 'major_outage';
     } finally {
       clearTimeout(timer);
@@ -86,8 +86,8 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       regionComponents = nameRegions(states);
       ownName = states.find(({ code }) => code === region.code)?.name ?? ownName;
     } catch (error) {
-      // The database component tells of it; the regions stay as they were last seen.
-      logger.warn({ err: error }, 'the states of the regions could not be read');
+      // The database component shows the failure. The regions keep their last state.
+      logger.warn({ err: error }, 'states of the regions could not be read');
     }
   };
 
@@ -103,7 +103,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       const before = components.find((component) => component.name === name)?.status ?? 'operational';
       if (before === status) continue;
       const level = status === 'operational' || status === 'under_maintenance' ? 'info' : 'warn';
-      logger[level]({ component: name, from: before, to: status }, 'a component changed its state');
+      logger[level]({ component: name, from: before, to: status }, 'component changed its state');
     }
     components = next;
     await refreshRegions();
@@ -123,7 +123,7 @@ export function createStatusBoard(parts: StatusBoardParts): StatusBoard {
       await tick();
       if (stopping.signal.aborted) return;
       rounds = setInterval(() => {
-        tick().catch((error: unknown) => logger.error({ err: error }, 'a round of probes failed'));
+        tick().catch((error: unknown) => logger.error({ err: error }, 'round of probes failed'));
       }, intervalMs).unref();
     },
 
@@ -166,7 +166,7 @@ function rejection(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** `Region Frankfurt`; with its code where several regions are in one city. */
+/** `Region Frankfurt`; with its code if several regions are in one city. */
 function nameRegions(regions: RegionState[]): StatusComponent[] {
   return regions.map(({ code, name, status }): Presented<StatusComponent> => {
     const alone = regions.filter((other) => other.name === name).length === 1;

@@ -17,29 +17,29 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { Database } from '../db/sqlite/driver.ts';
 
-/** The folder that holds everything the service keeps, and who may use it. Paths are absolute. */
+/** The folder of everything that the service stores. Paths are absolute. */
 export interface DataDir {
   root: string;
-  /** Names the node that lives on the folder; the same after a restart. */
+  /** Names the node that uses the folder; the same after a restart. */
   nodeId: string;
   databaseFile: string;
   objectsDir: string;
-  /** Bodies on their way in, each within one request; what a crash left here is removed when the owner starts. */
+  /** Request bodies that are being received. The owner removes what a crash left when it starts. */
   stagingDir: string;
-  /** Files on their way in that go on after a break or a restart: resumable uploads, fetches. */
+  /** Resumable uploads and fetches, which continue after a restart. */
   uploadsDir: string;
-  /** Renditions in the making, and copies for programs; cleaned as `stagingDir` is, and by workers of what other workers left. */
+  /** Unfinished renditions, and copies for programs. Cleaned like `stagingDir`, and by workers after other workers. */
   scratchDir: string;
   cacheDir: string;
-  /** Tells a second service that is refused where the first one is. */
+  /** Notes the address of this service, for the error of a second one. */
   announce(info: { url: string }): Promise<void>;
-  /** The operator's token: the configured one, else the one of the file `control-token`, made once. */
+  /** The operator's token: the configured one, else the one in the file `control-token`, which is generated once. */
   controlToken(configured: string | null): Promise<string>;
-  /** Lets the next service in. The folder must not be used any more. */
+  /** The next service may use the folder from now on, and this one must not. */
   release(): Promise<void>;
 }
 
-/** A folder that cannot be used as the data folder; the message says what to do. */
+/** The data folder cannot be used. The message says what to do. */
 export class DataDirError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -47,7 +47,7 @@ export class DataDirError extends Error {
   }
 }
 
-/** Another service lives on the folder. */
+/** Another service uses the folder. */
 export class DataDirInUseError extends DataDirError {
   constructor(message: string) {
     super(message);
@@ -65,25 +65,25 @@ const MIN_TOKEN_LENGTH = 16;
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
 
-/** What a data folder is opened for. */
+/** How a data folder is used. */
 export interface DataDirUse {
   /**
-   * True for the one process that answers requests: it holds the folder until it releases it or dies, however it dies, and clears away
-   * what a crash left. False for workers.
+   * True for the process that answers requests. It locks the folder until it releases it or exits, and removes what a crash left. False
+   * for workers.
    */
   exclusive: boolean;
-  /** True for a point of presence that keeps nothing of its own. */
+  /** True for a point of presence, which only caches. */
   cacheOnly?: boolean;
   /** A folder of its own in the scratch folder, for one of several processes. */
   scratch?: string;
-  /** Whether the database is in it, and the objects. */
+  /** Whether the database and the objects are in it. */
   database?: boolean;
   objects?: boolean;
 }
 
 /**
- * Opens the data folder, making what is missing: folders of mode 0700, files of mode 0600.
- * @throws DataDirInUseError that names the owner; DataDirError where the folder cannot be used
+ * Opens the data folder, and makes missing folders (mode 0700) and files (mode 0600).
+ * @throws DataDirInUseError that names the owner; DataDirError if the folder cannot be used
  */
 export async function openDataDir(
   path: string,
@@ -114,7 +114,7 @@ export async function openDataDir(
   if (lock) {
     try {
       await writeOwner(null);
-      // The database's own library would make it readable to others; its side files take their mode from it.
+      // SQLite would make it readable to others, and its side files get the same mode.
       if (database) await (await open(layout.databaseFile, 'a', PRIVATE_FILE)).close();
       for (const folder of [stagingDir, scratchDir, join(objectsDir, '.incoming')]) await empty(folder);
     } catch (error) {
@@ -131,7 +131,7 @@ export async function openDataDir(
     ...layout,
     announce: ({ url }) => writeOwner(url),
     async controlToken(configured) {
-      return configured ?? (await keptToken(at('control-token')));
+      return configured ?? (await storedToken(at('control-token')));
     },
     async release() {
       if (!lock?.open) return;
@@ -152,7 +152,7 @@ async function makeUsable(root: string, folders: string[]): Promise<void> {
   }
 }
 
-/** Not mkdir's `recursive`: where the system gives folders but makes none (/proc), that never comes back. */
+/** Not mkdir's `recursive`, which never returns in file systems such as /proc. */
 async function makeFolder(path: string): Promise<void> {
   const make = () =>
     mkdir(path, { mode: PRIVATE_FOLDER }).catch((error: NodeJS.ErrnoException) => {
@@ -177,8 +177,8 @@ function unusable(root: string, cause: unknown): DataDirError {
 }
 
 /**
- * Takes the lock of a database file that is never written to. The kernel holds it for the process and drops it with the
- * process, whatever ends it, so that no stale lock can keep the service from starting; children do not inherit it.
+ * Locks a database file that is never written to. The kernel releases the lock when the process exits, however it exits, so that no stale
+ * lock keeps the service from starting. Children do not inherit it.
  */
 async function takeLock(root: string, file: string, ownerFile: string): Promise<Database> {
   let lock: Database | undefined;
@@ -200,7 +200,7 @@ async function describeOwner(root: string, ownerFile: string): Promise<string> {
   const who =
     owner === null
       ? 'another service that is just starting'
-      : `the service with process id ${owner.pid}, at ${owner.url ?? 'an address it has not told yet'}, running since ${owner.startedAt}`;
+      : `the service with process id ${owner.pid}, at ${owner.url ?? 'an address that is not known yet'}, running since ${owner.startedAt}`;
   return `The data folder ${root} is in use by ${who}. Stop that one first, or choose another folder with MDS_DATA_DIR.`;
 }
 
@@ -208,12 +208,12 @@ async function readOwner(ownerFile: string): Promise<Owner | null> {
   try {
     return Owner.parse(JSON.parse(await readFile(ownerFile, 'utf8')));
   } catch {
-    // The owner took the lock a moment ago and has not written who it is: the lock alone decides.
+    // The owner has just taken the lock and not written the file yet. Only the lock counts.
     return null;
   }
 }
 
-/** Removes what is in a folder, not the folder. What a dying worker still writes meanwhile is tried again. */
+/** Removes the content of a folder. A dying worker may still write to it, so each removal is retried. */
 async function empty(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -224,17 +224,17 @@ async function empty(folder: string): Promise<void> {
   }
 }
 
-async function keptToken(file: string): Promise<string> {
-  const kept = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+async function storedToken(file: string): Promise<string> {
+  const stored = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
-  if (kept === null) {
+  if (stored === null) {
     const token = `mds_${randomBytes(32).toString('base64url')}`;
     await writeFileWhole(file, `${token}\n`);
     return token;
   }
-  const token = kept.trim();
+  const token = stored.trim();
   if (token.length < MIN_TOKEN_LENGTH) {
     throw new DataDirError(
       `The token in ${file} is shorter than ${MIN_TOKEN_LENGTH} characters. Remove the file to have a new one made, or set MDS_CONTROL_TOKEN.`,
@@ -244,7 +244,7 @@ async function keptToken(file: string): Promise<string> {
   return token;
 }
 
-/** Durable, and the old content or the new, never a part of it. */
+/** Writes durably; readers see the old or the new content, never a part. */
 async function writeFileWhole(file: string, content: string): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`;
   await writeFile(temporary, content, { mode: PRIVATE_FILE, flush: true });

@@ -70,7 +70,7 @@ export async function startApp(
     listener?: Partial<RequestListenerParts>;
     fetches?: Partial<NonNullable<AppParts['control']>['fetches']>;
     /** The heartbeat and check interval of nodes, in milliseconds. */
-    beats?: { intervalMs: number; lookMs: number };
+    beats?: { intervalMs: number; checkMs: number };
     /** Gets the requests that reach Express. */
     aroundApp?: (app: RequestHandler) => RequestHandler;
   } = {},
