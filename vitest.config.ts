@@ -2,32 +2,37 @@ import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { LongestFirst } from './scripts/longest-first.mjs';
 
-// Everything runs from source: workspace packages resolve to their `@mds/source` entry. No `import` among them: it would hand
-// ES modules to the `require` of packages that are written in CommonJS. Only `npm test`, which has built them, has each package take the
-// others as they ship; `apps/server/test/support/programs-under-test.ts` says why.
+// Everything runs from source: workspace packages resolve to their `@mds/source` entry. The condition `import` is missing, because it
+// would give ES modules to the `require` of CommonJS packages. `npm test` builds first, and each package imports the built others: see
+// `apps/server/test/support/programs-under-test.ts`.
 const conditions = process.env['MDS_TEST_BUILT'] === '1' ? ['node'] : ['@mds/source', 'node'];
 
 const cores = availableParallelism();
-/** For files that leave processors idle a third of the time or more. As a number: a share of more than 100 % counts as 100 %. */
+/** For files that leave processors idle for a third of the time or more. A number, because vitest limits a share to 100 %. */
 const MORE_THAN_CORES = cores + Math.ceil(cores / 2);
 
-/** Tests that wait: for a minute without an origin, for leases to end, for a database to be unlocked. They run first, the longest first. */
+/** Tests that wait: for a minute without an origin, for leases to end, for a locked database. `npm test` runs them beside the others. */
 const waiting = ['**/*.waiting.test.ts'];
 
-/** Tests that measure a service under load, in time or memory. At most one file for each core runs at once, and nothing beside them. */
+/** Tests that measure a service under load, in time or memory. They run last, one file for each core, with nothing beside them. */
 const measuring = ['**/*.measuring.test.ts'];
 
 /**
- * Files that leave nothing behind in their process, and ask nothing of it such as its memory or its open files: those that one worker runs
- * share it, and what it has loaded. Loading that anew for each file is more work than most of their tests are. Those that are left out here
- * by name do change their process, or measure it.
+ * Files that leave nothing in their process, and do not depend on its memory or its open files. They share processes and the modules that
+ * these have loaded, because loading modules is more work than most of their tests. Excluded files change their process or measure it.
  */
 const light = [
+  'apps/cli/{src,test}/**/*.test.ts',
   'apps/server/src/{base,control-api,db,edge,events,http,ingest,jobs,listener,migration,read-api,regions,status,storage,uploads}/**/*.test.ts',
   'apps/server/src/delivery/**/!(delivery-cache|disk-cache|reading-threads).test.ts',
   'apps/server/src/fetches/!(web).test.ts',
+  'apps/server/src/processing/!(format-catalogue|supervisor|worker-failures|worker-scratch).test.ts',
+  'apps/server/src/{app,config}.test.ts',
+  'bench/**/!(lru-theory|simulate).test.ts',
   'packages/client/test/!(ingest|upload-processes|weight).test.ts',
   'packages/contract/src/**/*.test.ts',
+  'packages/transcode/src/{ffmpeg/argv,identify,presets,render}/**/*.test.ts',
+  'packages/transcode/src/plan.test.ts',
 ];
 
 export default defineConfig({
@@ -73,14 +78,14 @@ export default defineConfig({
     ],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    // What `npm run build` made is run as Node runs it.
+    // Built packages run as Node.js runs them.
     server: { deps: { external: [/\/(apps|packages)\/[^/]+\/dist\//] } },
     globalSetup: [
       'scripts/run-folder.mjs',
-      // Only where MDS_TEST_BACKENDS asks for other servers than none; see CONTRIBUTING.md.
+      // See CONTRIBUTING.md.
       ...(process.env['MDS_TEST_BACKENDS'] ? ['apps/server/test/support/backends-setup.ts'] : []),
     ],
-    // Far more than any test needs: a machine that is busy with other things must not fail one.
+    // Far more than any test needs, so that a busy machine fails none.
     testTimeout: 90_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
