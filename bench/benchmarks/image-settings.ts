@@ -16,7 +16,7 @@ const webp = (quality: number, effort: number): Setting => ({
   encode: (picture) => picture.webp({ quality, effort }),
 });
 
-/** `tune` is `iq` where sharp is left to choose. */
+/** `tune` is `iq` if sharp chooses. */
 const avif = (
   quality: number,
   effort: number,
