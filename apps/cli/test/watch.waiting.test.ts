@@ -356,7 +356,7 @@ it('--json prints one object a line; a terminal shows the progress', async () =>
 
 it.each([
   [['nowhere'], 'nowhere: there is no such file or folder'],
-  [['in', '--done', 'move'], '--done move needs a folder to move to: --done-dir DIR.'],
+  [['in', '--done', 'move'], '--done move needs a destination: --done-dir DIR.'],
   [['in', '--done-dir', 'x'], '--done-dir has an effect with --done move only'],
   [['in/sub', '--done', 'move', '--done-dir', 'in'], 'nor a folder that contains it'],
   [['in', '--done', 'move', '--done-dir', 'in'], '--done-dir must be neither the watched folder'],
