@@ -33,17 +33,17 @@ export function fitInside(size: Size, { width, height }: ImagePreset): Size {
 
 /** Serves a side in its own process and measures there, so that messages between the processes do not count. */
 export function serveRenderer(render: Render): void {
-  const tell = (message: RendererMessage) => process.send?.(message);
+  const send = (message: RendererMessage) => process.send?.(message);
   const answer = async (request: RenderRequest) => {
     try {
       const start = performance.now();
       await render(request);
-      tell({ ms: performance.now() - start });
+      send({ ms: performance.now() - start });
     } catch (error) {
-      tell({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      send({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   };
   process.on('message', (request: RenderRequest) => void answer(request));
   process.on('disconnect', () => process.exit());
-  tell({ ready: true });
+  send({ ready: true });
 }

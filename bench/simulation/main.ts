@@ -17,7 +17,7 @@ async function main(argv: readonly string[]): Promise<number> {
   else if (request.docs) await writeDocument(progress);
   else {
     const findings = study(request.scenarios, progress);
-    const title = `${findings[0]?.scenario.requests.toLocaleString('en')} requests; "origin": what it is asked for`;
+    const title = `${findings[0]?.scenario.requests.toLocaleString('en')} requests; "origin": requests to the origin`;
     console.log(
       request.json ? JSON.stringify(findings, null, 2) : toText(tableOf(title, findings, changing(findings))),
     );

@@ -48,15 +48,15 @@ const defaultOf = (name: keyof Scenario) => (name === 'cacheShare' ? CACHE_SHARE
 /** Help for the command line. */
 export const USAGE = `npm run simulate [-- OPTIONS]
 
-Replays a Zipf-distributed delivery log over points of presence with the service's own caches. Tells hit ratio, byte hit
-ratio and what is left for the origin. The same options give the same figures.
+Replays a Zipf-distributed delivery log over points of presence with the service's own caches. Prints hit ratio, byte
+hit ratio and the load of the origin. The same options give the same figures.
 
 ${OPTIONS.map(({ name, help }) => `  --${flagOf(name).padEnd(13)} ${help} (${defaultOf(name)})`).join('\n')}
 
 Each takes a list, as in --alpha 0.6,0.8: all combinations are simulated.
 
   --json          findings as JSON
-  --docs          simulates what docs/scale.md tells of, and rewrites its tables and its picture
+  --docs          runs the simulations of docs/scale.md, and rewrites its tables and picture
 `;
 
 /** Reads the command line. @throws InvalidOptionError */
