@@ -15,7 +15,7 @@ export interface Table {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** What a run gives back. `problems` are outputs that were not as they must be: any of them fails the benchmark. */
+/** The result of a run. `problems` are wrong outputs: any of them fails the benchmark. */
 export interface Outcome<Names extends string = string> {
   readonly ratios: Readonly<Record<Names, Ratio>>;
   readonly tables: readonly Table[];
@@ -24,7 +24,7 @@ export interface Outcome<Names extends string = string> {
   readonly notes: readonly string[];
 }
 
-/** What a benchmark cannot run without, and what to do where it is missing. */
+/** What a benchmark requires, and how to get it if it is missing. */
 export type Need =
   | { readonly program: string; readonly hint: string }
   | { readonly file: string; readonly hint: string }
@@ -34,9 +34,9 @@ export type Need =
 export interface RunContext {
   /** Alternating rounds, at least 5. */
   readonly rounds: number;
-  /** Less of everything but rounds: to try a change, not to publish. */
+  /** Less of everything except rounds: to try a change, not to publish. */
   readonly quick: boolean;
-  /** Tells the person who waits what is being done. */
+  /** Reports to the waiting user what is being done. */
   readonly progress: (message: string) => void;
 }
 
@@ -45,13 +45,13 @@ export interface Benchmark<Names extends string = string> {
   readonly name: string;
   /** The work that is done. */
   readonly what: string;
-  /** What a user would pick instead. */
+  /** The alternative that a user would choose. */
   readonly against: string;
   readonly goals: Readonly<Record<Names, Goal>>;
   readonly needs: readonly Need[];
-  /** The other side is this service, too: the figure shows only whether we got slower. Reports call it a regression bound. */
+  /** The other side is also this service: the figure shows only whether it got slower. Reports call it a regression bound. */
   readonly regressionBound?: true;
-  /** Runs only when it is named: a tool for those who choose settings. */
+  /** Runs only if it is named: a tool for choosing settings. */
   readonly onDemand?: boolean;
   run(context: RunContext): Promise<Outcome<Names>>;
 }
@@ -61,7 +61,7 @@ export function defineBenchmark<const Names extends string>(benchmark: Benchmark
   return benchmark;
 }
 
-/** Whether a ratio reaches its goal. Four decimals count: below that is the clock's noise. */
+/** Whether a ratio reaches its goal. Four decimals count: smaller differences are noise of the clock. */
 export function reaches(goal: Goal, { value }: Ratio): boolean {
   const rounded = Math.round(value * 10_000) / 10_000;
   return 'atMost' in goal ? rounded <= goal.atMost : rounded >= goal.atLeast;

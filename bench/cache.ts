@@ -2,12 +2,12 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from './needs.ts';
 
-/** Where pictures and databases are kept from run to run: derived, never committed, safe to delete. */
+/** The folder of pictures and databases that are kept between runs. They are derived, never committed, and safe to delete. */
 const folder = join(root, 'node_modules', '.cache', 'mds-bench');
 
 /**
- * The path of something that takes long to make, made where it is not there yet. `make` gets a path to write a file or a
- * folder to; only a finished one is ever given its name. Change the name when what is made changes.
+ * The path of something that takes long to make; makes it if it does not exist. `make` writes a file or folder to a temporary path,
+ * which gets the final name only when it is complete. Change the name when the content changes.
  */
 export async function cached(name: string, make: (path: string) => Promise<void>): Promise<string> {
   const path = join(folder, name);

@@ -5,7 +5,7 @@ import { root } from './needs.ts';
 
 const require = createRequire(import.meta.url);
 
-/** Where a figure was measured, and with which versions. */
+/** The machine and the versions of a measurement. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
@@ -16,7 +16,7 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** This machine, and the versions of the programs that do the work. */
+/** This machine, and the versions of the measured programs. */
 export function thisMachine(): Machine {
   const sharp = require('sharp') as { versions: Record<string, string | undefined> };
   const pick = (name: string) => sharp.versions[name] ?? 'unknown';
@@ -43,7 +43,7 @@ export function thisMachine(): Machine {
 function measuredCommit(): string | null {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim();
   try {
-    // Figures change docs/performance.md themselves, one benchmark after the other.
+    // Ignores docs/performance.md: the benchmarks themselves change it.
     const changed = git('status', '--porcelain', '--', '.', ':!docs/performance.md');
     return git('rev-parse', '--short', 'HEAD') + (changed === '' ? '' : '+');
   } catch {
@@ -51,7 +51,7 @@ function measuredCommit(): string | null {
   }
 }
 
-/** ipx does not export its package.json; it lies beside the folder of its entry. */
+/** The version of ipx. It does not export its package.json, which is beside the folder of its entry. */
 function ipxVersion(): string {
   const entry = require.resolve('ipx');
   const root = entry.slice(0, entry.lastIndexOf('dist'));

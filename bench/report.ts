@@ -4,7 +4,7 @@ import { type Benchmark, type Goal, type Outcome, type Ratio, reaches, type Tabl
 import type { Machine } from './machine.ts';
 import { toMarkdown, toText } from './table.ts';
 
-/** One run of one benchmark, with all that is needed to judge it and to run it again. */
+/** One run of one benchmark, with everything that is needed to judge and repeat it. */
 export interface Result {
   readonly benchmark: Benchmark;
   readonly outcome: Outcome;
@@ -16,7 +16,7 @@ export interface Result {
   readonly seconds: number;
 }
 
-/** Whether every goal is reached and every output was as it must be. */
+/** Whether every goal is reached and every output is correct. */
 export function passes({ benchmark, outcome }: Pick<Result, 'benchmark' | 'outcome'>): boolean {
   return outcome.problems.length === 0 && goalsOf(benchmark, outcome).every(({ reached }) => reached);
 }
@@ -31,7 +31,7 @@ function goalsOf({ goals }: Benchmark, { ratios }: Outcome): { goal: Goal; ratio
 function goalTable({ benchmark, outcome }: Pick<Result, 'benchmark' | 'outcome'>): Table {
   return {
     title: benchmark.regressionBound ? 'regression bounds' : 'goals',
-    head: ['ratio', 'measured', 'rounds between', 'to reach', 'verdict'],
+    head: ['ratio', 'measured', 'range of rounds', 'goal', 'verdict'],
     rows: goalsOf(benchmark, outcome).map(({ goal, ratio, reached }) => [
       goal.says,
       ratio.value.toFixed(ratio.value > 0.99 && ratio.value < 1.01 ? 4 : 2),
@@ -68,8 +68,8 @@ const opening = (name: string) => `<!-- bench:${name} -->`;
 const closing = (name: string) => `<!-- /bench:${name} -->`;
 
 /**
- * Puts the result into the Markdown document between its two marks, `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`; at
- * the end, under a heading of its own, where there are none. What stands outside of the marks is never touched.
+ * Puts the result between its marks in the Markdown document, `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`. Without marks it is
+ * added at the end under its own heading. Text outside the marks never changes.
  */
 export function withSection(document: string, result: Result): string {
   const { name } = result.benchmark;
@@ -80,7 +80,7 @@ export function withSection(document: string, result: Result): string {
   return `${document.trimEnd()}\n\n## ${name}\n\n${block}\n`;
 }
 
-/** Updates the document at `path`; makes it where it is missing. */
+/** Updates the document at `path`; creates it if it is missing. */
 export async function updateDocument(path: string, result: Result): Promise<void> {
   const document = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '# Performance\n';

@@ -1,9 +1,9 @@
-/** One thing that is measured: does its work once and says what it measured, in whatever unit its benchmark uses. */
+/** One side of a measurement: does its work once and returns the figure, in the unit of its benchmark. */
 export type Side = () => Promise<number>;
 
 /**
- * Measures the sides turn by turn, `rounds` times, after one turn each that does not count. Every other round runs in
- * reverse, so that no side always comes right after the same other one.
+ * Measures the sides in turn, `rounds` times, after one turn each that does not count. Every other round runs in reverse, so that
+ * no side always follows the same other one.
  */
 export async function alternate<Names extends string>(
   sides: Readonly<Record<Names, Side>>,
@@ -11,7 +11,7 @@ export async function alternate<Names extends string>(
   progress: (message: string) => void,
 ): Promise<Record<Names, number[]>> {
   const entries = Object.entries<Side>(sides) as [Names, Side][];
-  // fromEntries forgets the names that its entries have.
+  // fromEntries loses the literal types of the names.
   const measured = Object.fromEntries(entries.map(([name]) => [name, []])) as unknown as Record<Names, number[]>;
   for (const [name, measure] of entries) {
     progress(`warm-up: ${name}`);

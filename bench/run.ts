@@ -8,15 +8,15 @@ import { passes, type Result, resultText, updateDocument, writeResult } from './
 
 const usage = `npm run bench [-- NAME… --quick --rounds N --docs]
 
-  NAME       which to run; all that this machine can run without it
-  --quick    less of everything but rounds: to try a change, not to publish
+  NAME       which to run; default: all that this machine can run
+  --quick    less of everything except rounds: to try a change, not to publish
   --rounds   alternating rounds, at least 5 (the default)
   --docs     put the results into docs/performance.md
 
 ${benchmarks.map(({ name, what, onDemand }) => `  ${name.padEnd(16)} ${what}${onDemand ? ' (only when named)' : ''}`).join('\n')}
 `;
 
-/** Runs what is asked for. 0: all goals reached; 1: some were not; 2: asked for something that is not there. */
+/** Runs the requested benchmarks. Returns 0: all goals reached; 1: some were not; 2: wrong usage. */
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
   const rounds = Number(values.rounds);
   const unknown = positionals.filter((name) => !benchmarks.some((benchmark) => benchmark.name === name));
   if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 5) {
-    if (unknown.length > 0) console.error(`There is no benchmark called ${unknown.join(', ')}.\n`);
+    if (unknown.length > 0) console.error(`Unknown benchmark: ${unknown.join(', ')}.\n`);
     console.error(usage);
     return values.help ? 0 : 2;
   }
@@ -44,7 +44,7 @@ async function main(): Promise<number> {
     const lacks = missing(benchmark.needs);
     if (lacks.length > 0) {
       verdicts.push(`${benchmark.name}: not run. ${lacks.join(' ')}`);
-      // What was asked for by name and cannot run is a failure; what merely cannot run here is not.
+      // A benchmark that was named but cannot run is a failure; one that was not named is just skipped.
       if (positionals.length > 0) failed++;
       continue;
     }

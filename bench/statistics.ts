@@ -1,6 +1,6 @@
 import type { Ratio } from './benchmark.ts';
 
-/** The middle value, or the mean of the two in the middle. Throws a `RangeError` for no values. */
+/** The median: the middle value, or the mean of the two in the middle. Throws a `RangeError` for no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)];
@@ -21,14 +21,14 @@ export interface Summary {
   readonly high: number;
 }
 
-/** Median and range of what the rounds gave. */
+/** Median and range of the values of all rounds. */
 export function summarize(values: readonly number[]): Summary {
   return { median: median(values), low: Math.min(...values), high: Math.max(...values) };
 }
 
 /**
- * The ratio of two sides' medians; its range is that of the rounds taken pair by pair, as the two sides of a round shared
- * whatever else the machine was doing.
+ * The ratio of the medians of two sides. Its range comes from the ratios of single rounds, because the two sides of a round ran under
+ * the same conditions.
  */
 export function ratioOf(ours: readonly number[], theirs: readonly number[]): Ratio {
   if (ours.length !== theirs.length) throw new RangeError('Both sides need the same number of rounds.');
@@ -36,7 +36,7 @@ export function ratioOf(ours: readonly number[], theirs: readonly number[]): Rat
   return { value: median(ours) / median(theirs), low: Math.min(...pairs), high: Math.max(...pairs) };
 }
 
-/** A ratio of two exact figures (bytes, SSIM): nothing to spread. */
+/** A ratio of two exact figures (bytes, SSIM), without a range. */
 export function exactRatio(ours: number, theirs: number): Ratio {
   const value = ours / theirs;
   return { value, low: value, high: value };

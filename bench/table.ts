@@ -7,7 +7,7 @@ export function toText({ title, head, rows }: Table): string {
   return [title, line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n');
 }
 
-/** The table as Markdown, its columns aligned as the formatter wants them. */
+/** The table as Markdown, with its columns aligned as the formatter does. */
 export function toMarkdown({ title, head, rows }: Table): string {
   const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
   const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)));

@@ -8,7 +8,7 @@ import { ratioOf, summarize } from '../statistics.ts';
 const PAGE = 100;
 const FEW = 1_000;
 const MANY = 1_000_000;
-/** Where a page begins, in the large list and at the same depth in the small one. */
+/** Where a page begins: in the large list, and at the same relative depth in the small one. */
 const places = [
   { name: 'first', many: 1, few: 1 },
   { name: 'middle', many: 500_000, few: 500 },
@@ -18,13 +18,13 @@ type Place = (typeof places)[number]['name'];
 
 export default defineBenchmark({
   name: 'api-scale',
-  what: 'GET /api/v1/media?limit=100, made anew for each request, at rows 1, 500,000 and 999,000 of 1,000,000',
+  what: 'GET /api/v1/media?limit=100 without cached answers, at rows 1, 500,000 and 999,000 of 1,000,000',
   against: 'the same at rows 1, 500 and 900 of 1,000',
   regressionBound: true,
   goals: {
-    first: { says: 'row 1: time of a page, to that of 1,000 rows', atMost: 1.3 },
-    middle: { says: 'row 500,000: time of a page, to that of 1,000 rows', atMost: 1.3 },
-    last: { says: 'row 999,000: time of a page, to that of 1,000 rows', atMost: 1.3 },
+    first: { says: 'row 1: time of a page, relative to 1,000 rows', atMost: 1.3 },
+    middle: { says: 'row 500,000: time of a page, relative to 1,000 rows', atMost: 1.3 },
+    last: { says: 'row 999,000: time of a page, relative to 1,000 rows', atMost: 1.3 },
   },
   needs: [builtService],
   async run({ rounds, quick, progress }) {
@@ -57,8 +57,8 @@ export default defineBenchmark({
         tables: places.map((place) => timeTable(place, measured[place.name])),
         problems,
         notes: [
-          'Each request has a query parameter that no other has. Kept answers are found by the whole target, so that none can be used; the ' +
-            'service ignores the parameter otherwise. One connection, one request after the other.',
+          'Each request has a unique query parameter. The service caches answers by the complete target, so it can reuse none; otherwise it ' +
+            'ignores the parameter. One connection, one request after the other.',
         ],
       };
     } finally {
@@ -71,7 +71,7 @@ export default defineBenchmark({
 
 let asked = 0;
 
-/** A page, by a target that was never asked for before. */
+/** Requests a page by a target that was never requested before. */
 function ask(service: RunningService, query: string, agent: Agent): Promise<{ status: number; body: Buffer }> {
   asked += 1;
   return new Promise((resolve, reject) => {
@@ -84,7 +84,7 @@ function ask(service: RunningService, query: string, agent: Agent): Promise<{ st
   });
 }
 
-/** The query of the page that a row is on: found by going there, page by page, as any client would. */
+/** The query of the page that contains a row, found by following cursors as any client would. */
 async function queryAt(service: RunningService, row: number, agent: Agent): Promise<string> {
   let query = '';
   for (let at = 1; at + PAGE <= row; at += PAGE) {

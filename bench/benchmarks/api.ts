@@ -13,10 +13,10 @@ const limits = [100, 25] as const;
 export default defineBenchmark({
   name: 'api',
   what: 'GET /api/v1/media with limit 100 and 25, warm, over 16 kept connections',
-  against: 'bare node:http that sends the same bytes from memory',
+  against: 'bare node:http, which sends the same bytes from memory',
   goals: {
-    'limit 100': { says: 'limit=100: our requests a second to bare', atLeast: 0.85 },
-    'limit 25': { says: 'limit=25: our requests a second to bare', atLeast: 0.85 },
+    'limit 100': { says: 'limit=100: our requests a second, relative to bare', atLeast: 0.85 },
+    'limit 25': { says: 'limit=25: our requests a second, relative to bare', atLeast: 0.85 },
   },
   needs: [builtService],
   async run({ rounds, quick, progress }) {
@@ -30,7 +30,9 @@ export default defineBenchmark({
         },
         tables: limits.map((limit) => rateTable(`limit=${limit}, requests a second`, measured[limit])),
         problems: limits.flatMap((limit) => measured[limit].problems),
-        notes: ['autocannon, the service and the bare server are a process each; 1,000 media in the database.'],
+        notes: [
+          'autocannon, the service and the bare server each run in their own process; 1,000 media in the database.',
+        ],
       };
     } finally {
       await service.stop();

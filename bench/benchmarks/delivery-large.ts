@@ -17,7 +17,7 @@ const renditions = [
   { name: 'short', ...film, bytes: 10 * MB, seed: '10 MB' },
   { name: 'long', ...film, bytes: 100 * MB, seed: '100 MB' },
 ];
-/** As a player jumps about: at 64 places, none of them where a piece begins. */
+/** Ranges as of a player that seeks: 64 places, none of them at the start of a cached piece. */
 const jumps = Array.from({ length: 64 }, (_, index) => {
   const start = ((index * 37) % 64) * 1_500_000 + 12_345;
   return `bytes=${start}-${start + MB - 1}`;
@@ -30,10 +30,10 @@ export default defineBenchmark({
   what: `HIT of 100 KB (memory), 1 MB, 10 MB and ranges of 1 MB of 100 MB (disk), over ${connections} kept connections`,
   against: 'nginx with one worker, sendfile and open files kept open',
   goals: {
-    '100 KB': { says: '100 KB: our requests a second to those of nginx', atLeast: 1 },
-    '1 MB': { says: '1 MB: our requests a second to those of nginx', atLeast: 1 },
-    '10 MB': { says: '10 MB: our requests a second to those of nginx', atLeast: 1 },
-    '1 MB of 100 MB': { says: '1 MB of 100 MB: our requests a second to those of nginx', atLeast: 1 },
+    '100 KB': { says: '100 KB: our requests a second, relative to nginx', atLeast: 1 },
+    '1 MB': { says: '1 MB: our requests a second, relative to nginx', atLeast: 1 },
+    '10 MB': { says: '10 MB: our requests a second, relative to nginx', atLeast: 1 },
+    '1 MB of 100 MB': { says: '1 MB of 100 MB: our requests a second, relative to nginx', atLeast: 1 },
   },
   needs: [builtService, dataDirFiller, nginx],
   async run({ rounds, quick, progress }) {
@@ -67,10 +67,10 @@ export default defineBenchmark({
           tables: Object.entries(measured).map(([name, sides]) => rateTable(`${name}, requests a second`, sides)),
           problems,
           notes: [
-            `${loadProgram()}, the service and nginx are a process each, over the same files, which are in the page cache. nginx counts with the better of \`tcp_nopush\` on and off.`,
+            `${loadProgram()}, the service and nginx each run in their own process. Both sides read the same files, which are in the page cache. nginx runs with \`tcp_nopush\` on and off, and the better result counts.`,
             loadProgram() === 'wrk'
-              ? `The ranges are at ${jumps.length} places in turn.`
-              : 'The range is always the same one: without wrk there is only one.',
+              ? `The ranges begin at ${jumps.length} places in turn.`
+              : 'The range is always the same: only wrk can request several.',
           ],
         };
       } finally {

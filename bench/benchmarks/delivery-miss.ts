@@ -9,16 +9,16 @@ import { ratioOf } from '../statistics.ts';
 import { rateTable } from './rate-table.ts';
 
 const OBJECTS = 1_000;
-/** Asked for before, as misses and then as hits: the code is compiled in a service that has been up for a while. */
+/** Requested before, as misses and then as hits, so that the code is compiled as in a service that has been up for a while. */
 const OTHERS = 500;
 const WARM_UPS = 5;
 
 export default defineBenchmark({
   name: 'delivery-miss',
   what: `first requests of ${OBJECTS.toLocaleString('en')} objects of 100 KB from the local object store, over ${connections} kept connections`,
-  against: 'the same requests once more, as HITs',
+  against: 'the same requests repeated, as HITs',
   regressionBound: true,
-  goals: { miss: { says: 'misses a second to hits a second', atLeast: 0.4 } },
+  goals: { miss: { says: 'misses a second, relative to hits a second', atLeast: 0.4 } },
   needs: [builtService, dataDirFiller, wrk],
   async run({ rounds, progress }) {
     const media = Array.from({ length: OBJECTS + OTHERS }, (_, index) => ({
@@ -35,7 +35,7 @@ export default defineBenchmark({
       const { seconds, failures } = await loadOnce(url, paths);
       const after = await counted(url);
       if (failures > 0) problems.push(`${failures} requests failed`);
-      // wrk leaves while the last ones are under way: they may or may not be counted.
+      // wrk leaves while the last requests are running: they may or may not be counted.
       const other = kind === 'hit' ? 'miss' : 'hit';
       const [asMeant, otherwise] = [after[kind] - before[kind], after[other] - before[other]];
       if (asMeant < OBJECTS - 2 * connections || otherwise > 2 * connections) {
@@ -43,7 +43,7 @@ export default defineBenchmark({
       }
       return OBJECTS / seconds;
     };
-    /** A fresh service for each turn, so that nothing is held; the code that answers has run before. */
+    /** Runs each turn with a fresh service and an empty cache. The code that answers has run before. */
     const turn = async (work: (url: string) => Promise<number>) => {
       const service = await startService(stored.dataDir);
       try {
@@ -73,14 +73,14 @@ export default defineBenchmark({
       tables: [rateTable('requests a second', rates)],
       problems,
       notes: [
-        `A fresh service for each turn, warmed up with ${OTHERS} other objects; its own metrics say that misses were misses and hits hits.`,
-        'The files are in the page cache: what is measured is the service, not the disk. A miss reads its object and verifies its SHA-256.',
+        `A fresh service for each turn, warmed up with ${OTHERS} other objects. Its metrics confirm that misses were misses and hits were hits.`,
+        'The files are in the page cache, so the service is measured, not the disk. A miss reads its object and verifies its SHA-256.',
       ],
     };
   },
 });
 
-/** Asks for each path, sixteen at a time, and takes what comes. */
+/** Requests each path, sixteen at a time, and discards the answers. */
 async function askAll(url: string, paths: readonly string[]): Promise<void> {
   const left = [...paths];
   const ask = async () => {
@@ -89,7 +89,7 @@ async function askAll(url: string, paths: readonly string[]): Promise<void> {
   await Promise.all(Array.from({ length: connections }, ask));
 }
 
-/** Deliveries so far, as the service itself counts them. */
+/** Deliveries so far, by the service's own count. */
 async function counted(url: string): Promise<Record<'hit' | 'miss', number>> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const value = (kind: string) =>

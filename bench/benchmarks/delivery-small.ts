@@ -21,12 +21,12 @@ const renditions = [
 export default defineBenchmark({
   name: 'delivery-small',
   what: `HIT of a rendition of 10 KB and of 1 KB, over ${connections} kept connections`,
-  against: 'nginx with one worker, sendfile and open files kept open; bare node:http that sends the same from memory',
+  against: 'nginx with one worker, sendfile and open files kept open; bare node:http, which sends the same from memory',
   goals: {
-    '10 KB nginx': { says: '10 KB: our requests a second to those of nginx', atLeast: 0.65 },
-    '10 KB bare': { says: '10 KB: our requests a second to bare', atLeast: 0.85 },
-    '1 KB nginx': { says: '1 KB: our requests a second to those of nginx', atLeast: 0.65 },
-    '1 KB bare': { says: '1 KB: our requests a second to bare', atLeast: 0.85 },
+    '10 KB nginx': { says: '10 KB: our requests a second, relative to nginx', atLeast: 0.65 },
+    '10 KB bare': { says: '10 KB: our requests a second, relative to bare', atLeast: 0.85 },
+    '1 KB nginx': { says: '1 KB: our requests a second, relative to nginx', atLeast: 0.65 },
+    '1 KB bare': { says: '1 KB: our requests a second, relative to bare', atLeast: 0.85 },
   },
   needs: [builtService, dataDirFiller, nginx],
   async run({ rounds, quick, progress }) {
@@ -51,7 +51,7 @@ export default defineBenchmark({
           tables: Object.entries(measured).map(([size, sides]) => rateTable(`${size}, requests a second`, sides)),
           problems,
           notes: [
-            `${loadProgram()} and each side are a process each. All send the same bytes and header fields. The ETags of nginx have its own form. nginx counts with the better of \`tcp_nopush\` on and off.`,
+            `${loadProgram()} and each side run in their own processes. All send the same bytes and header fields, but nginx has its own form of ETags. nginx runs with \`tcp_nopush\` on and off, and the better result counts.`,
           ],
         };
       } finally {
@@ -105,7 +105,7 @@ async function startBare(address: string) {
   return { url, stop: () => child.disconnect() };
 }
 
-/** Fields that one side sends and another does not would make the comparison unfair. */
+/** A field that only one side sends would make the comparison unfair. */
 async function missingFields(sides: Readonly<Record<'ours' | 'nginx' | 'bare', string>>): Promise<string[]> {
   const own: ReadonlySet<string> = new Set(['server', 'keep-alive', 'x-request-id']);
   const namesOf = async (url: string) => {

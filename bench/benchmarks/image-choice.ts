@@ -9,23 +9,22 @@ import { alternate } from '../rounds.ts';
 import { openRenderer } from '../sides/open-renderer.ts';
 import { mean, ratioOf, summarize } from '../statistics.ts';
 
-/** sharp lays transparent pictures over black where a format has no transparency, and ipx leaves it at that. */
+/** sharp puts transparent pictures on black for formats without transparency, and so does ipx. */
 const sharpBackground = '#000000';
 
 export default defineBenchmark({
   name: 'image-choice',
   what: '20 varied pictures to all default renditions, each side with its own default settings',
-  against:
-    'ipx and plain sharp, asked for the same sizes and formats; each figure is that of the output that does worst',
+  against: 'ipx and plain sharp with the same sizes and formats; for each figure, the worst output counts',
   goals: {
-    'SSIM, to ipx': { says: 'SSIM of brightness, ours to ipx', atLeast: 1 },
-    'colour, to ipx': { says: 'SSIM of colour, ours to ipx', atLeast: 1 },
-    'bytes, to ipx': { says: 'bytes, ours to ipx', atMost: 1.03 },
-    'time, to ipx': { says: 'time, ours to ipx asked for all at once', atMost: 0.6 },
-    'SSIM, to sharp': { says: "SSIM of brightness, ours to sharp's defaults", atLeast: 1 },
-    'colour, to sharp': { says: "SSIM of colour, ours to sharp's defaults", atLeast: 1 },
-    'bytes, to sharp': { says: "bytes, ours to sharp's defaults", atMost: 1.03 },
-    'time, to sharp': { says: "time, ours to sharp's defaults all at once", atMost: 0.6 },
+    'SSIM, to ipx': { says: 'SSIM of brightness, ours relative to ipx', atLeast: 1 },
+    'colour, to ipx': { says: 'SSIM of colour, ours relative to ipx', atLeast: 1 },
+    'bytes, to ipx': { says: 'bytes, ours relative to ipx', atMost: 1.03 },
+    'time, to ipx': { says: 'time, ours relative to ipx with all outputs at once', atMost: 0.6 },
+    'SSIM, to sharp': { says: "SSIM of brightness, ours relative to sharp's defaults", atLeast: 1 },
+    'colour, to sharp': { says: "SSIM of colour, ours relative to sharp's defaults", atLeast: 1 },
+    'bytes, to sharp': { says: "bytes, ours relative to sharp's defaults", atMost: 1.03 },
+    'time, to sharp': { says: "time, ours relative to sharp's defaults with all outputs at once", atMost: 0.6 },
   },
   needs: [],
   async run({ rounds, quick, progress }) {
@@ -36,7 +35,7 @@ export default defineBenchmark({
       ours: await openRenderer('./ours-in-process.ts'),
       ipx: await openRenderer('./ipx-outputs.ts', ['--order', 'all']),
       sharp: await openRenderer('./sharp-pipelines.ts', ['--settings', 'default', '--order', 'all']),
-      // At equal effort: a row to compare with, and no goal. The benchmark `image` judges that.
+      // At equal effort: a row for comparison, without a goal. The benchmark `image` judges that.
       'sharp, our settings': await openRenderer('./sharp-pipelines.ts', ['--settings', 'equal', '--order', 'all']),
     };
     type Name = keyof typeof sides;
@@ -98,10 +97,10 @@ export default defineBenchmark({
         tables: [timesTable(times, pictures.length), outputTable(scores), pictureTable(pictures, scores)],
         problems,
         notes: [
-          'Bytes and SSIM are judged for each output (a preset in one format) over all pictures, and the worst ratio counts; "rounds between" is the span over the outputs.',
-          'SSIM (Wang et al. 2004) compares an output with the source shrunk with Lanczos and never encoded: once by brightness, once by the mean of its two differences of colour.',
-          '"sharp, our settings" has the formats, qualities and efforts of our presets: what equal effort costs.',
-          'ipx and sharp lay transparent pictures over black for JPEG, ours over white. Each is judged on its own background.',
+          'Bytes and SSIM are judged for each output (a preset in one format) over all pictures, and the worst ratio counts; "range of rounds" is the range over the outputs.',
+          'SSIM (Wang et al. 2004) compares an output with the source, scaled with Lanczos and never encoded: once by brightness, once by the mean of the two colour differences.',
+          '"sharp, our settings" has the formats, qualities and efforts of our presets, and shows the cost of equal effort.',
+          'For JPEG, ipx and sharp put transparent pictures on black, ours on white. Each is judged on its own background.',
         ],
       };
     } finally {
@@ -121,7 +120,7 @@ function totals(scores: readonly Score[]) {
 
 const filesOf = (scores: readonly Score[]) => [...new Set(scores.map(({ file }) => file))];
 
-/** Our figure to theirs for each output, over all pictures: the worst one counts, so that no output hides behind a mean. */
+/** Our figure divided by theirs for each output, over all pictures. The worst ratio counts, so that no output hides behind a mean. */
 function worstOutput(ours: readonly Score[], theirs: readonly Score[], figure: 'bytes' | 'ssim' | 'colourSsim'): Ratio {
   const ratios = filesOf(ours).map((file) => {
     const ofFile = (scores: readonly Score[]) => totals(scores.filter((score) => score.file === file))[figure];
@@ -142,25 +141,25 @@ function timesTable(times: Record<string, number[]>, count: number): Table {
   };
 }
 
-/** Bytes and likeness of one group of scores, a cell for each. */
+/** Bytes and similarity of one group of scores, a cell for each. */
 function cells(scores: readonly Score[]): string[] {
   const { bytes, ssim, colourSsim } = totals(scores);
   return [(bytes / 1024).toFixed(0), ssim.toFixed(4), colourSsim.toFixed(4)];
 }
 
-/** Bytes and likeness of every output over all pictures, a row for each side. */
+/** Bytes and similarity of every output over all pictures, a row for each side. */
 function outputTable(scores: Record<string, Score[]>): Table {
   const rows = filesOf(Object.values(scores).flat()).flatMap((file) =>
     Object.entries(scores).map(([side, list]) => [file, side, ...cells(list.filter((score) => score.file === file))]),
   );
-  return { title: 'size and likeness, by output', head: ['output', 'side', 'KiB', 'SSIM', 'SSIM of colour'], rows };
+  return { title: 'size and similarity, by output', head: ['output', 'side', 'KiB', 'SSIM', 'SSIM of colour'], rows };
 }
 
-/** Bytes and likeness of every picture over all outputs, a row for each side: a mean over pictures hides a loser. */
+/** Bytes and similarity of every picture over all outputs, a row for each side: a mean over pictures would hide a bad one. */
 function pictureTable(pictures: readonly GalleryPicture[], scores: Record<string, Score[]>): Table {
   const per = imagePresets.length;
   const rows = pictures.flatMap(({ name }, index) =>
     Object.entries(scores).map(([side, list]) => [name, side, ...cells(list.slice(index * per, (index + 1) * per))]),
   );
-  return { title: 'size and likeness, by picture', head: ['picture', 'side', 'KiB', 'SSIM', 'SSIM of colour'], rows };
+  return { title: 'size and similarity, by picture', head: ['picture', 'side', 'KiB', 'SSIM', 'SSIM of colour'], rows };
 }

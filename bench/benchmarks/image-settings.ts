@@ -16,7 +16,7 @@ const webp = (quality: number, effort: number): Setting => ({
   encode: (picture) => picture.webp({ quality, effort }),
 });
 
-/** `tune` is `iq` where sharp is left to choose. */
+/** `tune` is `iq` if sharp chooses. */
 const avif = (
   quality: number,
   effort: number,
@@ -64,7 +64,7 @@ interface Samples {
 
 export default defineBenchmark({
   name: 'image-settings',
-  what: 'quality and effort per format: bytes, SSIM and processor time, for those who choose presets',
+  what: 'quality and effort per format: bytes, SSIM and processor time, to choose presets',
   against: "sharp's default for the format, the first row of each table",
   goals: {},
   needs: [],
@@ -88,7 +88,7 @@ export default defineBenchmark({
       tables,
       problems: [],
       notes: [
-        'Processor time of encoding alone, from pixels at their final size; it stands whatever else the machine does.',
+        'Processor time of encoding alone, from pixels at their final size. It does not depend on other load of the machine.',
       ],
     };
   },

@@ -9,7 +9,7 @@ import { alternate } from '../rounds.ts';
 import { openRenderer, type Renderer } from '../sides/open-renderer.ts';
 import { median, ratioOf, summarize } from '../statistics.ts';
 
-/** With the same settings the same picture must come out; only where sizes are derived from one another may it differ. */
+/** Equal settings must give an equal picture. Only sizes that are derived from one another may differ this much. */
 const ssimTolerance = 0.005;
 
 export default defineBenchmark({
@@ -17,10 +17,10 @@ export default defineBenchmark({
   what: 'a 12 MP JPEG to all default image renditions, one image and many in a row',
   against: 'one sharp pipeline per output with equal settings: in a loop, and all at once',
   goals: {
-    'one, to loop': { says: 'one image: our time to that of a loop', atMost: 0.65 },
-    'one, to all at once': { says: 'one image: our time to that of all at once', atMost: 0.95 },
-    'row, to loop': { says: 'images in a row: our time to that of a loop', atMost: 0.65 },
-    'row, to all at once': { says: 'images in a row: our time to that of all at once', atMost: 0.95 },
+    'one, to loop': { says: 'one image: our time, relative to a loop', atMost: 0.65 },
+    'one, to all at once': { says: 'one image: our time, relative to all at once', atMost: 0.95 },
+    'row, to loop': { says: 'images in a row: our time, relative to a loop', atMost: 0.65 },
+    'row, to all at once': { says: 'images in a row: our time, relative to all at once', atMost: 0.95 },
   },
   needs: [],
   async run(context) {
@@ -75,8 +75,8 @@ export default defineBenchmark({
         problems,
         notes: [
           `Six outputs: ${imagePresets.map(({ name, extension }) => `${name}.${extension}`).join(', ')}.`,
-          `sharp ran with the number of libvips threads that was faster here: ${loopThreads ?? 'its default'} in a loop, ${allThreads ?? 'its default'} all at once.`,
-          'Our time includes identifying the file, a thumbhash and reading back every output; goals are judged in one process, as sharp runs. "isolated" is how the service runs it.',
+          `sharp runs with the number of libvips threads that is faster here: ${loopThreads ?? 'its default'} in a loop, ${allThreads ?? 'its default'} all at once.`,
+          'Our time includes identifying the file, a thumbhash and reading every output back. Goals are judged in one process, as sharp runs. The service runs it as "isolated".',
         ],
       };
     } finally {
@@ -90,7 +90,7 @@ function openSharp(order: 'loop' | 'all', threads: number | null): Promise<Rende
   return openRenderer('./sharp-pipelines.ts', ['--order', order, ...(threads ? ['--threads', String(threads)] : [])]);
 }
 
-/** Which number of libvips threads serves the peer better: sharp's default, or all cores. The peer gets the better one. */
+/** The number of libvips threads that is faster for the peer: sharp's default, or all cores. The peer gets the better one. */
 async function fasterThreads(
   order: 'loop' | 'all',
   [picture = '']: string[],

@@ -17,17 +17,17 @@ import { ratioOf } from '../statistics.ts';
 import { rateTable } from './rate-table.ts';
 
 const MIB = 1024 * 1024;
-/** Files on their way at once, on both sides. */
+/** Files that are sent at once, on both sides. */
 const PARALLEL = 8;
 
 export default defineBenchmark({
   name: 'ingest',
-  what: 'one file of 1 GiB by resumable upload; 1,000 files of 100 KB with a request each',
+  what: 'one file of 1 GiB by resumable upload; 1,000 files of 100 KB, each in one request',
   against:
     '@tus/server with its file store alone, which does not sync, hash or identify; a program of eight threads that writes, hashes and syncs each file',
   goals: {
-    resumable: { says: "of the file store's rate", atLeast: 0.7 },
-    small: { says: 'of the rate of eight threads that write, hash and sync', atLeast: 0.7 },
+    resumable: { says: 'one large file: our rate, relative to the file store', atLeast: 0.7 },
+    small: { says: 'small files: our rate, relative to the eight threads', atLeast: 0.7 },
   },
   needs: [builtService],
   async run({ rounds, quick, progress }) {
@@ -84,9 +84,9 @@ export default defineBenchmark({
         ],
         problems: [],
         notes: [
-          'Our time ends when the file is hashed, synced, identified, in the object store and in the database. That of the file store ends when its last byte is in the page cache.',
-          `Files of 100 KB go ${PARALLEL} at a time on both sides: ours over as many connections, theirs in as many threads of one process, with synchronous calls and no network.`,
-          'The service has seen none of the files before. Large ones are noise as WAV; small ones are a PNG of noise with other bytes behind its end. Nothing is processed meanwhile.',
+          'Our time ends when the file is hashed, synced, identified, in the object store and in the database. The time of the file store ends when its last byte is in the page cache.',
+          `Both sides handle ${PARALLEL} files of 100 KB at a time: ours over as many connections, theirs in as many threads of one process, with synchronous calls and no network.`,
+          'All files are new to the service. Large ones are noise as WAV; small ones are a PNG of noise with different bytes after its end. Nothing is processed meanwhile.',
         ],
       };
     } finally {
@@ -98,7 +98,7 @@ export default defineBenchmark({
   },
 });
 
-/** A WAVE file of stereo noise, the same megabyte again and again, which differs from call to call. */
+/** A WAVE file of stereo noise: one megabyte repeated, and a different one for each call. */
 function noiseOfLength(bytes: number): Buffer[] {
   const head = waveHeader({ channels: 2, sampleRate: 48_000, fileBytes: bytes });
   const noise = randomBytes(MIB);
@@ -107,7 +107,7 @@ function noiseOfLength(bytes: number): Buffer[] {
   return pieces;
 }
 
-/** Decoders stop at a PNG's end (W3C PNG, 11.2.5): what comes after it changes the file and not the picture. */
+/** Decoders stop at the end of a PNG (W3C PNG, 11.2.5): bytes after it change the file but not the picture. */
 async function writePictures(picture: Buffer, folder: string, count: number): Promise<string[]> {
   await mkdir(folder);
   const paths = Array.from({ length: count }, (_, index) => join(folder, `${index}.png`));
@@ -115,7 +115,7 @@ async function writePictures(picture: Buffer, folder: string, count: number): Pr
   return paths;
 }
 
-/** Eight threads that write, hash and sync, in a process of their own. */
+/** Eight threads that write, hash and sync, in their own process. */
 async function openWriteHashSync() {
   const child = fork(fileURLToPath(new URL('../sides/write-hash-sync.ts', import.meta.url)));
   await once(child, 'message');
@@ -136,14 +136,14 @@ async function openWriteHashSync() {
   };
 }
 
-/** Takes a media object out again, so that rounds do not fill the disk. */
+/** Deletes a media object, so that rounds do not fill the disk. */
 async function forget({ url }: RunningService, token: string, id: string): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   const { status } = await fetch(`${url}/control/v1/media/${id}`, { method: 'DELETE', headers });
   if (status !== 204) throw new Error(`The deletion of ${id} was answered ${status}.`);
 }
 
-/** @tus/server with its file store, in a process of its own. */
+/** @tus/server with its file store, in its own process. */
 async function openFileStore(directory: string) {
   await mkdir(directory);
   const child = fork(fileURLToPath(new URL('../sides/tus-file-store.ts', import.meta.url)), [directory]);

@@ -25,7 +25,7 @@ const film = { name: 'long', extension: 'mp4', contentType: 'video/mp4', bytes: 
 
 export default defineBenchmark({
   name: 'memory',
-  what: `${READERS} slow readers of an object of 1 GB, each somewhere else in it; ${UPLOADS} resumable uploads open at once`,
+  what: `${READERS} slow readers of an object of 1 GB, each at another place; ${UPLOADS} resumable uploads open at once`,
   against: 'the same service, idle',
   regressionBound: true,
   goals: {
@@ -36,11 +36,11 @@ export default defineBenchmark({
   async run({ rounds, quick, progress }) {
     const stored = await dataDirWithObjects('film', [{ renditions: [film] }], progress);
     const problems: string[] = [];
-    /** Fresh for every turn: what one left behind in the heap would be the next one's. */
+    /** A fresh service for every turn: otherwise each would inherit the heap of the one before. */
     const turn = async (work: (service: RunningService) => Promise<void>, dataDir = stored.dataDir) => {
       const service = await startService(dataDir);
       try {
-        // What the first answers take (compiled code, pages of the database) is not what is measured.
+        // Warm up, so that compiled code and pages of the database do not count.
         for (let i = 0; i < 50; i++) await (await fetch(`${service.url}/api/v1/media`)).arrayBuffer();
         return (await peakBytes(service.pid, () => work(service))) / MB;
       } finally {
@@ -56,7 +56,7 @@ export default defineBenchmark({
             problems.push(...(await readSlowly(service, stored, seconds)));
           }),
         [`${UPLOADS} uploads`]: async () => {
-          // Of its own: uploads outlive the service that they were begun with.
+          // Its own data folder: uploads outlive the service that accepted them.
           const dataDir = await mkdtemp(join(tmpdir(), 'mds-bench-uploads-'));
           const keepOpen = async (service: RunningService) => {
             const headers = { authorization: `Bearer ${await service.token()}` };
@@ -79,15 +79,15 @@ export default defineBenchmark({
       tables: [rateTable('resident memory at its peak, MB', peaks)],
       problems,
       notes: [
-        'Resident memory of the service, its worker and its engine children together, looked at every 100 ms; a fresh service for each turn.',
-        'Each upload sends 256 KiB at once and 16 KiB a second from then on, on a connection of its own; afterwards each has what was sent to it.',
-        `Each reader takes ${TAKE_BYTES / 1024} KiB a second and leaves the rest to the sender. What the system keeps for connections and files is not in it, on either side.`,
+        'Resident memory of the service, its worker and its engine children together, sampled every 100 ms; a fresh service for each turn.',
+        'Each upload sends 256 KiB at once and then 16 KiB a second, on its own connection. At the end each has all bytes that were sent to it.',
+        `Each reader takes ${TAKE_BYTES / 1024} KiB a second, and the rest waits at the sender. Memory of the system for connections and files is not included on either side.`,
       ],
     };
   },
 });
 
-/** @returns what was not as it must be */
+/** @returns the defects */
 async function readSlowly(
   { url }: RunningService,
   { dataDir, renditions }: StoredObjects,

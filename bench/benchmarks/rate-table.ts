@@ -1,7 +1,7 @@
 import type { Table } from '../benchmark.ts';
 import { summarize } from '../statistics.ts';
 
-/** What each side reached, a row a side. */
+/** The rates of each side, one row a side. */
 export function rateTable(title: string, sides: Readonly<Record<string, readonly number[]>>, digits = 0): Table {
   return {
     title,

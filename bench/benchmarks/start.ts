@@ -12,11 +12,11 @@ const cli = 'apps/cli/dist/main.js';
 
 export default defineBenchmark({
   name: 'start',
-  what: 'from spawn to `listening` with 1,000,000 media, and `mds --help`',
+  what: 'time from spawn to `listening` with 1,000,000 media, and time of `mds --help`',
   against: '`node -e 0`',
   goals: {
-    service: { says: 'service to listening, to node -e 0', atMost: 9 },
-    help: { says: 'mds --help, to node -e 0', atMost: 2 },
+    service: { says: 'service until it listens, relative to node -e 0', atMost: 9 },
+    help: { says: 'mds --help, relative to node -e 0', atMost: 2 },
   },
   needs: [builtService, { file: cli, hint: 'build it with `npm run build`.' }],
   async run({ rounds, quick, progress }) {
@@ -29,7 +29,7 @@ export default defineBenchmark({
           const service = await startService(dataDir);
           try {
             const { status } = await fetch(`${service.url}/api/v1/media?limit=1`);
-            if (status !== 200) problems.push(`the service said that it listens and then answered ${status}`);
+            if (status !== 200) problems.push(`the service reported that it listens, and then answered ${status}`);
             return service.startMs;
           } finally {
             await service.stop();

@@ -22,14 +22,14 @@ type Measured = Record<Side, WorkedOff[]>;
 
 export default defineBenchmark({
   name: 'workers',
-  what: `a batch of ${MEDIA} JPEGs of 12 MP, in the queue before a worker starts, worked off by two workers, each with one render at a time on one thread`,
+  what: `a batch of ${MEDIA} JPEGs of 12 MP, queued before a worker starts, processed by two workers, each with one render at a time on one thread`,
   against: 'one such worker',
   regressionBound: true,
   goals: {
-    embedded: { says: "embedded queue: two workers' time to one's", atMost: 0.6 },
-    embeddedQueue: { says: "embedded queue: its share of two workers' time", atMost: 0.02 },
-    bullmq: { says: "BullMQ: two workers' time to one's", atMost: 0.6 },
-    bullmqQueue: { says: "BullMQ: its share of two workers' time", atMost: 0.02 },
+    embedded: { says: 'embedded queue: time of two workers, relative to one', atMost: 0.6 },
+    embeddedQueue: { says: 'embedded queue: its share of the time of two workers', atMost: 0.02 },
+    bullmq: { says: 'BullMQ: time of two workers, relative to one', atMost: 0.6 },
+    bullmqQueue: { says: 'BullMQ: its share of the time of two workers', atMost: 0.02 },
   },
   needs: [builtService, processFiles, ...sharedServers],
   async run(context) {
@@ -51,10 +51,10 @@ export default defineBenchmark({
       tables: [timeTable(measured), waitingTable(measured, media), processorTable(measured, media)],
       problems,
       notes: [
-        `${media} media a turn, ${imagePresets.length} renditions each. The time is that from the first media object's beginning to the last one's end; a worker's own start, and that of its engine, is part of it on both sides.`,
-        'PostgreSQL, the service that took the media in, and the S3 server where there is one, run on the same two cores as the workers. Commits wait for the disk.',
-        `With S3, ${told(measured['embedded queue, S3'])}: no goal, as the server is a program in Python that takes its processor time from the workers; where the store is on machines of its own it does not.`,
-        "The queue's share is the time for which workers stand still because of it: for claims. Its upkeep (beats, looks at leases, progress) goes on beside renders, and most of what it waits for is a processor that is rendering; what it costs is part of PostgreSQL's processor time. A job ends in the transaction that makes its media object ready, which counts as writing; what BullMQ adds to these writes is counted as the queue.",
+        `${media} media a turn, ${imagePresets.length} renditions each. The time runs from the start of the first media object to the end of the last. It includes the start of the workers and their engines on both sides.`,
+        'PostgreSQL, the service that ingested the media, and the S3 server if there is one run on the same two cores as the workers. Commits wait for the disk.',
+        `With S3, ${describeSpeedUp(measured['embedded queue, S3'])}. That is no goal: the S3 server is a Python program on the same cores, while a real store runs on other machines.`,
+        "The queue's share is the time for which workers are idle because of it: the claims of jobs. Its upkeep (heartbeats, leases, progress) runs beside renders and mostly waits for busy cores; its cost is part of PostgreSQL's processor time. A job ends in the transaction that makes its media object ready, which counts as writing. The time that BullMQ adds to these writes counts for the queue.",
       ],
     };
   },
@@ -73,7 +73,7 @@ async function measure(
       const batch = Array.from({ length: media }, (_, i) => unlikeAnyOther(pictures[i % pictures.length] as Buffer));
       const { ids, ...worked } = await workOff(service, batch, workers);
       problems.push(...(await wrongMedia(service, ids)).map((problem) => `${name}, ${side}: ${problem}`));
-      if (worked.shares.some((share) => share === 0)) problems.push(`${name}: a worker of ${workers} had no job`);
+      if (worked.shares.some((share) => share === 0)) problems.push(`${name}: one of ${workers} workers got no job`);
       measured[side].push(worked);
       return worked.ms;
     };
@@ -85,12 +85,12 @@ async function measure(
   } finally {
     await service.stop();
   }
-  // The first turns do not count.
+  // The first turn of each side does not count.
   for (const worked of Object.values(measured)) worked.shift();
   return measured;
 }
 
-/** @returns what was not made once and whole */
+/** @returns the media that were not made completely at the first attempt */
 async function wrongMedia({ client }: WorkerlessService, ids: readonly string[]): Promise<string[]> {
   const wrong: string[] = [];
   for (const id of ids) {
@@ -109,7 +109,7 @@ function speedUp({ 'one worker': one, 'two workers': two }: Measured): Ratio {
   );
 }
 
-/** @param plain whose writes are the same, but for what the queue adds to them */
+/** @param plain measured with a queue that adds nothing to the writes of media */
 function queueShare({ 'two workers': two }: Measured, plain?: Measured): Ratio {
   const usual = plain === undefined ? null : summarize(plain['two workers'].map((worked) => worked.leaseWritesMs));
   const shares = two.map(({ ms, claimsMs, leaseWritesMs }) => {
@@ -120,8 +120,8 @@ function queueShare({ 'two workers': two }: Measured, plain?: Measured): Ratio {
   return { value: median, low, high };
 }
 
-function told(measured: Measured): string {
-  return `two workers take ${speedUp(measured).value.toFixed(2)} of one's time`;
+function describeSpeedUp(measured: Measured): string {
+  return `two workers take ${speedUp(measured).value.toFixed(2)} of the time of one`;
 }
 
 function rowsOf(

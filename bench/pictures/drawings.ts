@@ -1,6 +1,6 @@
 import { createRandom } from './painters/noise.mjs';
 
-/** Drawn pictures as SVG, seeded. Letters are strokes of our own: they look the same whatever fonts a machine has. */
+/** Drawn pictures as SVG, seeded. Letters are our own strokes, so that they do not depend on installed fonts. */
 
 const svg = (width: number, height: number, content: string, ground: string | null = '#ffffff') =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">` +
@@ -22,7 +22,7 @@ const letters = [
   'M.2 -.6V1',
 ];
 
-/** A line of something like words; `size` is the height of an x in pixels. */
+/** A line of pseudo-words; `size` is the height of an x in pixels. */
 function textLine(random: () => number, x: number, y: number, width: number, size: number, ink: string): string {
   let path = '';
   let at = x;
@@ -87,7 +87,7 @@ export function editor(seed: number): string {
   return svg(2048, 1366, lines.join(''), '#011627');
 }
 
-/** Black curves on white: an engraving's worth of thin lines. */
+/** Black curves on white: the thin lines of an engraving. */
 export function lineArt(seed: number): string {
   const random = createRandom(seed);
   const curves = Array.from({ length: 150 }, (_, i) => {
@@ -138,7 +138,7 @@ export function townMap(seed: number): string {
   return svg(2100, 1500, `${areas.join('')}<g fill="none">${streets.join('')}</g>${labels.join('')}`, '#f4f1ea');
 }
 
-/** Soft shapes that overlap on nothing: every value of transparency. */
+/** Overlapping soft shapes on nothing: every value of transparency. */
 export function translucent(seed: number): string {
   const random = createRandom(seed);
   const gradients = Array.from({ length: 8 }, (_, i) => {

@@ -8,8 +8,8 @@ export const filmSize = { width: 1920, height: 1080 };
 export const filmFrameRate = 30;
 
 /**
- * A film of 1080p30 with sound as a camera would write it, made once: slow pans and zooms over a painted landscape with film
- * grain, a cut every five seconds. H.264 at about 12 Mbit/s, too much for any rung, so that nothing can be copied.
+ * A film of 1080p30 with audio as a camera would write it, made once: slow pans and zooms over a painted landscape with film
+ * grain, and a cut every five seconds. H.264 at about 12 Mbit/s is too much for any rung, so that nothing can be copied.
  */
 export async function film(ffmpeg: Program, seconds: number): Promise<string> {
   const pictures = await twelveMegapixels();

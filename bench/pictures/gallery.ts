@@ -21,7 +21,7 @@ export interface GalleryPicture {
 const landscape: Size = { width: 2400, height: 1600 };
 const upright: Size = { width: 1600, height: 2133 };
 
-/** As cameras and editors hand them over: photographs as JPEG of high quality, drawings as PNG. */
+/** Formats as cameras and editors write them: photographs as JPEG of high quality, drawings as PNG. */
 const photographs: Record<string, () => { size: Size; pixels: Uint8Array }> = {
   'lake-dusk': () => ({ size: landscape, pixels: paintLandscape({ ...landscape, seed: 9 }) }),
   'lake-dawn': () => ({ size: landscape, pixels: paintLandscape({ ...landscape, seed: 15, mood: 'dawn' }) }),
@@ -59,7 +59,7 @@ function drawn(svg: string): Sharp {
   return sharp(Buffer.from(svg), { unlimited: true });
 }
 
-/** Twenty pictures of every kind that people upload. Painted once (a few minutes), then kept. */
+/** Twenty pictures of the kinds that people upload. Painted once (a few minutes), then kept. */
 export async function gallery(progress: (message: string) => void): Promise<GalleryPicture[]> {
   const folder = await cached('gallery-1', async (path) => {
     await mkdir(path);

@@ -1,9 +1,9 @@
 import { defaultPresets, type Preset } from '@mds/transcode';
 
-/** A preset that makes a picture of an image, as its peers can. */
+/** A preset for images that the peers support too. */
 export type ImagePreset = Preset & { readonly type: 'picture' };
 
-/** What the service makes of every image unless told otherwise. */
+/** The default image presets of the service. */
 export const imagePresets: readonly ImagePreset[] = defaultPresets.filter(
   (preset): preset is ImagePreset => preset.type === 'picture' && preset.source_kinds.includes('image'),
 );

@@ -11,7 +11,7 @@ import {
 } from './painters/canvas.mjs';
 import { createNoise, createRandom } from './painters/noise.mjs';
 
-/** Pictures of what a camera sees, painted pixel by pixel; 8-bit sRGB, three bytes a pixel. */
+/** Photographs, painted pixel by pixel; 8-bit sRGB, three bytes a pixel. */
 export interface Size {
   readonly width: number;
   readonly height: number;
@@ -26,7 +26,7 @@ function paint({ width, height }: Size, at: (u: number, v: number, x: number, y:
   return canvas;
 }
 
-/** A wall or a sky: slow gradients with next to no detail, where banding shows first. */
+/** A wall or a sky: slow gradients with almost no detail, where banding shows first. */
 export function smoothGradient(size: Size, seed: number): Uint8Array {
   const noise = createNoise(seed);
   const [a, b, c] = [colour('#3c6fb0'), colour('#f0d9c8'), colour('#8a5a9e')];
@@ -89,7 +89,7 @@ export function brickwork(size: Size, seed: number): Uint8Array {
   return develop(canvas, { grain: 2.4, vignette: 0.3, seed });
 }
 
-/** Rings that grow ever finer: every frequency up to the last, as test charts have. */
+/** Rings that become ever finer: every frequency up to the highest, as in test charts. */
 export function zonePlate(size: Size): Uint8Array {
   const canvas = paint(size, (u, v) => {
     const wave = 0.5 + 0.45 * Math.cos(((u - 0.75) ** 2 + (v - 0.5) ** 2) * 420);

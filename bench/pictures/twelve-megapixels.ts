@@ -9,7 +9,7 @@ const { width, height } = twelveMegapixelSize;
 
 /**
  * Paths of five JPEGs of 4000 x 3000 as a telephone writes them: a landscape with film grain, quality 92, 4:2:0. The first
- * is painted (half a minute, once), the others are the same mirrored and tinted, so that a row of pictures is not one file.
+ * is painted (half a minute, once). The others are mirrored and tinted copies, so that a row of pictures is not one file.
  */
 export async function twelveMegapixels(): Promise<string[]> {
   const folder = await cached('twelve-megapixels-1', async (path) => {

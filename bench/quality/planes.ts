@@ -8,14 +8,14 @@ export interface Planes {
   readonly redDifference: Plane;
 }
 
-/** The planes of an encoded image, laid over `background` if it is transparent. */
+/** The planes of an encoded image, on `background` if it is transparent. */
 export function planesOf(encoded: string | Buffer, background: string): Promise<Planes> {
   return toPlanes(sharp(encoded), background);
 }
 
 /**
- * The reference of a rendition: the source shrunk straight to that size with sharp's Lanczos kernel, never encoded.
- * Premultiplied if it is transparent, as every side does.
+ * The reference of a rendition: the source scaled to that size with sharp's Lanczos kernel, never encoded. A transparent source is
+ * premultiplied, as on every side.
  */
 export function referencePlanes(
   source: string,

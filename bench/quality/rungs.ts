@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Program } from '@mds/transcode';
 
-/** Bytes of a rung's segments, and how like the source they are. */
+/** Bytes of a rung's segments, and their similarity to the source. */
 export interface RungScore {
   readonly bytes: number;
   /** SSIM of brightness, the mean over all frames. */
@@ -14,8 +14,8 @@ export interface RungScore {
 }
 
 /**
- * Scores the rung whose segments are in `folder`, by the media playlist at `playlist`. ffmpeg's `ssim` filter compares each frame with that
- * of the source, shrunk to the rung's size.
+ * Scores the rung with the segments in `folder` and the media playlist at `playlist`. ffmpeg's `ssim` filter compares each frame
+ * with that of the source, scaled to the size of the rung.
  */
 export async function scoreRung(
   ffmpeg: Program,

@@ -6,7 +6,7 @@ import { fileName, fitInside, type Size } from '../sides/renderer.ts';
 import { type Planes, planesOf, referencePlanes } from './planes.ts';
 import { ssim } from './ssim.ts';
 
-/** What one output measures. */
+/** The score of one output. */
 export interface Score {
   readonly file: string;
   readonly container: ImagePreset['container'];
@@ -19,7 +19,7 @@ export interface Score {
   readonly colourSsim: number;
 }
 
-/** Scores outputs against the source shrunk without loss; references are kept, since every side is judged by the same. */
+/** Scores outputs against the scaled, unencoded source. References are kept, because all sides share them. */
 export function createScorer() {
   const references = new Map<string, Promise<Planes>>();
   const referenceOf = (source: string, size: Size, background: string) => {
@@ -30,8 +30,8 @@ export function createScorer() {
   };
   return {
     /**
-     * @param background what transparent parts are laid over in formats that have none: each side's own choice, which is a
-     * matter of taste and not of quality
+     * @param background the colour behind transparent parts in formats without transparency. Each side is judged on its own choice,
+     * which is a matter of taste and not of quality
      */
     async score(source: string, preset: ImagePreset, outDir: string, background = '#ffffff'): Promise<Score> {
       const file = fileName(preset);

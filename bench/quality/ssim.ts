@@ -61,7 +61,7 @@ function product(a: Float64Array, b: Float64Array): Float64Array {
   return result;
 }
 
-/** Weighs with the window, first along rows and then along columns, where it lies wholly within the picture. */
+/** Applies the window, first along rows and then along columns, at every place where it lies wholly within the picture. */
 function filter(data: Float64Array, width: number, height: number): Float64Array {
   const innerWidth = width - windowSize + 1;
   const innerHeight = height - windowSize + 1;

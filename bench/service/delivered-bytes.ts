@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { StoredObjects, StoredRendition } from './stored-objects.ts';
 
 /**
- * What is wrong with what a side sends: each rendition whole, or this range of it, against the object's recorded hash, or the
- * bytes of its file.
+ * Checks the bytes that a side sends. A complete rendition must match the recorded hash, a range the bytes of the file.
+ * @returns the defects
  */
 export async function wrongBytes(
   side: string,
@@ -40,7 +40,7 @@ async function stretch(file: string, range: string) {
   }
 }
 
-/** A problem where the service does not answer from its cache: what is to be measured are HITs. */
+/** Returns a problem unless the service answers from its cache: the benchmarks measure HITs. */
 export async function notFromCache(url: string, path: string): Promise<string[]> {
   const { headers } = await fetch(url + path, { method: 'HEAD' });
   return headers.get('x-cache') === 'HIT'

@@ -14,12 +14,12 @@ const script = (name: string) => fileURLToPath(new URL(`wrk/${name}.lua`, import
 
 export const wrk: Need = { program: 'wrk', hint: 'install it (`apt-get install wrk`).' };
 
-/** What puts the load on: wrk costs the machine least, autocannon comes with npm. */
+/** The load generator: wrk costs the machine least, autocannon comes with npm. */
 export function loadProgram(): 'wrk' | 'autocannon' {
   return programOnPath('wrk') === null ? 'autocannon' : 'wrk';
 }
 
-/** Asks for `url` over kept connections for so many seconds; `ranges` in turn where there are some. */
+/** Requests `url` over kept connections for `seconds`, with each of the `ranges` in turn. */
 export async function loadDelivery(options: {
   url: string;
   ranges?: readonly string[];
@@ -27,7 +27,7 @@ export async function loadDelivery(options: {
 }): Promise<Load> {
   const { url, ranges = [], seconds } = options;
   const program = programOnPath('wrk');
-  // autocannon's command line takes one header for all requests: of several ranges the first is asked for.
+  // autocannon takes one header for all requests, so it requests only the first range.
   return program === null ? load(url, seconds, ranges[0]) : byWrk(program, url, ranges, seconds);
 }
 
@@ -44,14 +44,14 @@ async function byWrk(program: string, url: string, ranges: readonly string[], se
     '--',
     ...ranges,
   ];
-  const said = lastLine<{ requests: number; seconds: number; failures: number }>((await run(program, args)).stdout);
-  return { requestsPerSecond: said.requests / said.seconds, failures: said.failures };
+  const report = lastLine<{ requests: number; seconds: number; failures: number }>((await run(program, args)).stdout);
+  return { requestsPerSecond: report.requests / report.seconds, failures: report.failures };
 }
 
-/** Far more than any machine needs. */
+/** Far longer than any machine needs. */
 const ONCE_SECONDS = 60;
 
-/** Asks for each path once, over kept connections, by wrk. @returns seconds until the last was asked for */
+/** Requests each path once over kept connections, with wrk. @returns seconds until the last request */
 export async function loadOnce(url: string, paths: readonly string[]): Promise<{ seconds: number; failures: number }> {
   const program = programOnPath('wrk');
   if (program === null) throw new Error('wrk is not on PATH.');
@@ -61,13 +61,13 @@ export async function loadOnce(url: string, paths: readonly string[]): Promise<{
     await writeFile(list, paths.join('\n'));
     const args = ['-t1', `-c${connections}`, `-d${ONCE_SECONDS}s`, '-s', script('once'), url, '--', list];
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let said: { seconds?: number; failures?: number } = {};
+    let report: { seconds?: number; failures?: number } = {};
     for await (const line of createInterface({ input: child.stdout })) {
       if (!line.startsWith('{')) continue;
-      said = { ...said, ...(JSON.parse(line) as typeof said) };
-      if (said.failures === undefined) child.kill('SIGINT');
+      report = { ...report, ...(JSON.parse(line) as typeof report) };
+      if (report.failures === undefined) child.kill('SIGINT');
     }
-    const { seconds, failures } = said;
+    const { seconds, failures } = report;
     if (seconds === undefined || failures === undefined) {
       throw new Error(`${paths.length} requests were not answered within ${ONCE_SECONDS} s.`);
     }

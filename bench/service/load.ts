@@ -4,17 +4,17 @@ import { promisify } from 'node:util';
 
 const autocannon = createRequire(import.meta.url).resolve('autocannon');
 
-/** Kept connections of every load. */
+/** The number of kept connections of every load. */
 export const connections = 16;
 
-/** What the load maker saw. */
+/** The result of a load. */
 export interface Load {
   readonly requestsPerSecond: number;
-  /** Answers that were no 2xx, errors and timeouts. */
+  /** Errors, timeouts, and answers other than 2xx. */
   readonly failures: number;
 }
 
-/** Asks for `url` over kept connections, by autocannon in a process of its own, for so many seconds; for `range` of it where given. */
+/** Requests `url`, or a `range` of it, over kept connections for `seconds`, by autocannon in its own process. */
 export async function load(url: string, seconds: number, range?: string): Promise<Load> {
   const { stdout } = await promisify(execFile)(
     process.execPath,

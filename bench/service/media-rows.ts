@@ -6,7 +6,7 @@ import { cached } from '../cache.ts';
 import { root } from '../needs.ts';
 import { startService } from './start-service.ts';
 
-/** As much of better-sqlite3 as is used; it is the server's dependency, not ours. */
+/** The part of better-sqlite3 that is used; it is the server's dependency, not ours. */
 interface Sqlite {
   pragma(text: string): unknown;
   prepare(text: string): { run(row: Record<string, unknown>): unknown; pluck(): { get(): unknown } };
@@ -24,8 +24,8 @@ const migrations = join(root, 'apps/server/src/db/sqlite/migrations');
 const crockford = '0123456789abcdefghjkmnpqrstvwxyz';
 
 /**
- * A data folder whose database has that many media, all ready, made once and kept. The service itself makes the schema;
- * the rows go in by plain inserts. A new migration makes a new folder.
+ * A data folder whose database has `count` ready media, made once and kept. The service itself makes the schema; plain inserts add
+ * the rows. A new migration makes a new folder.
  */
 export function dataDirWithMedia(rows: number, progress: (message: string) => void): Promise<string> {
   return cached(`media-${rows}-${schemaKey()}`, async (path) => {
@@ -43,7 +43,7 @@ export function dataDirWithMedia(rows: number, progress: (message: string) => vo
   });
 }
 
-/** Stands for all migrations: another schema, another key. */
+/** Identifies the schema: a hash of all migrations. */
 export function schemaKey(): string {
   const hash = createHash('sha256');
   for (const file of readdirSync(migrations)
@@ -79,7 +79,7 @@ function insertMedia(database: Sqlite, rows: number): void {
   some();
 }
 
-/** Digits as in a lower-case ULID. */
+/** The digits of a lower-case ULID. */
 function base32(value: number, length: number): string {
   let digits = '';
   for (let rest = value; digits.length < length; rest = Math.floor(rest / 32))

@@ -4,13 +4,13 @@ import { createUpload, offsetOf, openPatch, type TusEndpoint } from './tus-uploa
 
 const KIB = 1024;
 const FILE_BYTES = 4 * KIB * KIB;
-/** At once, as soon as an upload is open; then so much a second. */
+/** Sent as soon as an upload is open; after that, TRICKLE is sent every second. */
 const BURST = Buffer.alloc(256 * KIB, 0x5a);
 const TRICKLE = Buffer.alloc(16 * KIB, 0x5a);
 
 /**
- * Keeps so many resumable uploads open, each on a connection of its own with a PATCH under way, for some seconds; then hangs up on all.
- * @returns what was not as it must be: every upload must have what was sent to it but what was on its way when its connection ended
+ * Keeps `count` resumable uploads open for some seconds, each with a running PATCH on its own connection; then breaks all connections.
+ * @returns the defects: every upload must have the bytes that were sent to it, except those in flight when its connection broke
  */
 export async function keepUploadsOpen(endpoint: TusEndpoint, count: number, seconds: number): Promise<string[]> {
   const open: { upload: string; patch: ClientRequest; sent: number; answered: boolean }[] = [];
@@ -21,12 +21,12 @@ export async function keepUploadsOpen(endpoint: TusEndpoint, count: number, seco
     patch.on('response', () => {
       entry.answered = true;
     });
-    // It is to be cut off.
+    // The connection is broken on purpose at the end.
     patch.on('error', () => undefined);
     patch.write(BURST);
     open.push(entry);
   };
-  // As many at a time as the service answers without queueing.
+  // As many at once as the service answers without queueing.
   for (let opened = 0; opened < count; opened += 50) {
     await Promise.all(Array.from({ length: Math.min(50, count - opened) }, openOne));
   }
@@ -43,7 +43,7 @@ export async function keepUploadsOpen(endpoint: TusEndpoint, count: number, seco
     open.map(
       ({ patch }) =>
         new Promise<void>((resolve) => {
-          // Not `once` of node:events, which fails with the error that this brings about.
+          // Not `once` of node:events: it rejects on the error that destroying causes.
           patch.once('close', () => resolve());
           patch.destroy();
         }),

@@ -2,12 +2,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Need } from '../benchmark.ts';
 
-/** Where Linux says what a process takes. */
+/** Linux reports the memory of processes here. */
 export const processFiles: Need = { platform: 'linux', hint: 'the memory of processes is read from /proc.' };
 
 const SAMPLE_MS = 100;
 
-/** Resident bytes of a process and all that descend from it. */
+/** Resident bytes of a process and all of its descendants. */
 export async function residentBytes(pid: number): Promise<number> {
   const processes = new Map<number, { parent: number; bytes: number }>();
   for (const entry of await readdir('/proc')) {
@@ -24,7 +24,7 @@ export async function residentBytes(pid: number): Promise<number> {
   return [...processes].reduce((sum, [child, { bytes }]) => (ofService(child) ? sum + bytes : sum), 0);
 }
 
-/** The most that a process and its descendants took at any moment while `work` was done. */
+/** The peak memory of a process and its descendants while `work` runs. */
 export async function peakBytes(pid: number, work: () => Promise<void>): Promise<number> {
   let over = false;
   let peak = await residentBytes(pid);

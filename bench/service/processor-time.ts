@@ -1,18 +1,18 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** Kernel's clock ticks a second in /proc, on every Linux that Node runs on (USER_HZ). */
+/** Clock ticks per second in /proc, on every Linux that Node runs on (USER_HZ). */
 const TICKS = 100;
 
 interface ProcessTime {
   parent: number;
   name: string;
-  /** Its own and that of its children that have ended. */
+  /** Its own time and that of its ended children. */
   ms: number;
 }
 
 /**
- * Processor time, user and system, in milliseconds, of each of these processes and all that descend from it; what has ended counts
- * with whoever waited for it. 0 for null.
+ * Processor time (user and system) in milliseconds of each of these processes and all of their descendants. The time of an ended
+ * process counts for the one that waited for it. 0 for null.
  */
 export async function processorTimes<Names extends string>(
   pids: Readonly<Record<Names, number | null>>,
@@ -22,7 +22,7 @@ export async function processorTimes<Names extends string>(
     const times = [...processes].map(([pid, { ms }]) => (root !== null && descends(processes, pid, root) ? ms : 0));
     return [name, times.reduce((sum, ms) => sum + ms, 0)] as const;
   });
-  // fromEntries forgets the names that its entries have.
+  // fromEntries loses the literal types of the names.
   return Object.fromEntries(entries) as Record<Names, number>;
 }
 
@@ -41,7 +41,7 @@ async function allProcesses(): Promise<Map<number, ProcessTime>> {
     // It may have ended since the folder was read.
     const stat = await readFile(`/proc/${entry}/stat`, 'utf8').catch(() => null);
     if (stat === null) continue;
-    // The name, in parentheses, may hold anything; what follows are numbers (proc(5)): state, ppid, …
+    // The name, in parentheses, may contain anything. Numbers follow it (proc(5)): state, ppid, …
     const end = stat.lastIndexOf(')');
     const fields = stat.slice(end + 2).split(' ');
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);

@@ -12,7 +12,7 @@ import { BUILT, spawnService } from '../../apps/server/test/support/service-proc
 import type { Need } from '../benchmark.ts';
 import { childNamed } from './processor-time.ts';
 
-/** What several workers share. */
+/** The servers that several workers share. */
 export const sharedServers: readonly Need[] = [
   { called: 'PostgreSQL', isThere: () => findPostgres() !== null, hint: 'install postgresql.' },
   { called: S3_SERVER, isThere: () => findS3Server() !== null, hint: 'install python3-swift.' },
@@ -20,57 +20,57 @@ export const sharedServers: readonly Need[] = [
 
 const TOKEN = 'a-token-for-the-benchmark';
 
-/** A store that all share: a folder of this machine, or an S3 server on it. */
+/** The shared store: a folder of this machine, or an S3 server on it. */
 export type SharedStore = 'folder' | 's3';
 
-/** How often a worker asked, and how long it waited for the answers altogether. */
+/** The number of a worker's queries, and the total time that it waited for the answers. */
 interface WaitingTime {
   readonly calls: number;
   readonly ms: number;
 }
 
-/** What a worker says of its work when it is stopped. */
+/** The report of a worker about its work when it stops. */
 export interface WorkerReport {
-  /** Each media object that it finished: when, on the clock of this machine, and how long it took, in milliseconds. */
+  /** For each media object that it finished: the time on this machine's clock, and the duration, in milliseconds. */
   readonly finished: readonly { readonly atMs: number; readonly tookMs: number }[];
   readonly claims: WaitingTime;
   readonly upkeep: WaitingTime;
   readonly leaseWrites: WaitingTime;
 }
 
-/** A worker in a process of its own. */
+/** A worker in its own process. */
 export interface RunningWorker {
   readonly pid: number;
-  /** Ends it as an operator would. */
+  /** Stops it as an operator would. */
   stop(): Promise<WorkerReport>;
 }
 
-/** A service without a worker, on servers of its own. */
+/** A service without a worker, on its own servers. */
 export interface WorkerlessService {
   readonly client: Client;
-  /** Process ids; what belongs to each descends from it. Null: there is none. */
+  /** Process ids; each server's other processes are descendants. Null: there is no such server. */
   readonly pids: Readonly<Record<'service' | 'PostgreSQL' | 'S3 server', number | null>>;
-  /** @param onFinished told of every media object that a worker has finished, and of a worker's end with the error that it is */
+  /** @param onFinished called for every media object that a worker has finished, and with the error if a worker dies */
   startWorker(onFinished: (died: Error | null) => void): RunningWorker;
   stop(): Promise<void>;
 }
 
-/** Starts one. What PostgreSQL commits is on the disk, as where somebody counts on it. */
+/** Starts one. PostgreSQL syncs its commits to disk, as in production. */
 export async function startWorkerless(settings: {
   queue: 'embedded' | 'bullmq';
   store: SharedStore;
 }): Promise<WorkerlessService> {
-  const undo: (() => Promise<unknown>)[] = [];
+  const cleanups: (() => Promise<unknown>)[] = [];
   const stop = async () => {
-    for (const step of undo.splice(0).reverse()) await step();
+    for (const step of cleanups.splice(0).reverse()) await step();
   };
   try {
     const folder = await mkdtemp(join(tmpdir(), 'mds-bench-workers-'));
-    undo.push(() => rm(folder, { recursive: true, force: true }));
+    cleanups.push(() => rm(folder, { recursive: true, force: true }));
     const postgres = await startPostgresServer(findPostgres() ?? '', { fsync: true });
-    undo.push(() => postgres.stop());
+    cleanups.push(() => postgres.stop());
     const s3 = settings.store === 's3' ? await startS3Server() : null;
-    undo.push(async () => s3?.stop());
+    cleanups.push(async () => s3?.stop());
     const ofS3 = s3 && { ...s3.environment, MDS_STORAGE_URL: `s3://${await s3.createBucket()}/media` };
     const env = {
       MDS_DATA_DIR: join(folder, 'data'),
@@ -80,7 +80,7 @@ export async function startWorkerless(settings: {
       MDS_QUEUE: settings.queue,
     };
     const api = await spawnService({ dataDir: env.MDS_DATA_DIR, built: true, env: { ...env, MDS_ROLES: 'api,edge' } });
-    undo.push(() => api.end('SIGTERM'));
+    cleanups.push(() => api.end('SIGTERM'));
     return {
       client: createClient({ baseUrl: api.url, token: TOKEN }),
       pids: {
@@ -97,14 +97,14 @@ export async function startWorkerless(settings: {
   }
 }
 
-/** A line of the log, of those that are looked for. */
+/** A line of the log that the benchmark evaluates. */
 interface Line {
   readonly msg?: string;
   readonly time: number;
   readonly ms?: number;
 }
 
-/** What ships, with one engine child that renders on one thread. */
+/** The built worker, with one engine child that renders on one thread. */
 function spawnWorker(env: Record<string, string>, onFinished: (died: Error | null) => void): RunningWorker {
   const { PATH = '', HOME = '' } = process.env;
   const settings = { MDS_ROLES: 'worker', MDS_WORKER_CONCURRENCY: '1', MDS_RENDER_THREADS: '1', MDS_LOG_LEVEL: 'info' };
@@ -114,28 +114,28 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
   });
   endWithParent(child);
   const finished: { atMs: number; tookMs: number }[] = [];
-  let said = '';
-  let signedOff: Omit<WorkerReport, 'finished'> | null = null;
+  let output = '';
+  let report: Omit<WorkerReport, 'finished'> | null = null;
   createInterface({ input: child.stderr }).on('line', (line) => {
-    said = `${said}${line}\n`.slice(-4_000);
+    output = `${output}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
-    if (msg === 'worker stopped') signedOff = rest as typeof signedOff;
+    if (msg === 'the worker signed off') report = rest as typeof report;
     if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);
   });
-  // Later than `exit`: what it had to say may still be in the pipe when it is gone.
+  // Not on `exit`: at that time, output may still be in the pipe.
   const closed = once(child, 'close').then(() => {
-    if (signedOff === null) onFinished(new Error(`A worker ended: ${said}`));
+    if (report === null) onFinished(new Error(`A worker ended: ${output}`));
   });
   return {
     pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGTERM');
       await closed;
-      if (signedOff === null) throw new Error(`A worker did not sign off: ${said}`);
-      return { finished, ...signedOff };
+      if (report === null) throw new Error(`A worker stopped without a report: ${output}`);
+      return { finished, ...report };
     },
   };
 }

@@ -8,15 +8,15 @@ import { root } from '../needs.ts';
 
 const entry = 'apps/server/dist/main.js';
 
-/** The built service: what ships is what is measured. */
+/** The built service: the benchmarks measure what ships. */
 export const builtService: Need = { file: entry, hint: 'build it with `npm run build`.' };
 
-/** A service in a process of its own. */
+/** A service in its own process. */
 export interface RunningService {
   readonly url: string;
-  /** Of the service itself; its worker and engine children descend from it. */
+  /** The process id of the service; its worker and engine children are descendants. */
   readonly pid: number;
-  /** From the moment it was spawned to its word that it listens. */
+  /** From the spawn of the process to its log line `listening`. */
   readonly startMs: number;
   /** The operator's token. */
   token(): Promise<string>;
@@ -24,8 +24,8 @@ export interface RunningService {
 }
 
 /**
- * Starts the built service on a free port with `dataDir` and, beside the defaults, these settings. Throws with what it said on
- * stderr where it does not come up.
+ * Starts the built service on a free port with `dataDir` and these settings.
+ * @throws with its stderr if it does not start
  */
 export async function startService(
   dataDir: string,
@@ -38,9 +38,9 @@ export async function startService(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const exited = once(child, 'exit');
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4_000);
+    output = (output + text).slice(-4_000);
   });
   for await (const line of createInterface({ input: child.stdout })) {
     const url = listeningAt(line);
@@ -56,13 +56,13 @@ export async function startService(
       },
     };
   }
-  throw new Error(`The service ended before it listened. ${said}`);
+  throw new Error(`The service ended before it listened. ${output}`);
 }
 
 function listeningAt(line: string): string | null {
   try {
-    const said = JSON.parse(line) as { event?: string; url?: string };
-    return said.event === 'listening' ? (said.url ?? null) : null;
+    const output = JSON.parse(line) as { event?: string; url?: string };
+    return output.event === 'listening' ? (output.url ?? null) : null;
   } catch {
     return null;
   }

@@ -9,7 +9,7 @@ import { root } from '../needs.ts';
 import { schemaKey } from './media-rows.ts';
 
 const filler = 'apps/server/test/support/data-dir-filler.ts';
-/** Another number makes every folder anew. */
+/** Change this number to make all folders anew. */
 const VERSION = 2;
 
 /** A rendition to be delivered; the seed decides its bytes. */
@@ -33,19 +33,19 @@ export interface StoredRendition {
   readonly contentType: string;
 }
 
-/** A data folder whose renditions are ready for delivery. */
+/** A data folder with renditions that are ready for delivery. */
 export interface StoredObjects {
   readonly dataDir: string;
-  /** The very same files under their delivery paths, for a server of files. */
+  /** The same files under their delivery paths, for a file server. */
   readonly wwwDir: string;
   /** In the order given. */
   readonly renditions: readonly StoredRendition[];
 }
 
-/** The program that puts rows and objects there by the service's own repositories and store. */
+/** The program that adds rows and objects through the service's own repositories and store. */
 export const dataDirFiller: Need = { file: filler, hint: 'it belongs to the repository.' };
 
-/** Media with these renditions, made once and kept. A new migration makes them anew. */
+/** A data folder with media that have these renditions, made once and kept. A new migration makes it anew. */
 export async function dataDirWithObjects(
   name: string,
   media: readonly { readonly renditions: readonly RenditionToStore[] }[],

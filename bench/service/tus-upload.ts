@@ -3,18 +3,18 @@ import { Agent, type ClientRequest, type IncomingMessage, type OutgoingHttpHeade
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-/** What every request of tus 1.0.0 carries. */
+/** Header fields of every request of tus 1.0.0. */
 const protocol = { 'tus-resumable': '1.0.0' };
-/** A connection for each request: one that was kept may be closed by the other side just when it is used again. */
+/** A new connection for each request: the other side may close a kept one just when it is used again. */
 const agent = new Agent();
 
-/** Where uploads are made, and what its requests need beside the protocol's own headers. */
+/** The URL for new uploads, and header fields that its requests need besides those of the protocol. */
 export interface TusEndpoint {
   readonly url: string;
   readonly headers: OutgoingHttpHeaders;
 }
 
-/** Makes an upload of so many bytes. @returns its address @throws where the answer is no 201 */
+/** Creates an upload of `bytes` bytes. @returns its URL @throws if the answer is not 201 */
 export async function createUpload(endpoint: TusEndpoint, bytes: number): Promise<string> {
   const headers = { ...protocol, ...endpoint.headers, 'upload-length': bytes };
   const response = await ask(request(endpoint.url, { method: 'POST', agent, headers }));
@@ -25,7 +25,7 @@ export async function createUpload(endpoint: TusEndpoint, bytes: number): Promis
   return new URL(location, endpoint.url).href;
 }
 
-/** Begins to send the rest of an upload from `offset` on; its body is written by the caller. */
+/** Starts a PATCH with the rest of an upload from `offset` on; the caller writes its body. */
 export function openPatch(endpoint: TusEndpoint, upload: string, offset: number, bytes: number): ClientRequest {
   const headers = {
     ...{ ...protocol, ...endpoint.headers, 'upload-offset': offset, 'content-length': bytes },
@@ -34,7 +34,7 @@ export function openPatch(endpoint: TusEndpoint, upload: string, offset: number,
   return request(upload, { method: 'PATCH', agent, headers });
 }
 
-/** What has arrived of an upload. */
+/** The current offset of an upload. */
 export async function offsetOf(endpoint: TusEndpoint, upload: string): Promise<number> {
   const response = await ask(request(upload, { method: 'HEAD', agent, headers: { ...protocol, ...endpoint.headers } }));
   if (response.statusCode !== 200) throw new Error(`The question for an offset was answered ${response.statusCode}.`);
@@ -42,8 +42,9 @@ export async function offsetOf(endpoint: TusEndpoint, upload: string): Promise<n
 }
 
 /**
- * Uploads a file of these pieces with one PATCH. @returns milliseconds from the first request to the answer that finished it, and that
- * answer's headers @throws where it is no 204
+ * Uploads a file of these pieces with one PATCH.
+ * @returns milliseconds from the first request to the answer that finished it, and the headers of that answer
+ * @throws if that answer is not 204
  */
 export async function uploadOverTus(
   endpoint: TusEndpoint,
@@ -57,9 +58,9 @@ export async function uploadOverTus(
   await pipeline(Readable.from(pieces, { objectMode: false, highWaterMark: 1 }), patch);
   const [response] = await answered;
   const ms = performance.now() - start;
-  let said = '';
-  for await (const chunk of response) said += chunk;
-  if (response.statusCode !== 204) throw new Error(`The upload was answered ${response.statusCode}: ${said}`);
+  let body = '';
+  for await (const chunk of response) body += chunk;
+  if (response.statusCode !== 204) throw new Error(`The upload was answered with ${response.statusCode}: ${body}`);
   return { ms, headers: response.headers };
 }
 

@@ -3,30 +3,30 @@ import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningService } from './start-service.ts';
 
-/** Often enough to see it; asked more often, the service and the benchmark spend the time on the asking. */
+/** Often enough to be precise; more often, service and benchmark would spend their time on polls. */
 export const pollMs = 50;
 
-/** A file to send, and how long it may take to become ready. */
+/** A file to send, and the time limit for it to become ready. */
 export interface Upload {
   filename: string;
   contentType: string;
   bytes: Buffer;
-  patienceMs: number;
+  timeoutMs: number;
 }
 
-/** When a media object became ready, and of how many renditions. */
+/** How long a media object took to become ready, and the number of its renditions. */
 export interface Readiness {
   id: string;
-  /** From the moment that the last byte was handed to the kernel. */
+  /** From the moment when the last byte was handed to the kernel. */
   ms: number;
   renditions: number;
 }
 
-/** Uploads a file and waits until the media object is `ready`. Throws where it fails, or takes longer than it may. */
+/** Uploads a file and waits until the media object is `ready`. Throws if it fails or exceeds the time limit. */
 export async function uploadUntilReady(
   { url }: RunningService,
   token: string,
-  { filename, contentType, bytes, patienceMs }: Upload,
+  { filename, contentType, bytes, timeoutMs }: Upload,
 ): Promise<Readiness> {
   const authorization = `Bearer ${token}`;
   const upload = request(`${url}/control/v1/media?filename=${filename}`, {
@@ -41,7 +41,7 @@ export async function uploadUntilReady(
   const [response] = await answered;
   const { id } = (await jsonOf(response)) as { id: string };
   if (response.statusCode !== 201) throw new Error(`The upload was answered ${response.statusCode}.`);
-  while (performance.now() - start < patienceMs) {
+  while (performance.now() - start < timeoutMs) {
     const detail = await fetch(`${url}/control/v1/media/${id}`, { headers: { authorization } });
     const { status, renditions } = (await detail.json()) as { status: string; renditions: { state: string }[] };
     if (status === 'ready') {
@@ -51,7 +51,7 @@ export async function uploadUntilReady(
     if (status === 'failed') throw new Error(`The service could not process it: ${JSON.stringify(renditions)}`);
     await sleep(pollMs);
   }
-  throw new Error(`${filename} was not ready after ${patienceMs / 1000} s.`);
+  throw new Error(`${filename} was not ready after ${timeoutMs / 1000} s.`);
 }
 
 async function jsonOf(response: IncomingMessage): Promise<unknown> {

@@ -1,26 +1,26 @@
 import { processorTimes } from './processor-time.ts';
 import type { RunningWorker, WorkerlessService, WorkerReport } from './several-workers.ts';
 
-/** Many times what a media object takes; a batch that takes longer never ends. */
+/** Many times the duration of a media object; a batch that exceeds it never ends. */
 const PATIENCE_MS_A_MEDIUM = 60_000;
 
-/** How a batch was worked off. */
+/** How workers processed a batch. */
 export interface WorkedOff {
-  /** From the first media object's beginning to the last one's end. */
+  /** From the start of the first media object to the end of the last. */
   readonly ms: number;
-  /** Milliseconds that the workers stood still for a job, together. */
+  /** Total milliseconds for which workers were idle while they claimed jobs. */
   readonly claimsMs: number;
-  /** The same for what else they asked of the queue, while media were rendered. */
+  /** The same for other requests to the queue, while media were rendered. */
   readonly upkeepMs: number;
-  /** The same for what they wrote of media under their leases. */
+  /** The same for writes of media under a lease. */
   readonly leaseWritesMs: number;
-  /** Media that each worker finished. */
+  /** The number of media that each worker finished. */
   readonly shares: readonly number[];
-  /** Milliseconds of processor time by who took it, from the workers' start to their last media object. */
+  /** Milliseconds of processor time by consumer, from the start of the workers to their last media object. */
   readonly processorMs: Readonly<Record<'workers' | keyof WorkerlessService['pids'], number>>;
 }
 
-/** Takes a batch in while no worker runs, then has so many workers work it off. @returns how, and the ids of the media */
+/** Ingests a batch while no worker runs, then has workers process it. @returns the timings, and the ids of the media */
 export async function workOff(
   service: WorkerlessService,
   batch: Iterable<Uint8Array<ArrayBuffer>>,

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * The least that Node can do. It fetches the given address once. Then it answers every request from memory, with that body
- * and those header fields, as a flat list that was prepared once. node:http adds Date and Connection itself.
+ * The least that Node can do. It fetches the given URL once. Then it answers every request from memory with that body and those
+ * header fields, as a flat list that was prepared once. node:http adds Date and Connection itself.
  */
 const [address = ''] = process.argv.slice(2);
 const answer = await fetch(address);

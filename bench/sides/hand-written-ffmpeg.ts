@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Program } from '@mds/transcode';
 
-/** One rung as somebody would write it into a command: the settings of the service's own ladder, spelled again. */
+/** One rung as a person would write it into a command: the settings of the service's own ladder, written by hand. */
 export interface HandRung {
   readonly name: string;
   readonly width: number;
@@ -23,8 +23,8 @@ export interface HandLadder {
 }
 
 /**
- * The whole ladder with one command, as tutorials and experienced people write it: decode once, split, scale each, x264 each,
- * the HLS muxer with a playlist for each.
+ * The whole ladder with one command, as in tutorials: decode once, split, scale each, x264 each, and the HLS muxer with a playlist
+ * for each.
  */
 export async function ladderAtOnce(ffmpeg: Program, ladder: HandLadder, outDir: string): Promise<number> {
   const { rungs } = ladder;
@@ -42,7 +42,7 @@ export async function ladderAtOnce(ffmpeg: Program, ladder: HandLadder, outDir: 
   ]);
 }
 
-/** One command for each rung, and one for the sound, one after the other. */
+/** One command for each rung, and one for the audio, one after the other. */
 export async function rungByRung(ffmpeg: Program, ladder: HandLadder, outDir: string): Promise<number> {
   let ms = 0;
   for (const rung of ladder.rungs) {
@@ -82,11 +82,11 @@ async function timed({ path }: Program, args: readonly string[]): Promise<number
   const child = spawn(path, ['-hide_banner', '-nostdin', '-loglevel', 'error', '-y', ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`ffmpeg ended with ${code}: ${said}`);
+  if (code !== 0) throw new Error(`ffmpeg ended with ${code}: ${output}`);
   return performance.now() - began;
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { RendererMessage, RenderRequest } from './renderer.ts';
 
-/** A side that runs in a process of its own. */
+/** A side that runs in its own process. */
 export interface Renderer {
   /** Renders one picture; milliseconds as taken in that process. */
   render(request: RenderRequest): Promise<number>;
@@ -11,8 +11,8 @@ export interface Renderer {
 }
 
 /**
- * Starts a side. A process each, because what one sets for libvips (threads, caches, blocked loaders) would hold for all
- * in the same process, and a peer must run as its users run it.
+ * Starts a side in its own process. Settings of libvips (threads, caches, blocked loaders) hold for a whole process, and a peer must
+ * run as its users run it.
  */
 export async function openRenderer(module: string, options: readonly string[] = []): Promise<Renderer> {
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), options);

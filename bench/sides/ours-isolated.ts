@@ -1,7 +1,7 @@
 import { createEngine, planRenditions } from '@mds/transcode';
 import { serveRenderer } from './renderer.ts';
 
-/** Our engine as the service runs it: identified and rendered in processes that may die alone. */
+/** Our engine as the service runs it: identification and rendering in isolated processes. */
 const engine = createEngine();
 serveRenderer(async ({ source, outDir, presets }) => {
   const identified = await engine.identify(source);

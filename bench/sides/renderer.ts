@@ -14,7 +14,7 @@ export interface RenderRequest {
   readonly presets: readonly ImagePreset[];
 }
 
-/** What the two ends of a renderer's process say to each other. */
+/** The messages between the two ends of a renderer's process. */
 export type RendererMessage = { ready: true } | { ms: number } | { error: string };
 
 /** The work of one side: everything from the file to the last output on disk. */
@@ -25,25 +25,25 @@ export function fileName({ name, extension }: ImagePreset): string {
   return `${name}.${extension}`;
 }
 
-/** The size that an output must have: within the preset's box, shape kept, never enlarged. */
+/** The required size of an output: within the preset's box, with the shape kept, never enlarged. */
 export function fitInside(size: Size, { width, height }: ImagePreset): Size {
   const scale = Math.min(1, (width ?? size.width) / size.width, (height ?? size.height) / size.height);
   return { width: Math.max(1, Math.round(size.width * scale)), height: Math.max(1, Math.round(size.height * scale)) };
 }
 
-/** Serves a side in its own process and takes its time there, so that talking between processes is not measured. */
+/** Serves a side in its own process and measures there, so that messages between the processes do not count. */
 export function serveRenderer(render: Render): void {
-  const tell = (message: RendererMessage) => process.send?.(message);
+  const send = (message: RendererMessage) => process.send?.(message);
   const answer = async (request: RenderRequest) => {
     try {
       const start = performance.now();
       await render(request);
-      tell({ ms: performance.now() - start });
+      send({ ms: performance.now() - start });
     } catch (error) {
-      tell({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      send({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   };
   process.on('message', (request: RenderRequest) => void answer(request));
   process.on('disconnect', () => process.exit());
-  tell({ ready: true });
+  send({ ready: true });
 }

@@ -5,8 +5,8 @@ import type { ImagePreset } from '../pictures/image-presets.ts';
 import { fileName, fitInside, serveRenderer } from './renderer.ts';
 
 /**
- * What one writes with sharp alone: a pipeline for each output, from the file. `--settings equal` gives its encoders what
- * ours are given, `--settings default` nothing but the format. `--threads` is libvips's; sharp's own choice without it.
+ * Plain sharp as a user would write it: a pipeline for each output, from the file. `--settings equal` gives its encoders our
+ * settings, `--settings default` only the format. `--threads` sets those of libvips; the default is sharp's own choice.
  */
 const { values } = parseArgs({
   options: {
@@ -20,7 +20,7 @@ if (values.threads) sharp.concurrency(Number(values.threads));
 serveRenderer(async ({ source, size, outDir, presets }) => {
   const make = (preset: ImagePreset) => {
     const { width, height } = fitInside(size, preset);
-    // `fill` to the exact size: with `inside`, sharp scales both ways alike and drops the fraction of a pixel that is over.
+    // `fill` to the exact size: with `inside`, sharp scales both directions alike and drops the remaining fraction of a pixel.
     const resized = sharp(source).autoOrient().resize(width, height, { fit: 'fill' });
     const encoded =
       values.settings === 'equal' ? withEqualSettings(resized, preset) : resized.toFormat(preset.container);

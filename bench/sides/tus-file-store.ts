@@ -1,7 +1,7 @@
 import { FileStore } from '@tus/file-store';
 import { Server } from '@tus/server';
 
-/** @tus/server as its own documentation sets it up, over files in the folder given; it neither syncs nor hashes them. */
+/** @tus/server set up as in its documentation, over files in the given folder. It neither syncs nor hashes them. */
 const [directory = ''] = process.argv.slice(2);
 const server = new Server({ path: '/files', datastore: new FileStore({ directory }) });
 const http = server.listen({ host: '127.0.0.1', port: 0 }, () => {

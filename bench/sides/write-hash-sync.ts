@@ -4,20 +4,20 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs
 import { basename, join } from 'node:path';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 
-/** The files of one turn. `next` is shared by all threads: the index of the first file that nobody has taken. */
+/** The files of one turn. `next` is shared by all threads: the index of the first file that no thread has taken. */
 interface Turn {
   readonly paths: readonly string[];
   readonly folder: string;
   readonly next: Int32Array;
 }
 
-/** One turn, as the parent process asks for it. */
+/** The request of the parent process for one turn. */
 export type CopyRequest = Pick<Turn, 'paths' | 'folder'>;
 
 const THREADS = 8;
 
 /**
- * The least that keeps files for good: threads that read each file, write a copy, hash it and sync it, with synchronous calls.
+ * The least work that stores files durably: threads that read each file, write a copy, hash it and sync it, with synchronous calls.
  * No network, no identification, no database. Answers a {@link CopyRequest} with the milliseconds that it took.
  */
 if (isMainThread) {

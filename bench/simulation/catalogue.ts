@@ -1,22 +1,22 @@
 import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { createNormal, createRandom } from '../pictures/painters/noise.mjs';
 
-/** One of a media object's objects, and how often it is asked for among them. */
+/** One object of a media object, with its share of the requests. */
 export interface CataloguedObject extends OwnedObject {
   /** Share of the requests for its media object. */
   readonly weight: number;
 }
 
-/** What the simulated service has of one picture or video. */
+/** The objects of one picture or video in the simulated service. */
 export interface CataloguedMedia {
   readonly id: string;
   readonly objects: readonly CataloguedObject[];
   readonly bytes: number;
-  /** The object that a request for the media object is for. @param uniform from 0 to below 1 */
+  /** Draws the object of a request for the media object. @param uniform from 0 to below 1 */
   pick(uniform: number): CataloguedObject;
 }
 
-/** Makes media, one after the other, each unlike those before. */
+/** Makes media one by one, each unlike those before. */
 export interface Catalogue {
   next(): CataloguedMedia;
 }
@@ -30,8 +30,8 @@ interface Shape {
 const KIB = 1024;
 
 /**
- * Renditions of a picture by the default presets. Medians of their sizes: the mean of 20 varied pictures in docs/performance.md (`image-choice`).
- * How often each is asked for is an assumption: pages show many small pictures for each that is opened.
+ * Renditions of a picture by the default presets. Sizes are medians: the mean of 20 varied pictures in docs/performance.md
+ * (`image-choice`). The shares of requests are an assumption: pages show many small pictures for each that is opened.
  */
 const PICTURE: readonly Shape[] = [
   { file: 'thumb.webp', bytes: 4.4 * KIB, weight: 0.5 },
@@ -42,7 +42,7 @@ const PICTURE: readonly Shape[] = [
   { file: 'large.webp', bytes: 60 * KIB, weight: 0.1 },
 ];
 const POSTER: Shape = { file: 'poster.webp', bytes: 32 * KIB, weight: 0.2 };
-/** Bytes a second of the default ladder, which sum up to the 39.7 MiB a minute of docs/performance.md (`video`). */
+/** Bytes per second of the default ladder; together the 39.7 MiB a minute of docs/performance.md (`video`). */
 const RUNGS = [
   { name: '1080p', bytesPerS: 340 * KIB, weight: 0.35 },
   { name: '720p', bytesPerS: 190 * KIB, weight: 0.4 },
@@ -52,12 +52,12 @@ const RUNGS = [
 const SEGMENT_S = 4;
 const MEDIAN_DURATION_S = 60;
 const LONGEST_DURATION_S = 600;
-/** Of those who see a segment, how many see the next one. */
+/** The share of viewers of a segment who also see the next one. */
 const STAYING = 0.93;
-/** Deviation of the logarithm of sizes and durations: one in six is 1.8 times the median or more. */
+/** Standard deviation of the logarithm of sizes and durations: one in six is 1.8 times the median or more. */
 const SPREAD = 0.6;
 
-/** {@link Catalogue} of pictures and videos. @param videoShare how many of them are videos, 0 to 1 */
+/** A {@link Catalogue} of pictures and videos. @param videoShare the share of videos, 0 to 1 */
 export function createCatalogue(seed: number, videoShare: number): Catalogue {
   const random = createRandom(seed);
   const normal = createNormal(seed ^ 0x5eed);
@@ -82,7 +82,7 @@ export function createCatalogue(seed: number, videoShare: number): Catalogue {
   };
 }
 
-/** A media object of these objects, whose weights are brought to a sum of 1. */
+/** Makes a media object of these objects, with their weights scaled to a sum of 1. */
 export function mediaObjectOf(id: string, weighted: readonly CataloguedObject[]): CataloguedMedia {
   const total = weighted.reduce((sum, { weight }) => sum + weight, 0);
   const objects = weighted.map((object) => ({ ...object, weight: object.weight / total }));
@@ -103,7 +103,7 @@ export function mediaObjectOf(id: string, weighted: readonly CataloguedObject[])
   };
 }
 
-/** A poster, and the segments of each rung: everybody begins at the first, and some leave at each. */
+/** A poster, and the segments of each rung: every viewer starts at the first, and some leave after each. */
 function videoShapes(factor: number, durationS: number): Shape[] {
   const segments = Math.ceil(Math.min(durationS, LONGEST_DURATION_S) / SEGMENT_S);
   const shapes = [POSTER];

@@ -17,7 +17,7 @@ export interface Panel {
 
 const [WIDTH, HEIGHT] = [460, 330];
 const MARGIN = { left: 44, right: 130, top: 36, bottom: 46 };
-/** Between the names of two lines, at least. */
+/** The smallest distance between the labels of two lines. */
 const LINE_PX = 14;
 
 /** Panels side by side as SVG 1.1, readable on a light and on a dark page. */
@@ -61,7 +61,7 @@ function panelSvg({ title, xTitle, ticks, series }: Panel): string {
       for (const { x, y } of points) parts.push(`<circle cx="${xOf(x)}" cy="${yOf(y)}" r="2.5" fill="${color}"/>`);
     }
   }
-  // Names stand at the ends of their lines, pushed apart where these meet.
+  // Labels are at the ends of their lines, pushed apart if they would overlap.
   let lowest = Number.NEGATIVE_INFINITY;
   const named = series.map((one) => ({ one, at: yOf(one.points.at(-1)?.y ?? 0) })).sort((a, b) => a.at - b.at);
   for (const { one, at } of named) {

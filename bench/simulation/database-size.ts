@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { root } from '../needs.ts';
 import { toText } from '../table.ts';
 
-// `tsx bench/simulation/database-size.ts MEDIA [URL [MIGRATIONS]]`: fills the service's own tables, in SQLite or in the empty PostgreSQL at
-// URL, with so many media in upload order, and prints what a row takes in each table with its indexes. What the docs compute with.
+// `tsx bench/simulation/database-size.ts MEDIA [URL [MIGRATIONS]]` fills the service's own tables with MEDIA media in upload order,
+// in SQLite or in the empty PostgreSQL at URL. It prints the size of a row in each table with its indexes, as used in docs/scale.md.
 
 /** A database that has the service's tables. */
 interface Filled {
@@ -18,7 +18,7 @@ interface Filled {
 }
 
 const RENDITIONS = ['thumb.webp', 'small.webp', 'medium.webp', 'medium.avif', 'medium.jpg', 'large.webp'] as const;
-/** One in so many media is a video of a minute, with 4 rungs of 15 segments and their playlists. */
+/** One in this many media is a video of a minute, with 4 rungs of 15 segments and their playlists. */
 const VIDEO_EVERY = 50;
 const FILES = 65;
 const BATCH = 1000;
@@ -30,7 +30,7 @@ const digits = (value: number, length: number) => value.toString(32).padStart(le
 /** Rows of one media object by table, as ingest and rendering write them. */
 function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
   const createdAtMs = 1_750_000_000_000 + index * 250;
-  // Time, and what nobody can guess.
+  // A time, and a random part.
   const id = `med_${digits(createdAtMs, 10)}${sha256(`id ${index}`).slice(0, 16)}`;
   const source = sha256(`medium ${index}`);
   const [revision, updated] = ['0a1b2c3d', createdAtMs + 700];
@@ -67,7 +67,7 @@ function rowsOf(index: number): Record<string, Record<string, unknown>[]> {
   return { media: [mediaObject], media_renditions: [...renditions, hls], rendition_files: files };
 }
 
-/** The last requests of regions, 10,000 of each: what the request log keeps. */
+/** The latest requests of regions, 10,000 of each: all that the request log keeps. */
 function assetsOf(index: number): Record<string, unknown> {
   return {
     ...{ id: `ast_${digits(1_750_000_000_000 + index, 10)}${sha256(`asset ${index}`).slice(0, 16)}`, region: 'fra1' },
@@ -158,7 +158,7 @@ async function openPostgres(url: string, migrations: string): Promise<Filled> {
   };
 }
 
-/** What `json_populate_recordset` would leave null. */
+/** Columns that `json_populate_recordset` would otherwise set to null. */
 function defaultsOf(table: string): Record<string, unknown> {
   return table === 'media' ? { attempts: 1 } : {};
 }

@@ -4,43 +4,43 @@ import type { Catalogue, CataloguedMedia } from './catalogue.ts';
 import type { PopularObject } from './lru-theory.ts';
 import { createZipf } from './zipf.ts';
 
-/** Who asks for what. */
+/** The demand: which clients request which media. */
 export interface Demand {
   readonly seed: number;
   /** The Zipf exponent. */
   readonly alpha: number;
-  /** Catalogue size: media at any one time. */
+  /** The number of media at any one time. */
   readonly media: number;
   readonly requests: number;
   /** Points of presence; each gets an equal share of the requests. */
   readonly edges: number;
-  /** Share of a region's requests that go by an order of its own, 0 to 1; the others go by one that all share. */
+  /** The share of a region's requests that follow its own order of popularity, 0 to 1; the others follow a common one. */
   readonly regional: number;
-  /** New media in 1,000,000 requests. Each takes a place that is drawn evenly, and the one that had it is asked for no more. */
+  /** New media per 1,000,000 requests. Each replaces a media object drawn uniformly, which is not requested any more. */
   readonly arrivals: number;
-  /** Purges in 1,000,000 requests, of media that are drawn as requests are. */
+  /** Purges per 1,000,000 requests, of media drawn as requests are. */
   readonly purges: number;
 }
 
-/** One line of the log. */
+/** One entry of the log. */
 export type LogEntry =
   | { readonly kind: 'request'; readonly edge: number; readonly owned: OwnedObject }
   | { readonly kind: 'purge'; readonly mediaId: string };
 
-/** A delivery log that never ends up otherwise for the same demand. */
+/** A delivery log, the same in every run for the same demand. */
 export interface DeliveryLog {
   entries(): Iterable<LogEntry>;
   /** Bytes of all media at the start. */
   readonly catalogueBytes: number;
-  /** What one edge is asked for, were the catalogue to stay as it is at the start. */
+  /** The objects that one edge is asked for, if the catalogue stays as at the start. */
   popularity(edge: number): PopularObject[];
 }
 
-/** Makes a {@link DeliveryLog}. @param catalogueOf makes the same media each time */
+/** Makes a {@link DeliveryLog}. @param catalogueOf must make the same media each time */
 export function createDeliveryLog(demand: Demand, catalogueOf: () => Catalogue): DeliveryLog {
   const { seed, media, edges, regional } = demand;
   const zipf = createZipf(media, demand.alpha);
-  // An order is the place at each rank.
+  // An order maps each rank to a place.
   const orders = Array.from({ length: edges }, (_, edge) => shuffled(media, seed * 1009 + edge));
   const placeOf = (edge: number, own: boolean, rank: number) => (own ? (orders[edge]?.[rank] ?? rank) : rank);
   const start = () => {
@@ -83,7 +83,7 @@ export function createDeliveryLog(demand: Demand, catalogueOf: () => Catalogue):
   };
 }
 
-/** 0 to below `count` in an order that the seed decides (Fisher and Yates). */
+/** The numbers from 0 to below `count` in an order that the seed decides (Fisher and Yates). */
 function shuffled(count: number, seed: number): Uint32Array {
   const random = createRandom(seed);
   const order = Uint32Array.from({ length: count }, (_, index) => index);

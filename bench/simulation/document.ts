@@ -12,7 +12,7 @@ const CACHE_SHARES = [0.003, 0.01, 0.03, 0.1, 0.3];
 const ALPHAS = [0.6, 0.8, 1];
 const COLORS = ['#8250df', '#0969da', '#1a7f37'];
 
-/** Simulates what docs/scale.md tells of, and rewrites its tables and its picture. */
+/** Runs the simulations of docs/scale.md, and rewrites its tables and its picture. */
 export async function writeDocument(progress: (message: string) => void): Promise<void> {
   const sizes = CACHE_SHARES.map((cacheShare): Scenario => ({ ...DEFAULTS, cacheShare }));
   const byAlpha = ALPHAS.map((alpha) =>
@@ -22,7 +22,7 @@ export async function writeDocument(progress: (message: string) => void): Promis
     ),
   );
   const usual = byAlpha[ALPHAS.indexOf(DEFAULTS.alpha)] ?? [];
-  // As many requests for each point of presence, or the caches of many would be hardly filled.
+  // Equally many requests for each point of presence. Otherwise the caches of many would hardly fill.
   const edges = study(
     [1, 4, 16].map((count) => ({ ...DEFAULTS, edges: count, requests: 200_000 * count })),
     progress,

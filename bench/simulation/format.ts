@@ -1,4 +1,4 @@
-/** Bytes in binary units, with three digits at most. */
+/** Bytes in binary units, with at most three digits. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let [value, unit] = [bytes, 0];

@@ -6,7 +6,7 @@ import { cheHitRatios, exactLruHitRatio } from './lru-theory.ts';
 import { simulate } from './simulate.ts';
 import { createZipf } from './zipf.ts';
 
-/** Media of one object each. */
+/** Media with one object each. */
 function plainCatalogue(bytesOf: (index: number) => number): Catalogue {
   let count = 0;
   return {
@@ -19,7 +19,7 @@ function plainCatalogue(bytesOf: (index: number) => number): Catalogue {
   };
 }
 
-/** With no memory the service's cache is its folder alone, an LRU by bytes: what the theory is about. */
+/** Without memory the service's cache is only its folder, an LRU by bytes, as in the theory. */
 function simulateLru(
   demand: Pick<Demand, 'alpha' | 'media' | 'requests'>,
   cacheBytes: number,
@@ -56,8 +56,8 @@ describe('the simulated cache without memory', () => {
     },
   );
 
-  it('has their hit ratio and byte hit ratio of objects of unequal size, too, to 0.015', () => {
-    // 1 to 100, in no order that popularity has.
+  it('has the hit and byte hit ratios of objects of unequal size, to 0.015', () => {
+    // Sizes 1 to 100, unrelated to popularity.
     const size = (index: number) => 1 + ((index * 7919) % 100);
     const { outcome, theory } = simulateLru({ alpha: 0.8, media: 5_000, requests: 60_000 }, 25_000, size);
     expect(Math.abs(outcome.hitRatio - theory.hitRatio)).toBeLessThan(0.015);
@@ -66,7 +66,7 @@ describe('the simulated cache without memory', () => {
 });
 
 describe('the theory', () => {
-  it('agrees with itself: the approximation is near the exact ratio even of a dozen objects', () => {
+  it('approximates the exact ratio well even for a dozen objects', () => {
     const zipf = createZipf(12, 0.8);
     const probabilities = Array.from({ length: 12 }, (_, rank) => zipf.probability(rank));
     const objects = probabilities.map((probability) => ({ probability, bytes: 1 }));
@@ -75,7 +75,7 @@ describe('the theory', () => {
         0.02,
       );
     }
-    // One slot holds what was asked for last.
+    // A single slot holds the object requested last.
     const repeated = probabilities.reduce((sum, probability) => sum + probability ** 2, 0);
     expect(exactLruHitRatio(probabilities, 1)).toBeCloseTo(repeated, 10);
     expect(cheHitRatios(objects, 12)).toEqual({ hitRatio: 1, byteHitRatio: 1 });

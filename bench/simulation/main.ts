@@ -3,7 +3,7 @@ import { writeDocument } from './document.ts';
 import { InvalidOptionError, type Request, readOptions, USAGE } from './options.ts';
 import { type Finding, type Scenario, study, tableOf, VARIABLES, type Variable } from './study.ts';
 
-/** 0: done; 2: asked for something that is not there. */
+/** Returns 0: done; 2: wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
   let request: Request;
   try {
@@ -17,7 +17,7 @@ async function main(argv: readonly string[]): Promise<number> {
   else if (request.docs) await writeDocument(progress);
   else {
     const findings = study(request.scenarios, progress);
-    const title = `${findings[0]?.scenario.requests.toLocaleString('en')} requests; "origin": what it is asked for`;
+    const title = `${findings[0]?.scenario.requests.toLocaleString('en')} requests; "origin": requests to the origin`;
     console.log(
       request.json ? JSON.stringify(findings, null, 2) : toText(tableOf(title, findings, changing(findings))),
     );
@@ -29,7 +29,7 @@ function progress(message: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${message}\r`);
 }
 
-/** Cache size, and before it what else is not the same in all of them. */
+/** The columns of the table: the options that vary, and the cache size. */
 function changing(findings: readonly Finding[]): Variable[] {
   const { cacheShare, ...others } = VARIABLES;
   const differs = (name: string) => new Set(findings.map(({ scenario }) => scenario[name as keyof Scenario])).size > 1;

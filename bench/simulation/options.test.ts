@@ -5,7 +5,7 @@ import { InvalidOptionError, readOptions } from './options.ts';
 import { DEFAULTS, study, tableOf, VARIABLES } from './study.ts';
 
 describe('options of the simulation', () => {
-  it('make every combination of the lists that are given', () => {
+  it('make every combination of the given lists', () => {
     const { scenarios } = readOptions(['--alpha', '0.6,1', '--cache-share', '0.01,0.1', '--seed', '5']);
     expect(scenarios.map(({ alpha, cacheShare, seed }) => [alpha, cacheShare, seed])).toEqual([
       [0.6, 0.01, 5],
@@ -23,8 +23,8 @@ describe('options of the simulation', () => {
   );
 });
 
-describe('what a simulation tells', () => {
-  it('is a table, whose figures are those of the findings', () => {
+describe('the report of a simulation', () => {
+  it('shows the figures of the findings in a table', () => {
     const scenario = { ...DEFAULTS, media: 50, requests: 2_000, edges: 1 };
     const findings = study([scenario]);
     const { head, rows } = tableOf('title', findings, [VARIABLES.cacheShare]);
@@ -35,14 +35,14 @@ describe('what a simulation tells', () => {
     expect(JSON.parse(JSON.stringify(findings))).toEqual(findings);
   });
 
-  it('is written in units that are read at a glance', () => {
+  it('prints units that are easy to read', () => {
     expect([0, 999, 1024, 1_500_000, 10 * 1024 ** 3].map(formatBytes)).toEqual([
       ...['0 B', '999 B', '1.0 KiB', '1.4 MiB', '10 GiB'],
     ]);
     expect([0.003, 0.1, 0.3, 0].map(formatShare)).toEqual(['0.3 %', '10 %', '30 %', '0 %']);
   });
 
-  it('is a picture with the larger ratio above the smaller one, and names that do not break it', () => {
+  it('draws larger ratios higher, and escapes the names in its chart', () => {
     const points = (y: number) => [0.01, 0.1].map((x) => ({ x, y }));
     const series = [0.2, 0.9].map((y) => ({ name: `<${y}>`, color: '#000000', points: points(y) }));
     const svg = chartSvg('a & b', [{ title: 't', xTitle: 'x', ticks: [], series }]);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { DEFAULTS, type Scenario } from './study.ts';
 
-/** What the command was asked for. */
+/** The parsed command line. */
 export interface Request {
   readonly scenarios: readonly Scenario[];
   readonly json: boolean;
@@ -9,7 +9,7 @@ export interface Request {
   readonly help: boolean;
 }
 
-/** An option that means nothing, or whose value does not. */
+/** An unknown option, or an invalid value. */
 export class InvalidOptionError extends Error {
   constructor(message: string) {
     super(message);
@@ -22,23 +22,23 @@ interface Option {
   readonly from: number;
   readonly to: number;
   readonly whole?: boolean;
-  readonly says: string;
+  readonly help: string;
 }
 
-/** In the order in which their combinations are made: what comes last changes first. */
+/** In the order in which combinations are made: the last one varies fastest. */
 const OPTIONS: readonly Option[] = [
-  { name: 'seed', from: 0, to: 2 ** 31, whole: true, says: 'another one, another log' },
-  { name: 'requests', from: 1, to: 1e9, whole: true, says: 'of all edges together' },
-  { name: 'warmUp', from: 0, to: 0.99, says: 'first part of them, which does not count' },
-  { name: 'media', from: 1, to: 1e7, whole: true, says: 'catalogue size: media at any one time' },
-  { name: 'videos', from: 0, to: 1, says: 'share of the media that are videos' },
-  { name: 'alpha', from: 0, to: 3, says: 'Zipf exponent of the requests for media' },
-  { name: 'edges', from: 1, to: 1000, whole: true, says: 'points of presence, each with a cache of its own' },
-  { name: 'regional', from: 0, to: 1, says: 'share of requests that go by what a region alone likes' },
-  { name: 'arrivals', from: 0, to: 1e6, says: 'new media in 1,000,000 requests, in the place of others' },
-  { name: 'purges', from: 0, to: 1e6, says: 'purges of media in 1,000,000 requests' },
-  { name: 'memoryShare', from: 0, to: 1, says: 'memory of an edge, as a share of its cache on disk' },
-  { name: 'cacheShare', from: 1e-6, to: 1, says: "cache of an edge on disk, as a share of the catalogue's bytes" },
+  { name: 'seed', from: 0, to: 2 ** 31, whole: true, help: 'seed of the random generator' },
+  { name: 'requests', from: 1, to: 1e9, whole: true, help: 'requests of all edges together' },
+  { name: 'warmUp', from: 0, to: 0.99, help: 'first part of the requests, which does not count' },
+  { name: 'media', from: 1, to: 1e7, whole: true, help: 'catalogue size: media at any one time' },
+  { name: 'videos', from: 0, to: 1, help: 'share of the media that are videos' },
+  { name: 'alpha', from: 0, to: 3, help: 'Zipf exponent of the requests for media' },
+  { name: 'edges', from: 1, to: 1000, whole: true, help: 'points of presence, each with its own cache' },
+  { name: 'regional', from: 0, to: 1, help: 'share of requests that follow a regional popularity' },
+  { name: 'arrivals', from: 0, to: 1e6, help: 'new media per 1,000,000 requests; each replaces another' },
+  { name: 'purges', from: 0, to: 1e6, help: 'purges of media per 1,000,000 requests' },
+  { name: 'memoryShare', from: 0, to: 1, help: 'memory cache of an edge, as a share of its disk cache' },
+  { name: 'cacheShare', from: 1e-6, to: 1, help: "disk cache of an edge, as a share of the catalogue's bytes" },
 ];
 const CACHE_SHARES = '0.003,0.01,0.03,0.1,0.3';
 
@@ -48,15 +48,15 @@ const defaultOf = (name: keyof Scenario) => (name === 'cacheShare' ? CACHE_SHARE
 /** Help for the command line. */
 export const USAGE = `npm run simulate [-- OPTIONS]
 
-Replays a Zipf-distributed delivery log over points of presence with the service's own caches. Tells hit ratio, byte hit
-ratio and what is left for the origin. The same options give the same figures.
+Replays a Zipf-distributed delivery log over points of presence with the service's own caches. Prints hit ratio, byte
+hit ratio and the load of the origin. The same options give the same figures.
 
-${OPTIONS.map(({ name, says }) => `  --${flagOf(name).padEnd(13)} ${says} (${defaultOf(name)})`).join('\n')}
+${OPTIONS.map(({ name, help }) => `  --${flagOf(name).padEnd(13)} ${help} (${defaultOf(name)})`).join('\n')}
 
 Each takes a list, as in --alpha 0.6,0.8: all combinations are simulated.
 
   --json          findings as JSON
-  --docs          simulates what docs/scale.md tells of, and rewrites its tables and its picture
+  --docs          runs the simulations of docs/scale.md, and rewrites its tables and picture
 `;
 
 /** Reads the command line. @throws InvalidOptionError */

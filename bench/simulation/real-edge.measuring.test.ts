@@ -14,9 +14,9 @@ import { createZipf } from './zipf.ts';
 
 const KIB = 1024;
 const REQUESTS = 800;
-/** Far too little for all: the folder has to choose, memory has to choose among its own, and `large.jpg` never fits into it. */
+/** Far too little for everything: folder and memory both have to evict, and `large.jpg` never fits into memory. */
 const ROOM = { cacheBytes: 600 * KIB, memoryCacheBytes: 20 * KIB };
-/** By which share of the requests the two may differ. */
+/** The share of requests by which the two may differ. */
 const TOLERANCE = 0.01;
 
 let all: Deployment;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => all.stop());
 
 describe('the simulation', () => {
-  it('tells of each request whether a real point of presence, asked for the same, has a hit, to 0.01 of them', async () => {
+  it('predicts the hits of a real point of presence, to 0.01 of the requests', async () => {
     // Sizes from some kilobytes to some hundred, in two renditions each.
     const ids = await Promise.all(
       Array.from({ length: 30 }, (_, index) => all.ingest(noisePng(`real-${index}`, 60 + index * 9, 50 + index * 7))),
@@ -60,7 +60,7 @@ describe('the simulation', () => {
           complete: true,
         });
       }
-      // Rank and size have nothing to do with each other.
+      // Rank and size are unrelated.
       const owned = objects[(zipf.draw(random()) * 37) % objects.length] as CataloguedObject;
       const tier = simulated.deliver(owned);
       const answer = await get(edge, owned.object.key);
@@ -72,7 +72,7 @@ describe('the simulation', () => {
       if (isHit !== (tier !== 'origin')) differing.push(request);
     }
 
-    // All three happen: else it would show little.
+    // All three occur: otherwise the test would prove little.
     expect(hits.memory).toBeGreaterThan(REQUESTS * 0.1);
     expect(hits.real - hits.memory).toBeGreaterThan(REQUESTS * 0.1);
     expect(REQUESTS - hits.real).toBeGreaterThan(REQUESTS * 0.2);

@@ -21,7 +21,7 @@ function logOf(changes: Partial<Demand>): LogEntry[] {
 }
 
 describe('a simulation', () => {
-  it('gives the same figures for the same seed, and others for another', () => {
+  it('gives the same figures for the same seed, and others for another seed', () => {
     const once = run();
     expect(run()).toEqual(once);
     expect(run({ seed: 4 })).not.toEqual(once);
@@ -32,19 +32,19 @@ describe('a simulation', () => {
     expect(once.memoryHitRatio).toBeLessThan(once.hitRatio);
   });
 
-  it('hits more with more room, and with a larger exponent', () => {
+  it('hits more with a larger cache, and with a larger exponent', () => {
     const ratios = [];
     for (const room of [20, 100, 2_000]) ratios.push(run({}, room * MIB).hitRatio);
     expect(ratios).toEqual(ratios.toSorted((a, b) => a - b));
     expect(run({ alpha: 1.1 }).hitRatio).toBeGreaterThan(run({ alpha: 0.6 }).hitRatio + 0.05);
   });
 
-  it('hits less where requests are spread over more points of presence, which have to fill a cache each', () => {
+  it('hits less if more points of presence each have to fill a cache', () => {
     const [one, eight] = [run({ edges: 1 }), run({ edges: 8 })];
     expect(eight.hitRatio).toBeLessThan(one.hitRatio - 0.05);
   });
 
-  it('hits less where media come and go, and where they are purged', () => {
+  it('hits less if media are replaced or purged', () => {
     const still = run({}, 5_000 * MIB).hitRatio;
     expect(run({ arrivals: 200_000 }, 5_000 * MIB).hitRatio).toBeLessThan(still - 0.02);
     expect(run({ purges: 100_000 }, 5_000 * MIB).hitRatio).toBeLessThan(still - 0.02);
@@ -52,7 +52,7 @@ describe('a simulation', () => {
 });
 
 describe('a delivery log', () => {
-  it('asks each region for what is liked there: less of it is common to both', () => {
+  it('requests other media in each region if popularity is regional', () => {
     const common = (regional: number) => {
       const asked = [0, 1].map(
         (edge) =>
@@ -67,7 +67,7 @@ describe('a delivery log', () => {
     expect(common(1)).toBeLessThan(common(0));
   });
 
-  it('asks for new media as they arrive, about as many as said', () => {
+  it('requests about as many new media as configured', () => {
     const media = (changes: Partial<Demand>) =>
       new Set(logOf(changes).flatMap((one) => (one.kind === 'request' ? [one.owned.mediaId] : []))).size;
     expect(media({})).toBeLessThanOrEqual(400);
@@ -77,7 +77,7 @@ describe('a delivery log', () => {
     expect(purges).toBeLessThan(700);
   });
 
-  it('asks as often as the theory says that it does', () => {
+  it('requests each object as often as in theory', () => {
     const log = createDeliveryLog({ ...demand, edges: 1 }, () => createCatalogue(1, 0.1));
     const sum = log.popularity(0).reduce((all, { probability }) => all + probability, 0);
     expect(sum).toBeCloseTo(1, 9);

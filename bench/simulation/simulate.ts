@@ -1,27 +1,27 @@
 import type { DeliveryLog } from './delivery-log.ts';
 import { createSimulatedEdge, type EdgeRoom, type Tier } from './simulated-edge.ts';
 
-/** What became of the requests that count. Ratios are shares, 0 to 1. */
+/** The results of the requests that count. Ratios are shares, 0 to 1. */
 export interface Outcome {
   readonly requests: number;
   readonly bytes: number;
-  /** Requests that were answered from the cache. */
+  /** The share of requests that were answered from the cache. */
   readonly hitRatio: number;
-  /** The same by their bytes. */
+  /** The same by bytes. */
   readonly byteHitRatio: number;
-  /** Requests that were answered from memory: part of {@link hitRatio}. */
+  /** The share of requests that were answered from memory: part of {@link hitRatio}. */
   readonly memoryHitRatio: number;
   /** Requests to the origin for each request of a client. */
   readonly originRequestRatio: number;
-  /** Requests for objects that the point of presence was never asked for before: misses however large its cache is. */
+  /** Requests for objects that the point of presence never saw before: misses, however large its cache is. */
   readonly firstRequestRatio: number;
   /** Bytes from the origin. */
   readonly originBytes: number;
 }
 
 /**
- * Replays a log over so many points of presence, each with a cache of its own that begins empty.
- * @param options.warmUp first part of the requests, 0 to 1, that fills the caches and does not count
+ * Replays a log over points of presence, each with its own cache that starts empty.
+ * @param options.warmUp the first part of the requests, 0 to 1, which fills the caches and does not count
  */
 export function simulate(
   log: Pick<DeliveryLog, 'entries'>,

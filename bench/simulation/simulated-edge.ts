@@ -5,26 +5,26 @@ import { RUN_PIECES } from '../../apps/server/src/delivery/cache/origin/origin-r
 import type { OwnedObject } from '../../apps/server/src/delivery/verified-body.ts';
 import { pieceCount, pieceLength, type VerifiedBuffer } from '../../apps/server/src/delivery/verified-body.ts';
 
-/** Where an answer came from. */
+/** The tier that answered. */
 export type Tier = 'memory' | 'disk' | 'origin';
 
-/** The cache of a point of presence without its bytes: the service's own tiers, with their rules of who comes in and who goes. */
+/** The cache of a point of presence without bytes: the service's own tiers with their rules of admission and eviction. */
 export interface SimulatedEdge {
   deliver(owned: OwnedObject): Tier;
   purge(mediaId: string): void;
-  /** Requests that the origin got. */
+  /** The number of requests that the origin got. */
   readonly originRequests: number;
 }
 
-/** Room of a point of presence, in bytes: `MDS_CACHE_BYTES` and `MDS_MEMORY_CACHE_BYTES`. */
+/** The size of the caches of a point of presence in bytes: `MDS_CACHE_BYTES` and `MDS_MEMORY_CACHE_BYTES`. */
 export interface EdgeRoom {
   readonly cacheBytes: number;
   readonly memoryCacheBytes: number;
 }
 
 /**
- * Makes a {@link SimulatedEdge} of the service's memory tier and the index of its cache folder. The tiers are asked in the order in which
- * `object-cache.ts` asks them, one request after the other.
+ * Makes a {@link SimulatedEdge} of the service's memory tier and the index of its cache folder. It asks the tiers in the same order as
+ * the service, one request after the other.
  */
 export function createSimulatedEdge({ cacheBytes, memoryCacheBytes }: EdgeRoom): SimulatedEdge {
   const memory = createMemoryTier(memoryCacheBytes);
@@ -38,7 +38,7 @@ export function createSimulatedEdge({ cacheBytes, memoryCacheBytes }: EdgeRoom):
 
   const fetch = ({ mediaId, object }: OwnedObject): void => {
     originRequests += Math.ceil(pieceCount(object) / RUN_PIECES);
-    // Passed through.
+    // Too large for the cache: passed through.
     if (object.bytes > cacheBytes * LARGEST_SHARE) return;
     const key = keyOf(mediaId, object.sha256);
     const entry: FolderEntry = { mediaId, sha256: object.sha256, bytes: 0, touchedMs: 0 };
@@ -77,7 +77,7 @@ export function createSimulatedEdge({ cacheBytes, memoryCacheBytes }: EdgeRoom):
   };
 }
 
-/** Stands for a body: the tier looks at its length alone. */
+/** Replaces a body: the tier only reads its length. */
 function bodyOf(length: number): VerifiedBuffer {
   return { length } as VerifiedBuffer;
 }

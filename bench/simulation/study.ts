@@ -5,15 +5,15 @@ import { formatBytes, formatRatio, formatShare } from './format.ts';
 import { cheHitRatios } from './lru-theory.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
-/** What is simulated: a demand, and caches. */
+/** The parameters of a simulation: demand and caches. */
 export interface Scenario extends Demand {
   /** Share of the media that are videos, 0 to 1. */
   readonly videos: number;
   /** First part of the requests, 0 to 1, that does not count. */
   readonly warmUp: number;
-  /** Room of each point of presence on disk, as a share of all bytes of the catalogue. */
+  /** The disk cache of each point of presence, as a share of all bytes of the catalogue. */
   readonly cacheShare: number;
-  /** Room in memory, as a share of that on disk. */
+  /** The memory cache, as a share of the disk cache. */
   readonly memoryShare: number;
 }
 
@@ -24,17 +24,17 @@ export interface Finding {
   readonly cacheBytes: number;
   readonly memoryCacheBytes: number;
   readonly outcome: Outcome;
-  /** What plain LRU of the same size would reach by the approximation of Che, Tung and Wang, with nothing new and nothing purged. */
+  /** The hit ratio of plain LRU of the same size by the approximation of Che, Tung and Wang, without new or purged media. */
   readonly lru: { readonly hitRatio: number; readonly byteHitRatio: number };
 }
 
-/** Memory in the proportion of the service's own defaults: 256 MiB to 10 GiB. */
+/** Memory in the proportion of the service's defaults: 256 MiB to 10 GiB. */
 export const DEFAULTS: Scenario = {
   ...{ seed: 1, alpha: 0.8, media: 3_000, videos: 0.1, requests: 800_000, warmUp: 0.5 },
   ...{ edges: 4, regional: 0.3, arrivals: 0, purges: 0, cacheShare: 0.05, memoryShare: 0.025 },
 };
 
-/** Simulates one scenario after the other. */
+/** Simulates scenarios one by one. */
 export function study(
   scenarios: readonly Scenario[],
   progress: (message: string) => void = () => undefined,
@@ -51,13 +51,13 @@ export function study(
   });
 }
 
-/** A column of what differs between scenarios. */
+/** A column for a parameter that varies. */
 export interface Variable {
   readonly head: string;
   cell(finding: Finding): string;
 }
 
-/** The variables that a table may show, by the name of their option. */
+/** The possible columns, by the name of their option. */
 export const VARIABLES = {
   alpha: { head: 'alpha', cell: ({ scenario }) => String(scenario.alpha) },
   media: { head: 'media', cell: ({ scenario }) => scenario.media.toLocaleString('en') },
@@ -69,7 +69,7 @@ export const VARIABLES = {
   cacheShare: { head: 'cache size', cell: ({ scenario }) => formatShare(scenario.cacheShare) },
 } satisfies Partial<Record<keyof Scenario, Variable>>;
 
-/** The findings as a table; `variables` are its first columns. */
+/** The results as a table; `variables` are its first columns. */
 export function tableOf(title: string, findings: readonly Finding[], variables: readonly Variable[]): Table {
   return {
     title,

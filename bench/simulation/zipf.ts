@@ -1,14 +1,14 @@
-/** The law by which a few of many are asked for most: the one at rank `i` is asked for in proportion to `1 / i ** alpha`. */
+/** A Zipf distribution: the item at rank `i` is requested in proportion to `1 / i ** alpha`. */
 export interface Zipf {
-  /** How often the one at `rank` is asked for, as a share of all requests; ranks count from 0. */
+  /** The share of all requests for the item at `rank`; ranks count from 0. */
   probability(rank: number): number;
-  /** A rank by this law. @param uniform from 0 to below 1 */
+  /** Draws a rank. @param uniform from 0 to below 1 */
   draw(uniform: number): number;
 }
 
 /**
- * Makes a {@link Zipf} over so many. @param alpha the Zipf exponent: 0 is no preference at all; of requests for pages and files on the web
- * 0.64 to 0.83 were measured (Breslau et al. 1999)
+ * Makes a {@link Zipf} distribution over `size` items. @param alpha the Zipf exponent: 0 means no preference. For requests of web pages and
+ * files, 0.64 to 0.83 was measured (Breslau et al. 1999)
  */
 export function createZipf(size: number, alpha: number): Zipf {
   const cumulative = new Float64Array(size);

@@ -136,7 +136,7 @@ it('a file that the earlier run sent completely is shown as already sent', { tim
     'large.png: all 17.8 MB are sent; run the same command to wait for it.',
   );
   const again = await run(() => asked);
-  expect(again).toContain('large.png is sent already, and is being stored.');
+  expect(again).toContain('large.png was already sent and is being stored.');
   expect(again).toMatch(/large\.png +already sent, storing/);
   expect(again).not.toContain('0%');
 });

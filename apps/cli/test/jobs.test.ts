@@ -77,7 +77,7 @@ it('reports that there are more jobs, or none', async () => {
   await using idle = await setUp([]);
   const { code, stdout, stderr } = await idle.mds(['jobs'], 100);
   expect([code, stdout]).toEqual([0, '']);
-  expect(stderr).toContain('nothing is being processed, and nothing waits');
+  expect(stderr).toBe('No jobs are running or waiting.\n');
   expect((await idle.mds(['jobs', '--state', 'running'], 100)).stderr).toContain('No jobs are running.');
 });
 

@@ -50,8 +50,12 @@ it('reports a URL of an unsupported scheme, and ingests the other files', async 
   await using it = await setUp();
   const { code, stdout } = await it.run(['ingest', 'file:///etc/passwd', 'ftp://example.com/a.jpg', 'in/a.jpg']);
   expect(code).toBe(1);
-  expect(stdout).toContain('\tfailed\t\tfile:///etc/passwd\tThe service fetches http: and https: URLs, but not file: URLs.');
-  expect(stdout).toContain('\tfailed\t\tftp://example.com/a.jpg\tThe service fetches http: and https: URLs, but not ftp: URLs');
+  expect(stdout).toContain(
+    '\tfailed\t\tfile:///etc/passwd\tThe service fetches http: and https: URLs, but not file: URLs.',
+  );
+  expect(stdout).toContain(
+    '\tfailed\t\tftp://example.com/a.jpg\tThe service fetches http: and https: URLs, but not ftp: URLs',
+  );
   expect(stdout).toContain('\tcreated\tqueued\tin/a.jpg');
 });
 

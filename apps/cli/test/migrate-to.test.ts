@@ -171,6 +171,8 @@ it('on Ctrl-C, reports that the move continues and how to follow or end it', asy
   interrupt.abort();
   const { code, stderr } = await running;
   expect(code).toBe(130);
-  expect(stderr).toContain('The service continues the move. 30 objects (1.0 kB) were already verified at the destination');
+  expect(stderr).toContain(
+    'The service continues the move. 30 objects (1.0 kB) were already verified at the destination',
+  );
   expect(stderr).toContain('mds migrate-to --cancel');
 });

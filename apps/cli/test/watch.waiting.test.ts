@@ -356,10 +356,10 @@ it('--json prints one object a line; a terminal shows the progress', async () =>
 
 it.each([
   [['nowhere'], 'nowhere: there is no such file or folder'],
-  [['in', '--done', 'move'], '--done move needs a folder to move to: --done-dir DIR.'],
-  [['in', '--done-dir', 'x'], 'it needs --done move'],
-  [['in/sub', '--done', 'move', '--done-dir', 'in'], 'one that it lies in'],
-  [['in', '--done', 'move', '--done-dir', 'in'], 'Files cannot be moved to where they are watched'],
+  [['in', '--done', 'move'], '--done move needs a destination: --done-dir DIR.'],
+  [['in', '--done-dir', 'x'], '--done-dir has an effect with --done move only'],
+  [['in/sub', '--done', 'move', '--done-dir', 'in'], 'nor a folder that contains it'],
+  [['in', '--done', 'move', '--done-dir', 'in'], '--done-dir must be neither the watched folder'],
   [['in', '--settle', 'long'], 'a number of seconds from 0 to 3600'],
   [['in', '--poll', '0'], 'a number of seconds from 0.1 to 3600'],
 ])('%j is wrong usage', async (args, message) => {

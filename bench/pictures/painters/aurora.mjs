@@ -12,7 +12,7 @@ const light = ramp([
 /**
  * Northern lights over a snowy fell. Returns 8-bit sRGB, three bytes a pixel.
  * @param {{ width: number, height: number, seed?: number, seconds?: number, grain?: number, exposure?: number }} options
- *   `seconds`: the curtains drift as time goes on
+ *   `seconds`: the time, with which the curtains drift
  */
 export function paintAurora({ width, height, seed = 5, seconds = 0, grain = 1.2, exposure = 1.15 }) {
   const canvas = createCanvas(width, height);

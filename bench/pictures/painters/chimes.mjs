@@ -13,7 +13,7 @@ const PARTIALS = [
   [3.01, 0.08, 0.35],
 ];
 
-/** A minor pentatonic scale, in which no two bells sound wrong together, in hertz. */
+/** A minor pentatonic scale in hertz: any two of its bells sound well together. */
 const SCALE = [220, 261.63, 293.66, 329.63, 392, 440, 523.25, 587.33, 659.26];
 
 /**

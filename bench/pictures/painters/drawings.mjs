@@ -1,6 +1,6 @@
 import { createRandom } from './noise.mjs';
 
-/** The service's badge: an aperture whose blades leave a play sign open. Shapes alone, so that no font is needed. */
+/** The service's badge: an aperture whose blades leave a play sign open. Only shapes, so that no font is needed. */
 export function drawBadge() {
   const blades = Array.from({ length: 6 }, (_, i) => {
     const turn = i * 60;

@@ -1,6 +1,6 @@
 // Makes the samples that `npm run demo` ingests: node bench/pictures/painters/generate.mjs [NAME…]
-// Seeded, so that the same versions of the encoders write the same bytes. The results are committed; nobody needs to run
-// this but whoever changes a sample. `heif-enc` (libheif) is needed for the HEIC, `ffmpeg` for the film and the sound.
+// Seeded: the same versions of the encoders write the same bytes. The results are committed, so run it only to change a sample.
+// The HEIC needs `heif-enc` (libheif); the film and the audio need `ffmpeg`.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ function picture(paint, width, height) {
   return sharp(paint({ width, height }), { raw: { width, height, channels: 3 } });
 }
 
-/** Runs ffmpeg, feeding it pieces as fast as it takes them. */
+/** Runs ffmpeg and feeds it pieces as fast as it takes them. */
 async function encode(args, pieces) {
   const ffmpeg = spawn('ffmpeg', ['-hide_banner', '-loglevel', 'error', '-y', ...args], {
     stdio: ['pipe', 'inherit', 'inherit'],
@@ -39,7 +39,7 @@ async function encode(args, pieces) {
 
 const film = { width: 1280, height: 720, frameRate: 24, seconds: 8 };
 
-/** Northern lights that fade in out of the dark: a poster must not be taken from the beginning. */
+/** Northern lights that fade in from darkness: a poster must not be taken from the start. */
 function* filmFrames({ width, height, frameRate, seconds }) {
   for (let frame = 0; frame < frameRate * seconds; frame++) {
     const at = frame / frameRate;
@@ -49,7 +49,7 @@ function* filmFrames({ width, height, frameRate, seconds }) {
 }
 
 const samples = {
-  // Stored lying on its side with EXIF orientation 6, as telephones do, and with the place where it was taken.
+  // Stored rotated, with EXIF orientation 6 and a location, as telephones do.
   'mountain-lake.jpg': (file) =>
     picture(paintLandscape, 2400, 1600)
       .rotate(270)
@@ -69,7 +69,7 @@ const samples = {
   'aurora.webp': (file) => picture(paintAurora, 1600, 1000).webp({ quality: 82, effort: 6 }).toFile(file),
   'city-night.avif': (file) => picture(paintCity, 1600, 1000).avif({ quality: 62, effort: 6 }).toFile(file),
   'silk-p3.jpg': (file) =>
-    // The values are Display P3 already: the profile is attached, nothing is converted.
+    // The values already are Display P3: the profile is attached, nothing is converted.
     picture(paintSilk, 1600, 1067)
       .jpeg({ quality: 86, mozjpeg: true, chromaSubsampling: '4:4:4' })
       .withIccProfile('p3')

@@ -208,7 +208,7 @@ function paintFarShore({ canvas, noise, random, horizon, sky }) {
   }
 }
 
-/** Low banks of mist that lie on the far shore and drift up the valley. */
+/** Low banks of mist on the far shore that drift up the valley. */
 function paintMist({ canvas, noise, horizon, sky }) {
   const { width, height } = canvas;
   const reach = Math.round(height * 0.16);
@@ -224,7 +224,7 @@ function paintMist({ canvas, noise, horizon, sky }) {
   }
 }
 
-/** The lake: a mirror that small waves stretch downwards, darker and bluer where one looks into it steeply. */
+/** The lake: a mirror that small waves stretch downwards, darker and bluer at steep angles. */
 function paintWater({ canvas, noise, horizon, mood }) {
   const { width, height, data } = canvas;
   const deep = colour(mood.stars > 0 ? '#0a1530' : '#24506e');
@@ -273,7 +273,7 @@ function paintConifers({ canvas, random }) {
   }
 }
 
-/** A conifer as a silhouette: tiers of drooping branches, ragged at the edge. (`x`, `foot`) is where it stands. */
+/** A conifer as a silhouette: tiers of drooping branches, ragged at the edge. (`x`, `foot`) is the foot of its stem. */
 function conifer(canvas, x, foot, tall, paint, random) {
   const spread = tall * (0.17 + 0.06 * random());
   const tiers = Math.max(3, Math.round(9 + tall / 38));

@@ -2,8 +2,8 @@ import { clamp, colour, createCanvas, develop, mix, ramp } from './canvas.mjs';
 import { createNoise } from './noise.mjs';
 
 /**
- * Folds of silk in colours that sRGB cannot hold. Returns 8-bit values, three bytes a pixel, that mean Display P3: they
- * are its own primaries, so an sRGB reader that ignores the profile shows them too pale.
+ * Folds of silk in colours outside sRGB. Returns 8-bit Display P3 values, three bytes a pixel. An sRGB reader that ignores the
+ * profile shows them too pale.
  */
 export function paintSilk({ width, height, seed = 3 }) {
   const canvas = createCanvas(width, height);

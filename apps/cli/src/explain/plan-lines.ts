@@ -72,7 +72,7 @@ function rowsOf(preset: PlannedPreset, before: PlannedPreset | undefined): Row[]
   ];
 }
 
-/** Only reasons longer than this are not repeated. */
+/** Reasons up to this length are repeated. */
 const LONG_REASON = 40;
 
 function describeRung({ bitrate, may_copy: mayCopy }: PlannedPreset['rungs'][number]): string {
