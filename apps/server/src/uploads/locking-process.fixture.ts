@@ -8,7 +8,7 @@ import { createUploadLocker } from './upload-locker.ts';
 const [, , file = '', id = '', letsGo] = process.argv;
 const { uploads } = openSqliteRepositories(file);
 // It doubts sooner than those who watch it take it for dead.
-const locker = createUploadLocker({ uploads, logger: createLogger('silent'), timing: { doubt: 500 } });
+const locker = createUploadLocker({ uploads, logger: createLogger('silent'), timing: { doubtMs: 500 } });
 const say = (word: string) => process.stdout.write(`${word}\n`);
 const lock = locker.newLock(id);
 let asked = false;

@@ -156,7 +156,7 @@ describe('the lock of an upload', () => {
 
   it('fault 11: is taken from a process that stands still, which finds out before it writes another byte', async () => {
     const other = await otherProcess(false);
-    const locker = makeLocker({ death: 2500 });
+    const locker = makeLocker({ deathMs: 2500 });
     other.child.kill('SIGSTOP');
     await locker.newLock(ID).lock(never, () => undefined);
     other.child.kill('SIGCONT');
@@ -171,7 +171,7 @@ describe('the lock of an upload', () => {
     const ended = once(other.child, 'exit');
     other.child.kill('SIGKILL');
     await ended;
-    const locker = makeLocker({ death: 1000 });
+    const locker = makeLocker({ deathMs: 1000 });
     await locker.newLock(ID).lock(never, () => undefined);
     await locker.confirm(ID);
   }, 60_000);
