@@ -12,8 +12,8 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
 import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
 import { createMigration, type Migration } from './migration.ts';
-import { openSourceDatabase } from './source-database.ts';
 import type { MigrationProgress } from './migration-progress.ts';
+import { openSourceDatabase } from './source-database.ts';
 
 /** A move of the deployment, and what it has frozen. */
 function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
