@@ -120,7 +120,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
     output = `${output}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
-    if (msg === 'the worker signed off') report = rest as typeof report;
+    if (msg === 'worker stopped') report = rest as typeof report;
     if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);

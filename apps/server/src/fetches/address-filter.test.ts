@@ -43,7 +43,7 @@ describe('fault 9: which addresses may be connected to', () => {
 });
 
 describe('the allow-list', () => {
-  it('permits its ranges and addresses, in the spelling of IPv4 within IPv6 too, and nothing beside them', () => {
+  it('permits its ranges and addresses, also as IPv4 in IPv6, and nothing else', () => {
     const { permits } = createAddressFilter(['10.1.0.0/16', '127.0.0.1', 'fd00::/8', '[::1]']);
     for (const address of ['10.1.2.3', '127.0.0.1', '::ffff:10.1.2.3', '64:ff9b::a01:203', 'fd12::1', '::1']) {
       expect([address, permits(address, 'x')]).toEqual([address, true]);

@@ -6,12 +6,12 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** A rule of the allow-list: a name, or a range of addresses. */
 type AllowRule = { name: string } | { range: [Address, number] };
 
-/** Decides which addresses the service may connect to for somebody else. */
+/** Decides which addresses the service may connect to on behalf of a client. */
 export interface AddressFilter {
   /**
-   * Whether a connection to this address may be made.
-   * @param address as a resolver gives it, or as it stands in a URL without brackets
-   * @param hostname what the URL says, in lower case: names of the allow-list are compared with it
+   * Whether a connection to this address is permitted.
+   * @param address from a resolver, or from a URL without brackets
+   * @param hostname from the URL, in lower case: it is compared with names of the allow-list
    */
   permits(address: string, hostname: string): boolean;
 }
@@ -28,7 +28,7 @@ export function allowRuleOf(entry: string): AllowRule | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return { range: [ipaddr.IPv4.parse(text), 32] };
   const address = parsed(text);
   if (address !== null) return { range: [address, 128] };
-  // What looks like a number is an address that was mistyped, and no name.
+  // A name that looks like a number is a mistyped address.
   if (/^[\d.]+$/.test(text) || !HOST_NAME.test(text)) return null;
   return { name: text };
 }
@@ -58,7 +58,7 @@ export function createAddressFilter(allow: readonly string[]): AddressFilter {
   };
 }
 
-/** Null for what is no address: a zone (`fe80::1%eth0`) is that of a link, which is not public either. */
+/** Null if it is not an address. A zone (`fe80::1%eth0`) is that of a link, which is not public either. */
 function parsed(text: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
   if (!isIPv6(text) || text.includes('%')) return null;
@@ -96,6 +96,7 @@ function isPublic(address: Address): boolean {
   // RFC 5214, 6.1: an ISATAP interface identifier ends in the host's IPv4 address.
   const isIsatap = ((bytes[8] ?? 0) & 0xfd) === 0 && bytes.slice(9, 12).join() === '0,94,254';
   if (isIsatap && !isPublic(ipv4At(12))) return false;
-  // RFC 4291, 2.4, and IANA: of all unicast space, only 2000::/3 is given out. What is outside has no business here, IPv4-compatible addresses among it.
+  // RFC 4291, 2.4, and IANA: of all unicast space, only 2000::/3 is allocated. Everything outside is refused, including IPv4-compatible
+  // addresses.
   return range === 'unicast' && ((bytes[0] ?? 0) & 0xe0) === 0x20;
 }

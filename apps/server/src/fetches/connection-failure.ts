@@ -5,7 +5,7 @@ import { SourceError } from './source-error.ts';
 const CERTIFICATE =
   /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(?:GET|VERIFY|DECRYPT|DECODE)|ERR_TLS_CERT|HOSTNAME_MISMATCH)/;
 
-/** What a request that got no answer failed with, as its asker may see it. */
+/** The failure of a request that got no answer, as its client may see it. */
 export function connectionFailure(error: unknown): SourceError {
   if (error instanceof SourceError) return error;
   const code = systemCode(error) ?? '';
@@ -19,7 +19,7 @@ export function connectionFailure(error: unknown): SourceError {
       { retryable: false },
     );
   }
-  // Of Node's parser.
+  // Codes of Node's HTTP parser.
   if (code.startsWith('HPE_')) {
     return unreachable('What the source answers is not HTTP.', error, { retryable: false });
   }

@@ -60,7 +60,7 @@ describe('a fetch', () => {
     expect(another.mediaId).not.toBe(first.mediaId);
   });
 
-  it('in which the service dies each time it is tried is given up, and those behind it get their turn', async () => {
+  it('in which the service keeps dying is given up, and the next ones get their turn', async () => {
     const source = await startSource((request, response) => {
       if (request.url !== '/poison') sendFile(request, response, { bytes: picture });
     });
@@ -121,7 +121,7 @@ describe('fault 17: no room', () => {
 });
 
 describe('a storage that is away', () => {
-  it('ends no fetch: it is tried until it can be kept, and what its source does wrong then counts from the start', async () => {
+  it('ends no fetch: it is retried, and failures of its source count from zero', async () => {
     let isAway = true;
     const store: ObjectStore = {
       ...ingest.store,
@@ -141,7 +141,7 @@ describe('a storage that is away', () => {
     expect((await find(id)).fruitlessAttempts).toBeLessThan(2);
   });
 
-  it('is asked again after half a minute, however often it was: each time the source may be asked for the whole file', () => {
+  it('is retried every half minute, as each time may read the whole file again', () => {
     const away = new AppError('unavailable', 'The object storage does not answer as it should.');
     const delayMs = nextAttemptInMs(away, { attempts: 1_000, fruitlessAttempts: 3 }, RETRY_RULES);
     expect(delayMs).toBeGreaterThanOrEqual(30_000);
@@ -180,7 +180,7 @@ describe('a runner', () => {
     expect(source.requests).toEqual(['GET /', 'GET / bytes=400000-']);
   });
 
-  it('of several with folders of their own goes on with its own part only: never half of one file and half of another', async () => {
+  it('with a folder of its own resumes its own part only, never another file', async () => {
     const other = noisePng('another', 800, 600);
     const [folderA, folderB] = [join(ingest.root, 'a'), join(ingest.root, 'b')];
     const source = await startSource((request, response, n) => {
@@ -233,7 +233,7 @@ describe('a runner', () => {
     expect(await readdir(uploadsDir)).toEqual([]);
   });
 
-  it('of several that dies does not go on with its part where another came between, and died as well', async () => {
+  it('does not resume its part after another one has worked on the fetch and died', async () => {
     const other = noisePng('another', 800, 600);
     const [folderA, folderB] = [join(ingest.root, 'a'), join(ingest.root, 'b')];
     const source = await startSource((request, response, n) => {

@@ -205,7 +205,7 @@ describe('fault 10: a source without end', () => {
     });
   });
 
-  it('that is just fast enough for that is given up after the time that a fetch has in all, restarts included', async () => {
+  it('that is just fast enough is given up after the total time, restarts included', async () => {
     const source = await startSource((_, response, n) => {
       const timer = setInterval(
         () => (n === 1 && source.requests.length === 1 ? response.write(Buffer.alloc(2000)) : response.write('x')),

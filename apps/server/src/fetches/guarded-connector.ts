@@ -7,21 +7,21 @@ import { SourceError } from './source-error.ts';
 /** Finds the addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<string[]>;
 
-/** As the system does, `/etc/hosts` included. A name that takes long holds only some of libuv's threads: lookups get half of them at most. */
+/** Like the system, including `/etc/hosts`. Slow names hold only some of libuv's threads: lookups get at most half of them. */
 export const systemLookup: Lookup = async (hostname) =>
   (await lookup(hostname, { all: true })).map(({ address }) => address);
 
-/** Connects to the host of a URL, TLS included; what was begun is destroyed where `signal` is aborted. */
+/** Connects to the host of a URL, TLS included. Aborting `signal` destroys what was begun. */
 export type Connect = (url: URL, signal: AbortSignal) => Promise<Socket>;
 
-/** For one address; all of them together are bounded by the time that a source has for its first byte. */
+/** For one address. All addresses together are bounded by the time limit for the source's first byte. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Connects to permitted addresses alone. The name is looked up here, once; every address that it has must be
- * permitted, and the connection goes to one of those very addresses. So a name that gives another address the next
- * time it is asked (DNS rebinding) gains nothing by it. The certificate is checked against the name all the same.
- * @throws SourceError `source_not_allowed`; what the connection fails with
+ * Connects to permitted addresses only. The name is looked up here, once. All its addresses must be permitted, and the connection goes to
+ * one of them: a name with another address at the next lookup (DNS rebinding) gains nothing. The certificate is still checked against the
+ * name.
+ * @throws SourceError `source_not_allowed`; the failure of the connection
  */
 export function createGuardedConnector(filter: AddressFilter, find: Lookup): Connect {
   return async (url, signal) => {
@@ -31,7 +31,7 @@ export function createGuardedConnector(filter: AddressFilter, find: Lookup): Con
     if (!addresses.every((address) => filter.permits(address, hostname))) throw notPublic();
     const failures: unknown[] = [];
     for (const address of addresses) {
-      // Also after a lookup that took its time.
+      // Checked again after the lookup, which may have taken long.
       signal.throwIfAborted();
       try {
         return await connectTo(address, hostname, url, signal);
@@ -49,7 +49,7 @@ function connectTo(address: string, hostname: string, url: URL, signal: AbortSig
   const socket = isTls
     ? connectTls({
         ...{ host: address, port, ALPNProtocols: ['http/1.1'] },
-        // Names alone may be indicated (RFC 6066, section 3); an address is looked for in the certificate itself.
+        // Only names may be indicated (RFC 6066, section 3); an address is looked for in the certificate itself.
         ...(isIP(hostname) ? {} : { servername: hostname }),
       })
     : connectTcp({ host: address, port });
@@ -76,7 +76,7 @@ function connectTo(address: string, hostname: string, url: URL, signal: AbortSig
   });
 }
 
-/** Says neither which address nor whether somebody answers there: whoever asks is not to learn what is inside. */
+/** Names neither the address nor whether anything answers there: clients must not learn about the internal network. */
 function notPublic(): SourceError {
   return new SourceError(
     'source_not_allowed',

@@ -7,31 +7,31 @@ import { SourceError } from './source-error.ts';
 import { type SourceUrl, sourceUrlOf } from './source-url.ts';
 import { contentLengthOf, contentRangeOf, validatorOf } from './validators.ts';
 
-/** What is there of a file already, and by what the source will know whether it is still that file. */
+/** The part of a file that has arrived already, and the validator by which the source recognizes the file. */
 export interface Resumption {
   bytes: number;
   validator: string;
-  /** Null where the source did not say. */
+  /** Null if the source did not announce it. */
   totalBytes: number | null;
 }
 
-/** The file of a source, on its way. */
+/** The answer of a source, with its file. */
 export interface SourceAnswer {
-  /** Place of the first byte that comes: 0, or what there was already. */
+  /** Position of the first byte: 0, or the length of the part. */
   from: number;
-  /** As the source says; null where it does not say. */
+  /** As announced by the source; null if it was not. */
   totalBytes: number | null;
-  /** What `If-Range` can ask for later; null where a broken transfer has to begin anew. */
+  /** The validator for a later `If-Range`; null if a broken transfer has to begin anew. */
   validator: string | null;
-  /** Its pieces. Throws SourceError where the connection ends before the file does. */
+  /** Its pieces. Throws SourceError if the connection ends before the file does. */
   body: AsyncIterator<Uint8Array>;
 }
 
-/** A way to files of the web. */
+/** Reads files from the web. */
 export interface HttpSource {
   /**
-   * Asks for a file, follows redirects, and gives the answer to `use` once its head is there. Every connection is closed at the end.
-   * @param resume goes on there where the source still has the same file, and begins anew where it has not
+   * Requests a file, follows redirects, and passes the answer to `use` when its head has arrived. Every connection is closed at the end.
+   * @param resume continues there if the source still has the same file, else begins anew
    * @throws SourceError
    */
   read<T>(
@@ -42,23 +42,23 @@ export interface HttpSource {
 }
 
 export interface HttpSourceParts {
-  /** Makes the connections, to permitted addresses alone. */
+  /** Connects to permitted addresses only. */
   connect: Connect;
-  /** From the begin of a request, lookup and connection included, to the end of the answer's head; for each hop. */
+  /** From the start of a request, lookup and connection included, to the end of the answer's head; for each hop. */
   firstByteMs?: number;
 }
 
 const FIRST_BYTE_MS = 30_000;
 const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** A source that answers so may answer otherwise soon. */
+/** Statuses that may pass soon. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 const USER_AGENT = 'media-delivery-service';
 
 /** Every value of each field. */
 type Fields = IncomingMessage['headersDistinct'];
 
-/** {@link HttpSource}. Neither proxies of the environment nor cookies nor credentials are used. */
+/** {@link HttpSource}. Uses no proxies of the environment, no cookies and no credentials. */
 export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpSourceParts): HttpSource {
   /** One hop: its answer with the body unread. */
   const ask = async (url: SourceUrl, resume: Resumption | null, signal: AbortSignal): Promise<IncomingMessage> => {
@@ -95,7 +95,7 @@ export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpS
       let answer = await follow(url, resume, signal);
       try {
         if (resume && !continues(answer, resume)) {
-          // RFC 9110, 13.1.5: a 200 has the whole of what the file is now. What else is said to a range says nothing of the file.
+          // RFC 9110, 13.1.5: a 200 has the whole current file. Any other answer to a range is not about the file.
           if (answer.statusCode === 206 || answer.statusCode === 416) {
             answer.destroy();
             answer = await follow(url, null, signal);
@@ -111,8 +111,8 @@ export function createHttpSource({ connect, firstByteMs = FIRST_BYTE_MS }: HttpS
 }
 
 /**
- * Asks on a connection of its own. Node's own client: undici 7 ends the process where a source closes its connection before anybody has
- * read of the body (nodejs/undici#5360), and 8 needs Node 22.
+ * Sends a request on a connection of its own. With Node's own client: undici 7 ends the process if a source closes its connection before
+ * the body is read (nodejs/undici#5360), and 8 needs Node 22.
  */
 function answerOf(
   socket: Socket,
@@ -128,7 +128,7 @@ function answerOf(
         host: url.host,
         connection: 'close',
         accept: '*/*',
-        // What is stored are the bytes of the file, and their number is to be known.
+        // Without content encoding: the bytes of the file are stored, and their number must be known.
         'accept-encoding': 'identity',
         'user-agent': USER_AGENT,
         ...(resume ? { range: `bytes=${resume.bytes}-`, 'if-range': resume.validator } : {}),
@@ -140,7 +140,7 @@ function answerOf(
     asking.once('close', () => signal.removeEventListener('abort', giveUp));
     asking.on('error', reject);
     asking.once('response', (answer) => {
-      // One that breaks while nobody reads it must not end the process.
+      // A body that breaks while nobody reads it must not end the process.
       answer.on('error', () => undefined);
       resolve(answer);
     });
@@ -148,7 +148,7 @@ function answerOf(
   });
 }
 
-/** A lookup cannot be ended: it is not waited for any longer, and what connects all the same is closed. */
+/** A lookup cannot be aborted: after an abort it is not awaited, and a late connection is closed. */
 async function unlessAborted(connecting: Promise<Socket>, signal: AbortSignal): Promise<Socket> {
   let giveUp: () => void = () => undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -156,7 +156,7 @@ async function unlessAborted(connecting: Promise<Socket>, signal: AbortSignal): 
     signal.addEventListener('abort', giveUp, { once: true });
   });
   try {
-    // Of one that is aborted already nobody hears any more.
+    // After an abort, nobody listens any more.
     signal.throwIfAborted();
     return await Promise.race([connecting, aborted]);
   } catch (error) {
@@ -170,7 +170,7 @@ async function unlessAborted(connecting: Promise<Socket>, signal: AbortSignal): 
   }
 }
 
-/** Whether an answer goes on where we are, in the same file. */
+/** Whether an answer continues at our position in the same file. */
 function continues({ statusCode, headersDistinct: headers }: IncomingMessage, resume: Resumption): boolean {
   const range = statusCode === 206 ? contentRangeOf(single(headers, 'content-range')) : null;
   if (range === null || range.from !== resume.bytes) return false;
@@ -219,7 +219,7 @@ function refuseEncoded(headers: Fields): void {
   );
 }
 
-/** A field that came more than once, or not at all, is none that could be relied on. */
+/** A field that came more than once, or not at all, is unreliable. */
 function single(headers: Fields, name: string): string | undefined {
   const [value, another] = headers[name] ?? [];
   return another === undefined ? value : undefined;

@@ -3,15 +3,15 @@ import { constants, type FileHandle, open } from 'node:fs/promises';
 import { storageError } from '../base/storage-error.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 
-/** What has arrived of a file. It survives a restart as far as it was synced. */
+/** The part of a file that has arrived. Its synced bytes survive a restart. */
 export interface PartFile {
   readonly bytes: number;
-  /** Drops what there is. */
+  /** Drops all bytes. */
   restart(): Promise<void>;
   append(piece: Uint8Array): Promise<void>;
-  /** @returns how many bytes are on disk now, come what may */
+  /** @returns the number of bytes that are durable now */
   sync(): Promise<number>;
-  /** Syncs it and takes its hash; nothing can be appended any more. */
+  /** Syncs the file and completes its hash; nothing can be appended any more. */
   finish(): Promise<StagedFile>;
   close(): Promise<void>;
 }
@@ -19,8 +19,8 @@ export interface PartFile {
 const READ_BYTES = 1024 * 1024;
 
 /**
- * Opens a part, or makes one. Of what is there no more is kept than was synced: after a power loss, what comes after it may be
- * anything. That is read once, to take up its hash.
+ * Opens or creates a part. Only synced bytes are kept: after a power loss, the bytes after them may be anything. They are read once, to
+ * restore their hash.
  * @throws AppError `insufficient_storage`
  */
 export async function openPartFile(path: string, syncedBytes: number, signal: AbortSignal): Promise<PartFile> {
@@ -53,7 +53,7 @@ function partFile(path: string, file: FileHandle, already: number, hashed: Hash)
       hash = createHash('sha256');
     },
     async append(piece) {
-      // `write` may take only a part of what it is given.
+      // One `write` may take only a part of the piece.
       for (let written = 0; written < piece.length; ) {
         written += (await kept(file.write(piece, written, piece.length - written, bytes + written))).bytesWritten;
       }

@@ -1,7 +1,7 @@
 import type { ProblemCode } from '@mds/contract';
 import { AppError } from '../base/app-error.ts';
 
-/** What may go wrong with a source. */
+/** Codes of failures of sources. */
 export type SourceErrorCode = Extract<
   ProblemCode,
   'source_not_allowed' | 'source_unreachable' | 'source_refused' | 'source_timeout' | 'source_incomplete'
@@ -9,9 +9,9 @@ export type SourceErrorCode = Extract<
 
 /** A source that did not give its file. The message names no address, no query and no credentials. */
 export class SourceError extends AppError {
-  /** Whether it may go better when it is tried again. */
+  /** Whether another attempt may succeed. */
   readonly retryable: boolean;
-  /** How long the source asks to be left alone, in milliseconds; null where it does not say. */
+  /** The pause that the source asks for, in milliseconds; null if it asks for none. */
   readonly retryAfterMs: number | null;
 
   constructor(

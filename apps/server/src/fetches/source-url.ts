@@ -1,15 +1,15 @@
 import { SourceError } from './source-error.ts';
 
-/** A URL that may be asked for as far as the URL itself says; where its host is, is checked when it is connected to. */
+/** A URL that is permitted by itself; the addresses of its host are checked when it is connected to. */
 export type SourceUrl = URL & { readonly sourceUrl: unique symbol };
 
-/** Below this, only the ports of HTTP itself: on others answer mail servers, consoles and the like. */
+/** Below this, only the ports of HTTP itself: others belong to mail servers, consoles and the like. */
 const FIRST_UNPRIVILEGED_PORT = 1024;
 
 /**
  * Reads the URL of a source.
- * @param base what a relative one, of a redirect, is relative to
- * @throws SourceError `source_not_allowed`, saying which rule it breaks
+ * @param base of a relative URL in a redirect
+ * @throws SourceError `source_not_allowed` that names the broken rule
  */
 export function sourceUrlOf(text: string, base?: URL): SourceUrl {
   let url: URL;

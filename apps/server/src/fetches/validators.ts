@@ -4,8 +4,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 const STRONG_AFTER_MS = 1_000;
 
 /**
- * What `If-Range` can ask for later (RFC 9110, 13.1.5): a strong entity tag, or else a Last-Modified that is strong. Null where the
- * source gave neither, or says that it knows no ranges.
+ * The validator for a later `If-Range` (RFC 9110, 13.1.5): a strong entity tag, or else a strong Last-Modified. Null if the source sent
+ * neither, or does not support ranges.
  */
 export function validatorOf(headers: IncomingHttpHeaders): string | null {
   if (headers['accept-ranges']?.trim().toLowerCase() === 'none') return null;
@@ -18,7 +18,7 @@ export function validatorOf(headers: IncomingHttpHeaders): string | null {
   return age >= STRONG_AFTER_MS && lastModified.length < 64 ? lastModified : null;
 }
 
-/** What a part of a file is of: the place of its first byte, and the size of the whole. */
+/** The position of a partial answer: its first byte, and the size of the whole file. */
 export interface ContentRange {
   from: number;
   totalBytes: number;
@@ -32,7 +32,7 @@ export function contentRangeOf(field: string | undefined): ContentRange | null {
   return from <= to && to < totalBytes ? { from, totalBytes } : null;
 }
 
-/** The size that a Content-Length announces; null where there is none. */
+/** The size that a Content-Length announces; null if there is none. */
 export function contentLengthOf(field: string | undefined): number | null {
   return field !== undefined && /^\d{1,15}$/.test(field) ? Number(field) : null;
 }

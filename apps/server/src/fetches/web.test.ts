@@ -80,7 +80,7 @@ describe('fault 9: a source inside', () => {
     expect(inside.requests).toEqual([]);
   });
 
-  it('is not reached by DNS rebinding: the connection goes to the address that was checked, and the name is looked up once', async () => {
+  it('is not reached by DNS rebinding: the checked address is the one connected to', async () => {
     const inside = await startSource((_, response) => response.end('secret'), { host: INSIDE });
     const public_ = await startSource((_, response) => response.end('public'), { host: OUTSIDE, port: inside.port });
     let lookups = 0;
@@ -187,7 +187,7 @@ describe('a source', () => {
     });
   });
 
-  it('fault 10: that sends the file compressed is refused, bomb or not: nothing is ever inflated', async () => {
+  it('fault 10: that sends compressed bytes is refused, and nothing is inflated', async () => {
     for (const encoding of ['gzip', 'br', 'deflate, gzip']) {
       const source = await startSource(
         (_, response) => void response.writeHead(200, { 'content-encoding': encoding }).end('x'),
@@ -215,7 +215,7 @@ describe('a source', () => {
     }
   });
 
-  it('whose lookup never ends is left at once by who does not want it any more, before and meanwhile', async () => {
+  it('whose lookup never ends is left at once by an abort, before or during it', async () => {
     const lookup = () => new Promise<string[]>(() => undefined);
     const reason = new Error('canceled');
     const read = (stop: AbortSignal) =>

@@ -3,14 +3,14 @@ import { createGuardedConnector, type Lookup, systemLookup } from './guarded-con
 import { createHttpSource, type HttpSource, type HttpSourceParts } from './http-source.ts';
 
 export interface WebParts {
-  /** Ranges, addresses and names that may be connected to though they are not public. */
+  /** Ranges, addresses and names that are permitted although they are not public. */
   allow: readonly string[];
-  /** Default: as the system does. */
+  /** Default: like the system. */
   lookup?: Lookup;
   firstByteMs?: HttpSourceParts['firstByteMs'];
 }
 
-/** The web as the service may see it. */
+/** The web, restricted to what the service may connect to. */
 export function createWeb({ allow, lookup, firstByteMs }: WebParts): HttpSource {
   const filter = createAddressFilter(allow);
   const connect = createGuardedConnector(filter, lookup ?? systemLookup);

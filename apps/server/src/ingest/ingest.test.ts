@@ -59,7 +59,7 @@ describe('ingest', () => {
     },
   );
 
-  it('of a known media object whose original is damaged touches nothing without the lock: another node may have put it back and answered', async () => {
+  it('of bytes whose original is damaged changes nothing without the lock', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     const key = originalKey(media.sha256);
@@ -79,7 +79,7 @@ describe('ingest', () => {
     expect((await fixture.store.readAll(key))?.equals(picture)).toBe(true);
   });
 
-  it('of a media object whose row is committed after the database had ceased to answer keeps its original', async () => {
+  it('keeps the original if the database commits without an answer', async () => {
     const picture = noisePng('late');
     const { media } = fixture.repositories;
     let commit = async (): Promise<void> => undefined;
@@ -134,7 +134,7 @@ describe('ingest', () => {
     expect((await fixture.store.readAll(originalKey(sha256(picture))))?.equals(picture)).toBe(true);
   });
 
-  it('a request repeated with its Idempotency-Key answers with its media object; another file under that key is refused', async () => {
+  it('a repeated Idempotency-Key returns its media object and refuses another file', async () => {
     const ingest = makeIngest();
     const keyed = { idempotencyKey: 'upload-1', duplicate: 'allow' } as const;
     const first = await ingest.ingest(input(noisePng('a'), keyed));
@@ -148,7 +148,7 @@ describe('ingest', () => {
     expect(await objects()).toEqual([originalKey(first.media.sha256)]);
   });
 
-  it('two different files at once under one Idempotency-Key: one wins, and nothing is left of the other', async () => {
+  it('two files at once under one Idempotency-Key: one wins, the other leaves nothing', async () => {
     const ingest = makeIngest();
     const outcomes = await Promise.allSettled(
       ['a', 'b'].map((seed) => ingest.ingest(input(noisePng(seed), { idempotencyKey: 'upload-1' }))),
@@ -160,7 +160,7 @@ describe('ingest', () => {
     expect(await readdir(join(fixture.root, 'staging'))).toEqual([]);
   });
 
-  it('a database that fails after the bytes were stored leaves no orphan, and what others need stays', async () => {
+  it('a database failure after the put leaves no orphan and removes no shared object', async () => {
     const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
     const failing = makeIngest({ media: { ...fixture.repositories.media, accept: () => Promise.reject(full) } });
     await expect(failing.ingest(input(noisePng('a')))).rejects.toMatchObject({ code: 'insufficient_storage' });
@@ -172,7 +172,7 @@ describe('ingest', () => {
 });
 
 describe('fault 18: an original that was lost or damaged', () => {
-  it('is put back by an upload of the same bytes, and a media object that failed for it is tried again', async () => {
+  it('is restored by an upload of the same bytes, and its failed media object retried', async () => {
     const picture = noisePng('a');
     const ingest = makeIngest();
     const { media } = await ingest.ingest(input(picture));

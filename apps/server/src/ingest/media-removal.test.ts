@@ -47,7 +47,7 @@ describe('removal', () => {
     await expectNothingKept();
   });
 
-  it('spares an object that a media object of the same bytes came to need while the row was deleted', async () => {
+  it('keeps an object that a new media object of the same bytes needs', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     const key = 'renditions/aa/shared.webp';
@@ -89,7 +89,7 @@ describe('removal', () => {
     expect(await fixture.store.stat(originalKey(media.sha256))).toEqual({ bytes: picture.length });
   });
 
-  it('at the very moment of an upload of the same bytes never takes them from under the new media object', async () => {
+  it('during an upload of the same bytes never removes them from the new media object', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();

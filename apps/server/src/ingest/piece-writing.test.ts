@@ -18,7 +18,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it('writes pieces of all sizes in their order, from the position on, and tells of every byte once', async () => {
+it('writes pieces of all sizes in order and reports every byte once', async () => {
   await file.write(Buffer.from('before'), 0, 6, 0);
   const pieces = Array.from({ length: 900 }, (_, n) => randomBytes(1 + ((n * 7_919) % 70_000)));
   let told = 0;
@@ -52,7 +52,7 @@ it('lets a sender be ahead of the disk by no more than its share of the bound', 
   expect(most).toBeGreaterThan(16 * KIB);
 });
 
-it('tells what a write failed with to whoever brings more or wants to finish, and writes nothing after it', async () => {
+it('reports a failed write at the next piece and at the end, and writes no more', async () => {
   const reading = await open(join(folder, 'file'), 'r');
   let told = 0;
   const writer = createPieceWriting().begin(reading, 0, (bytes) => {

@@ -90,7 +90,7 @@ describe('what does not arrive whole', () => {
     await expectNothingKept();
   });
 
-  it('fault 10: a source that never ends is stopped at the size limit, one that trickles by its signal', async () => {
+  it('fault 10: an endless source stops at the size limit, a slow one by its signal', async () => {
     const endless = Readable.from(
       (function* () {
         for (;;) yield Buffer.alloc(65_536);

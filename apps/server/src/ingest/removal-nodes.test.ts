@@ -70,7 +70,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     };
   };
 
-  it('take nothing from under an acknowledged media object where the lock of a deletion was lost and nobody told it', async () => {
+  it('remove nothing of an acknowledged media object if a deletion lost its lock', async () => {
     const [{ root, store }, line] = [await makeStore(), await makeLine()];
     const other = await makeNode(root, store);
     const picture = noisePng('a');
@@ -94,7 +94,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     expect(await store.stat(originalKey(sha256(picture)))).toEqual({ bytes: picture.length });
   });
 
-  it('acknowledge no media object whose original another node removed since, where the lock was lost and nobody told', async () => {
+  it('acknowledge no media object whose original another node has removed', async () => {
     const [{ root, store }, line] = [await makeStore(), await makeLine()];
     const other = await makeNode(root, store);
     const picture = noisePng('a');
@@ -117,7 +117,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     expect(await store.stat(key)).toBeNull();
   });
 
-  it('never lose an original that a media object needs, whatever comes first, and leave nothing when there is no media object', async () => {
+  it('never lose an original in use, and leave none without a media object', async () => {
     const { root, store: local } = await makeStore();
     const random = seededRandom(20_261_122);
     const someTime = () => sleep(random() * 15);

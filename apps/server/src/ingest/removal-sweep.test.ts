@@ -33,7 +33,7 @@ const deleteRowAlone = async (picture: Buffer) => {
 };
 
 describe('the sweep of removals', () => {
-  it('removes everything under the hash of a media object whose deletion was cut off, also what no row knew of, and nothing of its neighbours', async () => {
+  it('removes every leftover of an interrupted deletion, and nothing of its neighbours', async () => {
     const { media: neighbour } = await makeIngest().ingest(input(noisePng('b')));
     const kept = [originalKey(neighbour.sha256), await put(thumbOf(neighbour.sha256))];
     await deleteRowAlone(noisePng('a'));
@@ -92,7 +92,7 @@ describe('the sweep of removals', () => {
     await expectNothingKept();
   });
 
-  it('at the very moment of an upload of the same bytes never takes them from under the new media object', async () => {
+  it('during an upload of the same bytes never removes them from the new media object', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();

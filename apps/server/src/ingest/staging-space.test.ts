@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const full = { code: 'insufficient_storage', status: 507 };
 
 describe('the space of files on their way in', () => {
-  it('is shared: what one has set aside the next one does not get, and what is released is there again', async () => {
+  it('is shared: reserved room is unavailable to others until it is released', async () => {
     const space = createStagingSpace({ folder, maxBytes: 100, minFreeBytes: 0 });
     const first = await space.reserve(60);
     await expect(space.reserve(41)).rejects.toMatchObject({ ...full, headers: { 'Retry-After': '60' } });

@@ -109,7 +109,7 @@ describe('lease monitor', () => {
     }
   });
 
-  it('fault 23: after a halt of the whole machine workers get a full lease to show themselves again', async () => {
+  it('fault 23: after a halt of the machine, workers get a full lease again', async () => {
     let nowMs = 0;
     watch({ monotonicNow: () => nowMs, leaseMs: 100, intervalMs: 10 });
     await sleep(40);
@@ -169,7 +169,7 @@ describe('lease monitors, with the time that they take', () => {
     expect(await held()).toEqual([]);
   });
 
-  it('go on where those that are gone had come to: no lease is kept alive by nodes that die again and again', async () => {
+  it('continue the silence that dead nodes recorded: no lease outlives its holder', async () => {
     for (let life = 1; life <= 3; life++) {
       expect(await held(), `life ${life}`).toEqual([lease.token]);
       const mortal = begin();
@@ -201,7 +201,7 @@ describe('lease monitors, with the time that they take', () => {
 });
 
 describe('the start of the service', () => {
-  it('voids every lease and forgets every worker of the one before, and blames no media object for it', async () => {
+  it('voids all leases and workers of the last service, and blames no media object', async () => {
     await repositories.jobs.workerBeat(WORKER);
     for (let restart = 0; restart < 15; restart++) {
       expect(await recoverLeases(repositories.jobs)).toBe(1);

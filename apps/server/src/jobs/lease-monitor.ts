@@ -1,9 +1,9 @@
 import type { Logger } from '../base/logger.ts';
+import type { JobQueue } from '../db/job-queue.ts';
 import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import { createLeaseWatch } from '../heartbeats/lease-watch.ts';
-import type { JobQueue } from '../db/job-queue.ts';
 
-/** How long a lease, or a worker, may show no sign of life: several of a worker's beats. */
+/** A lease or a worker without a heartbeat for this long is dead: several of a worker's intervals. */
 export const LEASE_MS = 15_000;
 const INTERVAL_MS = 3_000;
 
@@ -24,10 +24,10 @@ export interface LeaseMonitor {
   stop(): Promise<void>;
 }
 
-/** {@link LeaseMonitor} by a lease watch over the jobs, and by the beats of workers. */
+/** {@link LeaseMonitor} by a lease watch over the jobs, and by the heartbeats of workers. */
 export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   const { jobs, logger, leaseMs = LEASE_MS, intervalMs = INTERVAL_MS, monotonicNow = () => performance.now() } = parts;
-  // After a stop of this process or of the whole machine the workers, too, need a moment to beat again.
+  // After a stop of this process or of the whole machine, workers need a moment for their next heartbeat, too.
   const maxGapMs = 2 * intervalMs;
   const leases = createLeaseWatch({ noteSilence: jobs.noteSilence, leaseMs, maxGapMs, monotonicNow });
   const workers = createHeartbeatWatch(monotonicNow, { maxGapMs });
@@ -37,7 +37,7 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
   async function look(): Promise<void> {
     for (const { token, mediaId, worker } of await leases.look(await jobs.held())) {
       if (await jobs.reclaim(token, { counted: true })) {
-        logger.warn({ mediaId, worker }, 'a lease ended without its worker; the job is due again');
+        logger.warn({ mediaId, worker }, 'lease ended without its worker; the job is due again');
       }
     }
     const announced = await jobs.workers();
@@ -45,7 +45,7 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
     for (const { id } of announced) {
       if ((workers.silentMs(id) ?? 0) < leaseMs) continue;
       await jobs.workerGone(id);
-      logger.warn({ worker: id }, 'a worker is gone');
+      logger.warn({ worker: id }, 'worker is gone');
     }
   }
 
@@ -55,11 +55,11 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
       const lookNext = () => {
         looking = looking
           .then(look)
-          .catch((error: unknown) => logger.error({ err: error }, 'the leases could not be looked at'));
+          .catch((error: unknown) => logger.error({ err: error }, 'leases could not be checked'));
       };
       timer = setInterval(lookNext, intervalMs);
       timer.unref();
-      // At once, as it may not live for long: what is silent from now on counts from now on.
+      // Begins at once: this process may not live for long, and silence counts from the first look.
       lookNext();
     },
     async stop() {
@@ -71,9 +71,9 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
 }
 
 /**
- * Voids all leases and forgets all workers, for the start of the one process that owns the data folder: whoever held a
- * lease worked for a service that is gone. No job is to blame, so none is counted. A worker that lives on after all finds
- * its leases lost at its next beat, and announces itself anew.
+ * Voids all leases and forgets all workers, at the start of the one process that owns the data folder: their holders worked for a service
+ * that is gone. No job is to blame, so no attempt is counted. A worker that is still alive finds its leases lost at its next heartbeat, and
+ * announces itself anew.
  * @returns how many jobs are due again
  */
 export async function recoverLeases(jobs: JobQueue): Promise<number> {

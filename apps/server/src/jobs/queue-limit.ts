@@ -1,13 +1,13 @@
 import { AppError } from '../base/app-error.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 
-/** How long a sender should wait before it tries again: media take seconds, and a full queue empties for hours. */
+/** Seconds after which a sender should try again: media take seconds, but a full queue takes hours to empty. */
 const RETRY_AFTER_S = 30;
-/** A queue that is full is looked at this often, so that asking costs nothing where many ask; any other as often as it may be full. */
+/** A full queue is counted at most this often, so that many requests cost nothing. Any other is counted as soon as it may be full. */
 const LOOK_AGAIN_MS = 1_000;
-/** Media come back into the queue by retries, too, of which nobody tells: so long may a count be believed. */
+/** Retries queue media too, without a notice: a count is believed for this long. */
 const BELIEVE_MS = 60_000;
-/** And where other processes queue media, too, of which they do not tell. */
+/** The same if other processes queue media, also without a notice. */
 const BELIEVE_SHARED_MS = 5_000;
 
 export interface QueueLimitParts {
@@ -20,18 +20,18 @@ export interface QueueLimitParts {
   nowMs?: () => number;
 }
 
-/** Keeps projects from queueing more than can be worked off. */
+/** Keeps a project from queueing more media than can be processed. */
 export interface QueueLimit {
   /**
-   * To be asked before a body is read. What is being received at that moment still comes on top, which admission bounds.
+   * Called before a body is read. Bodies that are arriving at that moment come on top; admission bounds them.
    * @throws AppError `overloaded` with `Retry-After`
    */
   requireRoom(projectId: string): Promise<void>;
-  /** Tells that a media object was queued. */
+  /** Counts a media object that was queued. */
   queued(projectId: string): void;
 }
 
-/** {@link QueueLimit} that counts rows only where the queue may be full by what it knows. */
+/** {@link QueueLimit} that counts rows only if the queue may be full by what it knows. */
 export function createQueueLimit(parts: QueueLimitParts): QueueLimit {
   const { media, maxQueued, shared = false, nowMs = () => performance.now() } = parts;
   const believeMs = shared ? BELIEVE_SHARED_MS : BELIEVE_MS;

@@ -20,7 +20,7 @@ function tableOf(name: string): Table {
   return table;
 }
 
-it('notes what is added, changed and deleted through any connection, with all that goes with it', async () => {
+it('records rows added, changed and deleted through any connection', async () => {
   const [id = '', other = ''] = await deployment.addMedia(2);
   const log = createChangeLog(deployment.databaseFile);
   onTestFinished(() => removeChangeLog(deployment.databaseFile));

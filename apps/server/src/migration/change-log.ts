@@ -2,20 +2,20 @@ import { Database } from '../db/sqlite/driver.ts';
 import type { Value } from './column-rules.ts';
 import type { Table } from './tables.ts';
 
-/** A table of the source that lives as long as a move does; every process that writes to the file fills it. */
+/** A table in the source that exists during a move. Every process that writes to the file fills it. */
 const LOG = 'migration_changes';
 /** As many columns as the longest primary key has. */
 const KEYS = ['key_1', 'key_2', 'key_3', 'key_4'];
 
-/** Notes which rows of the embedded database change, whoever changes them, from when it was begun. */
+/** Records which rows of the embedded database change, whoever changes them, from its beginning on. */
 export interface ChangeLog {
   begin(tables: readonly Table[]): void;
-  /** Leaves nothing of it in the file. */
+  /** Removes it from the file. */
   end(): void;
 }
 
 /**
- * {@link ChangeLog} by triggers: the worker is a process of its own, and what only this one saw would not be all.
+ * {@link ChangeLog} by triggers: the worker is another process, so recording the writes of this process alone would not suffice.
  * @param file the SQLite file of a running service
  */
 export function createChangeLog(file: string): ChangeLog {
@@ -40,7 +40,7 @@ export function createChangeLog(file: string): ChangeLog {
   };
 }
 
-/** Removes what the log of a move has left that was killed with its service. */
+/** Removes the log of a move that was killed with its service. */
 export function removeChangeLog(file: string): void {
   const client = new Database(file, { readonly: true, fileMustExist: true });
   const isThere = client.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(LOG) !== undefined;
@@ -58,7 +58,7 @@ function drop(client: Database): void {
 }
 
 function triggers({ name, primaryKey, columns }: Table): string[] {
-  // What is the same in the copy whatever it is here, such as a lease, changes without a change.
+  // Columns with a fixed value in the copy, such as leases, do not count as changes.
   const moving = columns.filter(({ rule }) => rule === null || 'made' in rule).map((column) => `"${column.name}"`);
   const note = (row: 'OLD' | 'NEW') =>
     `INSERT INTO ${LOG} (name, ${KEYS.slice(0, primaryKey.length).join(', ')})
@@ -70,13 +70,13 @@ function triggers({ name, primaryKey, columns }: Table): string[] {
   ];
 }
 
-/** Reads the log with a connection of the reader's, which sees it as it is in its snapshot. */
+/** Reads the log on the reader's connection, in its snapshot. */
 export interface ChangeReader {
   /** The primary keys of rows of a table that changed since `advance`, each once. */
   keys(table: Table): Value[][];
-  /** The media of which a row changed, that of a rendition or a file included. */
+  /** The media with a changed row, including rows of renditions and files. */
   mediaIds(): string[];
-  /** What was noted up to the snapshot counts as seen. */
+  /** Marks all changes up to the snapshot as seen. */
   advance(): void;
 }
 

@@ -6,32 +6,32 @@ import { databaseSettings, serviceName } from '../db/postgres/settings.ts';
 
 /** A database that rows are copied into. */
 export interface DestinationDatabase {
-  /** What it is called in messages; without a password. */
+  /** Its name in messages, without a password. */
   shown: string;
-  /** All of what is written in it is there when it returns, and nothing of it where it throws. */
+  /** Runs writes in one transaction: all of them hold when it returns, none if it throws. */
   transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 /**
- * A service that is started there finds that the storage is not its own, and ends: one that a supervisor starts again and again is not to
- * end the move by being met in that moment.
+ * A service that starts at the destination finds that the storage is not its own, and exits. A supervisor may restart it again and again;
+ * meeting it at the wrong moment must not end the move.
  */
 const LEAVING_MS = 2_000;
 const LEAVING_PAUSE_MS = 200;
 
-/** What is known by more than this service: it is not to be written over. */
+/** Data that more than this service has created must not be overwritten. */
 const OWN_TABLES = ['media', 'uploads', 'fetches'];
 
 /**
- * Connects to the database, brings its schema up to date, and sees that nobody's media are in it.
- * @throws DatabaseRefusedError where it cannot be reached or is not one to write to
+ * Connects to the database, migrates its schema, and checks that it has no media of others.
+ * @throws DatabaseRefusedError if it cannot be reached, or must not be written to
  */
 export async function openDestinationDatabase(url: string): Promise<DestinationDatabase> {
   const { shown, ...settings } = databaseSettings(url);
-  // All rows are one transaction, which is as long as they are many.
+  // All rows are written in one transaction, which takes long for many rows.
   const patient = { statement_timeout: 0, query_timeout: 0, idle_in_transaction_session_timeout: 0 };
-  // Not that of a service: what is left for a moment of a move that was killed must not be taken for one.
+  // Not a service's name: the connection of a killed move may stay for a moment and must not be taken for a service.
   const client = new Client({ ...settings.connection, ...patient, application_name: 'mds-migration' });
   client.on('error', () => undefined);
   try {
@@ -50,11 +50,11 @@ export async function openDestinationDatabase(url: string): Promise<DestinationD
     async transaction(work) {
       await client.query('BEGIN');
       try {
-        // Whoever wrote to it since it was looked at is done, or waits.
+        // Every process that wrote since the check is done, or waits.
         await client.query(`LOCK TABLE ${OWN_TABLES.join(', ')} IN ACCESS EXCLUSIVE MODE`);
         await refuseUsed(client, { shown, schema: settings.schema });
         const result = await work(client);
-        // Tables were locked meanwhile, so that one which was started waits; it has begun on what it does not know is about to come.
+        // The tables were locked meanwhile, so a service that was started waits. It must not continue on rows that are about to change.
         await refuseRunning(client, { shown, schema: settings.schema });
         await client.query('COMMIT');
         return result;
@@ -75,10 +75,10 @@ interface Place {
 }
 
 async function refuseRunning(client: ClientBase, { shown, schema }: Place): Promise<void> {
-  // A service that runs there and is empty yet has projects, tokens and regions, which are about to go. It keeps a connection to listen on.
+  // An empty service that runs there has projects, tokens and regions, which are about to be removed. It keeps a connection to listen on.
   const deadline = performance.now() + LEAVING_MS;
   for (;;) {
-    // Within a transaction the view is as it was when it was first looked at.
+    // Within a transaction, the view stays as it was at its first read.
     await client.query('SELECT pg_stat_clear_snapshot()');
     const { rowCount: services } = await client.query(
       `SELECT 1 FROM pg_stat_activity

@@ -6,48 +6,48 @@ import type { TableSum } from './rows-checksum.ts';
 export type MigrationState = 'running' | 'done' | 'failed' | 'canceled';
 export type MigrationPhase = 'objects' | 'rows' | 'verify' | 'freeze' | 'changes' | 'done';
 
-/** What is wrong, with the object that it is about. */
+/** An error, with the object that it is about. */
 export interface MigrationError {
   key: string | null;
   message: string;
 }
 
-/** What there is to do, as counted when it begins. */
+/** The amount of work, as counted at the beginning. */
 export interface MigrationExtent {
   objects: number;
   bytes: number;
   rows: number;
 }
 
-/** How far a move is. */
+/** The progress of a move. */
 export interface MigrationProgress {
   state: MigrationState;
   phase: MigrationPhase;
   startedAtMs: number;
   endedAtMs: number | null;
-  /** Whether writes are refused at the moment. */
+  /** Whether writes are refused now. */
   frozen: boolean;
-  /** Since when they have been refused; null: they never were. */
+  /** Since when writes are refused; null: they never were. */
   frozenAtMs: number | null;
   destination: { database: string; storage: string };
   /** Null until it is counted. */
   extent: MigrationExtent | null;
   objects: ObjectFigures;
   copiedRows: number;
-  /** Once they are verified: equal on both sides. */
+  /** Filled when they are verified as equal on both sides. */
   tables: ({ name: string } & TableSum)[];
-  /** Resumable uploads that were on their way, of which nothing moves; known from the freeze on. */
+  /** Unfinished resumable uploads, which do not move; known from the freeze on. */
   openUploads: number | null;
-  /** All of them, and the first few. */
+  /** The number of all errors, and the first few of them. */
   errorCount: number;
   errors: MigrationError[];
 }
 
-/** Where to: opened, and closed when the move is over. */
+/** The destination of a move: opened before it, closed after it. */
 export interface Destination {
   database: DestinationDatabase;
   store: ObjectStore;
-  /** What the storage is called; holds no secret. */
+  /** Name of the storage, without secrets. */
   storageShown: string;
   close(): Promise<void>;
 }

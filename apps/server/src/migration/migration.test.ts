@@ -12,8 +12,8 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { openDestinationDatabase } from './destination.ts';
 import { type Deployment, makeDeployment, temporaryFolder } from './migration.fixture.ts';
 import { createMigration, type Migration } from './migration.ts';
-import { openSourceDatabase } from './source-database.ts';
 import type { MigrationProgress } from './migration-progress.ts';
+import { openSourceDatabase } from './source-database.ts';
 
 /** A move of the deployment, and what it has frozen. */
 function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
@@ -80,7 +80,7 @@ async function localDestination(): Promise<ObjectStore> {
 }
 
 describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) => {
-  it('has every object and every row at the destination, and the service there answers as the old one did', async () => {
+  it('copies every object and row, and the new service answers as the old one did', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(120);
     const [deleted = ''] = await deployment.addMedia(1);
@@ -141,7 +141,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await (await fixture.open()).media.find(late[0] ?? '')).not.toBeNull();
   });
 
-  it('takes along what is added, changed and deleted while its rows are copied, and refuses writes for no more than that', async () => {
+  it('follows changes during the copy and refuses writes only for the last of them', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(60);
     const { repositories } = deployment;
@@ -194,7 +194,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await (await fixture.open()).media.find(late)).toBeNull();
   });
 
-  it('tells the destination which media were deleted meanwhile, so that what was copied of them is removed there', async () => {
+  it('removes copied objects of media that were deleted meanwhile', async () => {
     const deployment = await makeDeployment();
     const [kept = '', early = '', late = ''] = await deployment.addMedia(3);
     const { media, contentRemovals } = deployment.repositories;
@@ -280,7 +280,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await to.stat(key)).toBeNull();
   });
 
-  it('is not done where a media object needs an object that is nowhere; then the database holds no row', async () => {
+  it('fails if an object is missing everywhere, and leaves the new database empty', async () => {
     const deployment = await makeDeployment();
     const [id = ''] = await deployment.addMedia(3);
     const key = originalKey((await deployment.repositories.media.find(id))?.sha256 ?? '');
@@ -309,7 +309,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(standing.errors[0]?.message).toContain('media');
   });
 
-  it('is refused where a service runs on the database, though it has no media yet, and leaves it alone', async () => {
+  it('is refused if a service runs on the database, even without media', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(1);
     const to = await localDestination();
@@ -337,7 +337,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await fixture.rows('SELECT id FROM media')).toEqual([]);
   });
 
-  it('is done where a service that is started on it too early has left again, or waits to find out whose it is', async () => {
+  it('succeeds although a service was started too early at the destination', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(1);
     let opened: Promise<Repositories> | undefined;

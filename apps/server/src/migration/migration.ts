@@ -1,18 +1,18 @@
 import { AppError } from '../base/app-error.ts';
 import type { Logger } from '../base/logger.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
+import type { Destination, MigrationProgress, MigrationState } from './migration-progress.ts';
 import { MoveRefusedError, moveDeployment } from './move-deployment.ts';
 import type { SourceDatabase } from './source-database.ts';
-import type { Destination, MigrationProgress, MigrationState } from './migration-progress.ts';
 
 export interface MigrationParts {
   store: ObjectStore;
   openSource(): SourceDatabase;
   scratchDir: string;
-  /** Ends everything that writes media, or resolves once it has ended; reading goes on. */
+  /** Ends everything that writes media. Resolves when it has ended; reads continue. */
   freeze(): Promise<void>;
   unfreeze(): Promise<void>;
-  /** All of it is at the destination: who still wants to write here need not wait for anything. Taken back by {@link unfreeze}. */
+  /** Everything is at the destination: writers here need not wait. Undone by {@link unfreeze}. */
   moved(): void;
   logger: Logger;
   now?: () => number;
@@ -20,13 +20,13 @@ export interface MigrationParts {
 
 /** The move of a running deployment; one at a time. */
 export interface Migration {
-  /** @throws AppError `state_conflict` where one is under way, or done and neither started from nor canceled */
+  /** @throws AppError `state_conflict` if a move is under way, or is done and neither started from nor canceled */
   begin(open: () => Promise<Destination>): Promise<MigrationProgress>;
-  /** Null where none was begun since this process started. */
+  /** Null if none was begun since this process started. */
   current(): MigrationProgress | null;
-  /** Ends it, and has the service take writes again; the source is what counts. @throws AppError where there is none to cancel */
+  /** Cancels the move and makes the service accept writes again; the source counts. @throws AppError if there is none to cancel */
   cancel(): Promise<MigrationProgress>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no move is under way. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -34,9 +34,9 @@ export interface Migration {
 const KEPT_ERRORS = 100;
 
 /**
- * {@link Migration}. The objects go first, then the rows, both while everything goes on; what changed meanwhile follows while nobody writes.
- * Rows are written, read back and compared in one transaction: the destination has all of them, or none. So an interrupted move is begun
- * again, and finds the objects that are there already.
+ * {@link Migration}. Objects are copied first, then rows, both while the service runs. Later changes follow while writes are refused. Rows
+ * are written, read back and compared in one transaction: the destination has all of them, or none. An interrupted move begins again, and
+ * finds the objects that were copied.
  */
 export function createMigration(parts: MigrationParts): Migration {
   const { logger, now = Date.now } = parts;
@@ -47,7 +47,7 @@ export function createMigration(parts: MigrationParts): Migration {
   let stopping = false;
 
   const unfreeze = async (of: MigrationProgress) => {
-    // What would be started again is about to be stopped.
+    // A stopping service must not be made to accept writes again.
     if (!of.frozen || stopping) return;
     await parts.unfreeze();
     of.frozen = false;
@@ -70,7 +70,7 @@ export function createMigration(parts: MigrationParts): Migration {
         of.errorCount = error.errors.length;
       } else if (outcome === 'failed') {
         logger.error({ err: error }, 'the deployment could not be moved');
-        // Whatever it is may name what nobody should see; what does not is an answer already.
+        // An unforeseen error may contain secrets. An AppError is fit for a client.
         const known = error instanceof AppError || (error instanceof Error && error.name === 'DatabaseRefusedError');
         const message = known ? error.message : 'Something went wrong; the log of the service says what.';
         of.errors = [{ key: null, message }];
@@ -121,13 +121,13 @@ export function createMigration(parts: MigrationParts): Migration {
 
     async cancel() {
       if (standing === null) throw new AppError('not_found', 'No migration was begun since this service started.');
-      // One that failed in taking writes again is still to be ended.
+      // A move that failed to accept writes again must still be ended.
       if (standing.state !== 'running' && standing.state !== 'done' && !standing.frozen) {
         throw new AppError('state_conflict', 'The migration is over, and the service takes writes.');
       }
       abort.abort(new Error('the migration was canceled'));
       await running;
-      // It may have come to its end before it noticed.
+      // It may have ended before it noticed the abort.
       standing.state = 'canceled';
       await unfreeze(standing);
       return standing;

@@ -1,20 +1,20 @@
 import type { ClientBase } from 'pg';
 import type { ObjectStore } from '../storage/object-store.ts';
+import type { Destination, MigrationError, MigrationExtent, MigrationProgress } from './migration-progress.ts';
 import { createObjectCopy, type ObjectCopy } from './object-copy.ts';
 import { compareCounts, copyChangedRows, RowsDifferError } from './row-changes.ts';
 import { batches, continueNumbers, copyRows, emptyTables, sumUpRows } from './row-copy.ts';
 import type { RowsChecksum } from './rows-checksum.ts';
 import type { ReferredObject, SourceDatabase } from './source-database.ts';
-import type { Destination, MigrationError, MigrationExtent, MigrationProgress } from './migration-progress.ts';
 import { type Table, tablesToCopy } from './tables.ts';
 
-/** What is moved, where to, and how writes are ended. */
+/** The source, the destination, and how writes are ended. */
 export interface MoveParts {
   store: ObjectStore;
   source: SourceDatabase;
   destination: Destination;
   scratchDir: string;
-  /** Ends everything that writes media, or resolves once it has ended; reading goes on. */
+  /** Ends everything that writes media. Resolves when it has ended; reads continue. */
   freeze(): Promise<void>;
   signal: AbortSignal;
   now?: () => number;
@@ -30,21 +30,21 @@ export class MoveRefusedError extends Error {
   }
 }
 
-/** Of all objects; what comes during the last one is brought with the rows that refer to it. */
+/** Passes over all objects. Objects that come during the last one are copied with the rows that refer to them. */
 const MAX_PASSES = 3;
-/** Of changed rows while everything goes on. */
+/** Rounds of changed rows while the service runs. */
 const MAX_ROUNDS = 10;
-/** Few enough to be the last ones: they take a fraction of a second. */
+/** Few enough for the last round: they take a fraction of a second. */
 const FEW_ROWS = 500;
-/** Looked at between two turns of the event loop. */
+/** Keys checked in one turn of the event loop. */
 const OBJECTS_A_TURN = 500;
 
 /**
- * Brings everything over. All of it goes while writes are taken, objects first and then rows; what changes meanwhile is noted, and
- * follows in rounds until there is little left. That little is copied while nobody writes: so long as it takes, whatever the deployment's
- * size. All rows are written, read back and compared in one transaction: the destination has all of them, or none.
- * @param of the standing, which is kept up to date
- * @throws MoveRefusedError where something is damaged or missing, or not the same
+ * Copies everything. First objects and then rows are copied while writes are accepted. Changes are recorded meanwhile, and follow in rounds
+ * until few are left. These are copied while writes are refused, which takes a time independent of the deployment's size. All rows are
+ * written, read back and compared in one transaction: the destination has all of them, or none.
+ * @param of the progress, which is kept up to date
+ * @throws MoveRefusedError if something is damaged, missing or different
  */
 export async function moveDeployment(of: MigrationProgress, parts: MoveParts): Promise<void> {
   const { store, source, destination, scratchDir, signal, now = Date.now } = parts;
@@ -57,7 +57,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
   };
   const options = { signal, onRows };
 
-  /** Objects that were not there when a row was seen to refer to them: their media may have been deleted since. */
+  /** Objects that were missing when a row referred to them: their media may have been deleted since. */
   let missed: ReferredObject[] = [];
 
   of.extent = await extentOf(source, tables, signal);
@@ -83,7 +83,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
       while ((await followChanges(client, checksums)) > FEW_ROWS && rounds < MAX_ROUNDS);
 
       of.phase = 'freeze';
-      // Before: what throws half-way is taken back, too.
+      // Set before: a partial freeze is undone, too.
       of.frozen = true;
       of.frozenAtMs = now();
       await parts.freeze();
@@ -120,10 +120,10 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
     }
   }
 
-  /** Rows, and the objects that they refer to, that changed since the moment that was held, up to one that is held now. */
+  /** Copies rows that changed between the last held moment and now, with the objects that they refer to. */
   async function followChanges(client: ClientBase, checksums: ReadonlyMap<string, RowsChecksum>): Promise<number> {
     source.hold();
-    // A media object's row goes before its objects do: one that still refers to what was missing has lost it.
+    // The row of a media object is deleted before its objects: a row that still refers to a missing object has lost it.
     const before = missed;
     missed = [];
     await bring(before);
@@ -134,7 +134,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
     return changed;
   }
 
-  /** Sees that the destination has these objects, and brings what it lacks. */
+  /** Checks that the destination has these objects, and copies what it lacks. */
   async function bring(objects: readonly ReferredObject[]): Promise<void> {
     await copy.bring(objects, source.recordedSha256, signal);
     refuseDamaged(copy);
@@ -171,7 +171,7 @@ async function extentOf(
   return extent;
 }
 
-/** Some at a time, so that those who read have their turn between. */
+/** A few at a time, so that reads get their turn in between. */
 async function* inTurns(objects: Iterable<ReferredObject>): AsyncGenerator<ReferredObject[]> {
   for (const some of batches(objects, OBJECTS_A_TURN)) {
     yield some;

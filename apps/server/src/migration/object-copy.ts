@@ -7,39 +7,39 @@ import { hashFile } from '../processing/hash-file.ts';
 import { hashStream } from '../storage/hash-stream.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 
-/** Objects that are on their way at once: each waits most of its time for a store that is elsewhere. */
+/** Objects that are copied at once: each spends most of its time waiting for a remote store. */
 const AT_ONCE = 16;
 
-/** What became of the objects so far. */
+/** Counts of objects so far. */
 export interface ObjectFigures {
-  /** Times that the whole store was gone through. */
+  /** Completed passes over the whole store. */
   passes: number;
-  /** Objects of which it is known that the destination has the same bytes. */
+  /** Objects that the destination is known to have with the same bytes. */
   verified: number;
   verifiedBytes: number;
   copied: number;
   copiedBytes: number;
 }
 
-/** What the database says of the bytes of a key. */
+/** The bytes of a key by the database. */
 type RecordedSha256 = (key: string) => string | null;
 
-/** Brings objects from one store to another, as often as it takes. What a put returns from is there: stores elsewhere read it back. */
+/** Copies objects from one store to another, in as many passes as needed. A put that returns is done: remote stores read it back. */
 export interface ObjectCopy {
-  /** Goes through the source once. @returns how many objects were new */
+  /** Passes over the source once. @returns how many objects were new */
   pass(recordedSha256: RecordedSha256, signal: AbortSignal): Promise<number>;
-  /** Brings those of these that were not brought yet. */
+  /** Copies those of these objects that were not copied yet. */
   bring(
     objects: readonly { key: string; bytes: number }[],
     recordedSha256: RecordedSha256,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Lists the destination, and forgets what is not there any more: somebody else has removed it. */
+  /** Lists the destination, and forgets objects that another program has removed there. */
   confirm(signal: AbortSignal): Promise<void>;
-  /** The bytes of an object of which it is known that the destination has it; null where that is not known. */
+  /** Size of an object that the destination is known to have; null if that is not known. */
   verifiedBytes(key: string): number | null;
   readonly figures: ObjectFigures;
-  /** Keys of objects that could not be brought over as they should be, with the reason; those of the last pass. */
+  /** Keys of objects that could not be copied correctly in the last pass, with the reason. */
   readonly damaged: ReadonlyMap<string, string>;
 }
 
@@ -49,22 +49,22 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
   const verified = new Map<string, number>();
   const figures = { passes: 0, verified: 0, verifiedBytes: 0, copied: 0, copiedBytes: 0 };
   let damaged = new Map<string, string>();
-  /** What an earlier try has left, with its size: listed once, which costs less than a question for each. */
+  /** Objects left by an earlier move, with sizes: one list costs less than a request for each. */
   const left = new Map<string, number>();
   let isListed = false;
 
-  /** Whether the destination has these very bytes, of an earlier try perhaps. */
+  /** Whether the destination has exactly these bytes, perhaps from an earlier move. */
   const has = async (key: string, sha256: string): Promise<boolean> => {
     const found = await to.read(key);
     return found !== null && (await hashStream(found.stream)) === sha256;
   };
 
-  /** @returns false where the object is gone by now */
+  /** @returns false if the object is gone by now */
   const takeOut = async (key: string, path: string): Promise<boolean> => {
     const local = await from.localFile(key);
     if (local === null) return false;
     try {
-      // Objects never change, so another name for one is as good as a copy, and costs nothing.
+      // Objects never change: a hard link is as good as a copy, and costs nothing.
       await link(local.path, path).catch((error: unknown) => {
         if (systemCode(error) === 'ENOENT') throw error;
         return copyFile(local.path, path, constants.COPYFILE_EXCL);
@@ -78,7 +78,7 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
     }
   };
 
-  /** @returns how many bytes of it are at the destination now; null where it is gone from the source */
+  /** @returns the size of the object at the destination; null if it is gone from the source */
   const bringOne = async (key: string, recorded: string | null, listedBytes: number, signal: AbortSignal) => {
     const before = left.get(key);
     if (recorded !== null && before === listedBytes && (await has(key, recorded))) return before;
@@ -89,7 +89,7 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
       if (recorded !== null && sha256 !== recorded) {
         throw new DamagedObjectError('Its bytes are not those that were recorded. `mds doctor` says what can be done.');
       }
-      // A store takes it for granted that objects of one key and size are the same.
+      // A store assumes that objects of one key and size are equal.
       if (before !== undefined && !(await has(key, sha256))) await to.delete(key);
       await to.put(key, { path, bytes, sha256 });
       figures.copied += 1;
@@ -108,7 +108,7 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
     isListed = true;
   };
 
-  /** Several at once. @returns how many were new */
+  /** Copies several at once. @returns how many were new */
   const bringAll = async (
     objects: AsyncIterator<{ key: string; bytes: number }>,
     recordedSha256: RecordedSha256,
@@ -138,7 +138,7 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
       }
     };
     const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
-    // Where it broke off, there is a folder open.
+    // An early end leaves the folder open.
     await objects.return?.();
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
     damaged = found;
@@ -165,7 +165,7 @@ export function createObjectCopy(parts: { from: ObjectStore; to: ObjectStore; sc
         if (verified.get(key) === bytes) confirmed += 1;
       }
       if (confirmed === verified.size) return;
-      // Only where something is wrong the keys are held twice.
+      // Only after errors are the keys held twice.
       const listed = new Map<string, number>();
       for await (const { key, bytes } of to.list('')) listed.set(key, bytes);
       for (const [key, bytes] of verified) {

@@ -4,11 +4,11 @@ import { S3Failure } from '../storage/s3-failure.ts';
 import { openS3ObjectStore } from '../storage/s3-object-store.ts';
 import { markDestination } from '../storage/storage-binding.ts';
 import { openDestinationDatabase } from './destination.ts';
-import { redactedUrl } from './redacted-url.ts';
 import type { Destination } from './migration-progress.ts';
+import { redactedUrl } from './redacted-url.ts';
 
 /**
- * Opens the database and the storage that a deployment is to be moved to, and sees that both can be written. Credentials of the storage
+ * Opens the database and the storage that a deployment is to be moved to, and checks that both can be written. The storage's credentials
  * are those of this process. The storage is marked as the deployment's.
  * @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with them
  */
@@ -16,7 +16,7 @@ export async function openDestination(where: {
   databaseUrl: string;
   storageUrl: string;
   s3Endpoint: string | null;
-  /** Of what is moved. */
+  /** Id of the deployment that is moved. */
   deploymentId: string;
   scratchDir: string;
   logger: Logger;
@@ -45,7 +45,7 @@ export async function openDestination(where: {
   }
 }
 
-/** Those who use a service are told no more than that its storage does not answer; who names another one has to know what does not. */
+/** Clients of a service learn only that its storage does not answer. The operator of a move needs to know which storage that is. */
 export function notAnswering(error: AppError, { url, endpoint }: { url: string; endpoint: string | null }): AppError {
   const reason = error.cause instanceof S3Failure ? ` (${error.cause.code})` : '';
   const where = endpoint === null ? 'Amazon, as no s3_endpoint is given,' : redactedUrl(endpoint);

@@ -1,4 +1,4 @@
-/** An address with a word in place of its password, to be shown; the word alone where it is no address. */
+/** A URL with a placeholder instead of its password, for display; only the placeholder if it is no URL. */
 export function redactedUrl(text: string): string {
   if (!URL.canParse(text)) return 'PASSWORD';
   const url = new URL(text);

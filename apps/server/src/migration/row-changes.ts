@@ -5,7 +5,7 @@ import { type RowsChecksum, rowText } from './rows-checksum.ts';
 import type { SourceDatabase } from './source-database.ts';
 import type { Table } from './tables.ts';
 
-/** A table whose row is another one at the destination than was written there. */
+/** A row at the destination differs from the one that was written. */
 export class RowsDifferError extends Error {
   override name = 'RowsDifferError';
   readonly table: string;
@@ -16,8 +16,8 @@ export class RowsDifferError extends Error {
 }
 
 /**
- * Writes the rows that changed at the source between the last two moments that were held, removes those that are gone, reads all of
- * them back and compares them. As long as there are changes, whatever the size of the tables.
+ * Writes the rows that changed at the source between the last two held moments, removes deleted ones, reads all of them back and compares
+ * them. The cost depends on the changes, not on the size of the tables.
  * @param checksums of each table as it was at the destination; brought up to date
  * @returns how many rows changed
  * @throws RowsDifferError
@@ -30,7 +30,7 @@ export async function copyChangedRows(
   { signal, onRows }: RowCopyOptions,
 ): Promise<number> {
   let changed = 0;
-  // First what is gone, and of that what refers to others: a new row may have what was unique to an old one.
+  // Deleted rows first, and among them those that refer to others: a new row may reuse a unique value of an old one.
   for (const table of [...tables].reverse()) {
     for (const keys of batches(source.changedKeys(table), BATCH_ROWS)) {
       signal.throwIfAborted();
@@ -55,7 +55,7 @@ export async function copyChangedRows(
   return changed;
 }
 
-/** @throws RowsDifferError where both sides have not the same number of rows */
+/** @throws RowsDifferError if the two sides differ in their number of rows */
 export async function compareCounts(
   source: SourceDatabase,
   client: ClientBase,
@@ -72,7 +72,7 @@ async function rowsAt(client: ClientBase, table: Table, keys: readonly Value[][]
   return (await client.query<Value[]>({ text, values: keys.flat(), rowMode: 'array' })).rows;
 }
 
-/** A condition that holds for the rows with these primary keys, which are its parameters. */
+/** A condition for the rows with these primary keys, which are its parameters. */
 function among({ primaryKey }: Table, keys: readonly Value[][]): string {
   const places = keys.map((key, at) => `(${key.map((_, part) => `$${at * key.length + part + 1}`).join(', ')})`);
   return `(${primaryKey.map((name) => `"${name}"`).join(', ')}) IN (${places.join(', ')})`;

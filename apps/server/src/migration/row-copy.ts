@@ -4,22 +4,22 @@ import { createRowsChecksum, type RowsChecksum } from './rows-checksum.ts';
 import type { SourceDatabase } from './source-database.ts';
 import type { Table } from './tables.ts';
 
-/** Rows in one statement: a few milliseconds of the event loop, in which nobody is answered. */
+/** Rows in one statement: a few milliseconds, for which the event loop is blocked. */
 export const BATCH_ROWS = 100;
 
-/** What is told while rows are written, and what ends it. */
+/** Callback and signal of a copy. */
 export interface RowCopyOptions {
   signal: AbortSignal;
-  /** Told after each batch, of one table. */
+  /** Called after each batch, of one table. */
   onRows(count: number): void;
 }
 
-/** Empties all of these tables at the destination, in a transaction that the caller has begun. */
+/** Empties these tables at the destination, in a transaction of the caller. */
 export async function emptyTables(client: ClientBase, tables: readonly Table[]): Promise<void> {
   await client.query(`TRUNCATE ${tables.map(({ name }) => `"${name}"`).join(', ')} CASCADE`);
 }
 
-/** Writes all rows of a table, which is empty. @returns the checksum of what was read at the source */
+/** Writes all rows of an empty table. @returns the checksum of what was read at the source */
 export async function copyRows(
   source: SourceDatabase,
   client: ClientBase,
@@ -32,13 +32,13 @@ export async function copyRows(
     for (const row of batch) checksum.add(row);
     await insertRows(client, table, batch);
     onRows(batch.length);
-    // Those who read have their turn.
+    // Lets reads have their turn.
     await new Promise((resolve) => setImmediate(resolve));
   }
   return checksum;
 }
 
-/** Reads a table back and sums it up as {@link copyRows} has summed up its source. */
+/** Reads a table back and returns its checksum, computed as in {@link copyRows}. */
 export async function sumUpRows(client: ClientBase, table: Table, signal: AbortSignal): Promise<RowsChecksum> {
   const checksum = createRowsChecksum();
   await client.query(`DECLARE copied NO SCROLL CURSOR FOR SELECT ${selected(table)} FROM "${table.name}"`);
@@ -52,7 +52,7 @@ export async function sumUpRows(client: ClientBase, table: Table, signal: AbortS
   return checksum;
 }
 
-/** Writes rows; where one with the same primary key is there, it is written over. */
+/** Writes rows; a row with the same primary key is replaced. */
 export async function insertRows(client: ClientBase, table: Table, rows: readonly Value[][]): Promise<void> {
   const { name, columns, primaryKey } = table;
   const places = rows.map(
@@ -70,7 +70,7 @@ export async function insertRows(client: ClientBase, table: Table, rows: readonl
   );
 }
 
-/** Numbers that were given once, also to rows that are gone by now, are not given again: what came after one is asked for by it. */
+/** Continues the sequences: numbers of deleted rows must not be given again, because cursors refer to them. */
 export async function continueNumbers(source: SourceDatabase, client: ClientBase, table: Table): Promise<void> {
   if (table.identity === null) return;
   const next = source.lastNumber(table.name) + 1;
@@ -81,12 +81,12 @@ export async function continueNumbers(source: SourceDatabase, client: ClientBase
   ]);
 }
 
-/** The columns of a table as text for a SELECT. Parsed, a document would be another text. */
+/** The columns of a table as text for a SELECT. A parsed JSON document would be another text. */
 export function selected({ columns }: Table): string {
   return columns.map(({ name, type }) => (type === 'json' ? `"${name}"::text` : `"${name}"`)).join(', ');
 }
 
-/** The items, so many at a time. */
+/** The items in batches. */
 export function* batches<T>(items: Iterable<T>, size: number): Generator<T[]> {
   let batch: T[] = [];
   for (const item of items) {

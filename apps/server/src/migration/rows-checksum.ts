@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { Value } from './column-rules.ts';
 
-/** How many rows a table has, and the sum of the SHA-256 of each of them, modulo 2^256: equal rows in any order give equal sums. */
+/** The number of rows of a table, and the sum of the SHA-256 of each of them, modulo 2^256: equal rows in any order give equal sums. */
 export interface TableSum {
   rows: number;
   /** Lower-case hex. */
   sha256: string;
 }
 
-/** Sums up a table row by row, from whichever database. A row that changed is taken out as it was and added as it is. */
+/** Sums up a table row by row, from either database. A changed row is subtracted as it was and added as it is. */
 export interface RowsChecksum {
   add(row: readonly Value[]): void;
   remove(row: readonly Value[]): void;
   sum(): TableSum;
 }
 
-/** Hashes are summed up and not strung together, so that a change costs as much as it is large (Bellare and Micciancio 1997). */
+/** Hashes are summed, not concatenated: the cost of a change depends on its size alone (Bellare and Micciancio 1997). */
 export function createRowsChecksum(): RowsChecksum {
   let total = 0n;
   let rows = 0;
@@ -36,12 +36,12 @@ function hashOf(row: readonly Value[]): bigint {
   return BigInt(`0x${createHash('sha256').update(rowText(row)).digest('hex')}`);
 }
 
-/** A row as text: the same for equal rows, from whichever database. */
+/** A row as text: the same for equal rows of either database. */
 export function rowText(row: readonly Value[]): string {
   return JSON.stringify(row.map(canonical));
 }
 
-/** Drivers differ: a large integer is a string to one and a number to the other, a boolean is 0 or 1. */
+/** Drivers differ: a large integer is a string to one and a number to the other; a boolean is 0 or 1. */
 function canonical(value: Value): string | null {
   if (value === null) return null;
   if (Buffer.isBuffer(value)) return value.toString('hex');

@@ -12,27 +12,27 @@ export interface ReferredObject {
 
 /** The embedded database, read beside the service that writes to it. */
 export interface SourceDatabase {
-  /** From now on it is noted which rows of these change; what is `hold` next sees all that came before. */
+  /** Begins to record changed rows of these tables. The next `hold` sees everything from before. */
   follow(tables: readonly Table[]): void;
-  /** From now on, all that is read is as it is at this moment, whatever is written. */
+  /** Takes a snapshot: from now on, reads return the state of this moment. */
   hold(): void;
-  /** Rows of a table as they are to be in the copy, by primary key. Nothing else can be asked until the last one was taken. */
+  /** Rows of a table in the form of the copy, by primary key. Nothing else can be read until the last one was taken. */
   rows(table: Table): IterableIterator<Value[]>;
-  /** The row with this primary key as it is to be in the copy; null where there is none. */
+  /** The row with this primary key in the form of the copy; null if there is none. */
   row(table: Table, key: readonly Value[]): Value[] | null;
   count(table: Table): number;
-  /** The primary keys of rows that changed between the last two moments that were held. */
+  /** The primary keys of rows that changed between the last two snapshots. */
   changedKeys(table: Table): Value[][];
-  /** Lower-case hex; null where no row tells. */
+  /** SHA-256 by the rows, in lower-case hex; null if no row has it. */
   recordedSha256(objectKey: string): string | null;
   /** Whether a row refers to the object. */
   refersTo(objectKey: string): boolean;
-  /** Every original, and every object of what is ready. Some more than once. Nothing else can be asked until the last one was taken. */
+  /** Every original, and every object of ready renditions; some more than once. Nothing else can be read until the last one was taken. */
   referredObjects(): IterableIterator<ReferredObject>;
-  /** The same of the media that changed between the last two moments that were held. */
+  /** The same for the media that changed between the last two snapshots. */
   changedObjects(): ReferredObject[];
   openUploads(): number;
-  /** The largest number that a table has given to a row of its own, which may be gone by now; 0 where it has given none. */
+  /** The largest number that a table has given to a row, which may be deleted by now; 0 if it has given none. */
   lastNumber(table: string): number;
   close(): void;
 }
@@ -41,7 +41,7 @@ export interface SourceDatabase {
 export function openSourceDatabase(file: string): SourceDatabase {
   const open = () => new Database(file, { readonly: true, fileMustExist: true, timeout: 10_000 });
   const client = open();
-  // A connection gives the rows of one query at a time.
+  // A connection returns the rows of one query at a time.
   const lookups = open();
   const recorded = lookups
     .prepare<[string, string], string>(
@@ -66,7 +66,7 @@ export function openSourceDatabase(file: string): SourceDatabase {
       }
       client.exec('BEGIN');
       isHeld = true;
-      // The moment is that of the first look.
+      // The snapshot is taken at the first read.
       client.prepare('SELECT count(*) FROM versions').get();
     },
 

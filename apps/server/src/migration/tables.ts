@@ -8,9 +8,9 @@ import { COLUMN_RULES, type ColumnRule, SKIPPED_TABLES, TABLES_COPIED_LAST } fro
 /** A column that both databases have. */
 export interface Column {
   name: string;
-  /** Of PostgreSQL. */
+  /** Column type in PostgreSQL. */
   type: 'text' | 'json' | 'bytea' | 'boolean' | 'integer' | 'bigint' | 'double precision';
-  /** What is written in place of what the source has; null: as it is. */
+  /** Replaces the source's value; null: it is copied as it is. */
   rule: ColumnRule | null;
 }
 
@@ -18,11 +18,11 @@ export interface Column {
 export interface Table {
   name: string;
   columns: readonly Column[];
-  /** In whose order rows are read on both sides. */
+  /** Columns by which rows are ordered on both sides. */
   primaryKey: readonly string[];
-  /** Whose numbers PostgreSQL gives to new rows; null: none. */
+  /** Column that PostgreSQL numbers for new rows; null: none. */
   identity: string | null;
-  /** Whether it is copied whole once nobody writes, and its changes are not followed. */
+  /** Whether it is copied whole after the last write, without following its changes. */
   isLast: boolean;
 }
 

@@ -1,27 +1,27 @@
 import { AppError } from '../base/app-error.ts';
 
-/** Seconds after which to ask again: writes are taken again by then, here or elsewhere. */
+/** Seconds after which to try again: by then, writes are accepted here or elsewhere. */
 const RETRY_AFTER_S = 30;
 
-/** Lets those in who write, and keeps them out while the deployment is being moved. */
+/** Admits writes, and refuses them while the deployment is being moved. */
 export interface WriteGate {
   readonly isClosed: boolean;
-  /** Whether the deployment was moved: what is still to be done is done elsewhere. */
+  /** Whether the deployment was moved: remaining work is done elsewhere. */
   readonly isClosedForGood: boolean;
   /**
-   * Counts in one who writes; the function counts it out again. @param cut ends what it does, where that takes too long
-   * @throws AppError `unavailable` while the gate is closed, `deployment_moved` once it is for good
+   * Admits a write; the returned function ends it. @param cut ends the write early if it takes too long
+   * @throws AppError `unavailable` while the gate is closed, `deployment_moved` after it was closed for good
    */
   enter(cut: () => void): () => void;
-  /** Lets nobody in any more. Resolves when those who are in have left; who takes longer than `patienceMs` is cut. */
-  close(patienceMs?: number): Promise<void>;
-  /** The gate stays closed: what is written is written elsewhere from now on, unless {@link open} takes it back. */
+  /** Admits no more writes. Resolves when the admitted ones have ended; those that take longer than `drainMs` are cut. */
+  close(drainMs?: number): Promise<void>;
+  /** Closes the gate for good: writes belong elsewhere from now on, unless {@link open} undoes it. */
   closeForGood(): void;
   open(): void;
 }
 
-/** A slow sender must not keep all others waiting: what arrived of a resumable upload is kept, as when a connection breaks. */
-const PATIENCE_MS = 20_000;
+/** A slow sender must not hold up all others: the bytes of its resumable upload are kept, as when a connection breaks. */
+const DRAIN_MS = 20_000;
 
 export function createWriteGate(): WriteGate {
   let state: 'open' | 'closed' | 'closed for good' = 'open';
@@ -38,24 +38,24 @@ export function createWriteGate(): WriteGate {
 
     enter(cut) {
       if (state !== 'open') throw state === 'closed' ? beingMoved() : moved();
-      // Its own, as two may be cut in the same way.
+      // A function of its own: two writes may share the same `cut`.
       const own = () => cut();
       inside.add(own);
       return () => {
         inside.delete(own);
         if (inside.size > 0) return;
-        const told = waiting;
+        const waiters = waiting;
         waiting = [];
-        for (const tell of told) tell();
+        for (const resolve of waiters) resolve();
       };
     },
 
-    async close(patienceMs = PATIENCE_MS) {
+    async close(drainMs = DRAIN_MS) {
       state = 'closed';
       if (inside.size === 0) return;
       const overdue = setTimeout(() => {
         for (const cut of inside) cut();
-      }, patienceMs);
+      }, drainMs);
       await new Promise<void>((resolve) => waiting.push(resolve));
       clearTimeout(overdue);
     },

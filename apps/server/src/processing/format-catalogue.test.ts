@@ -58,7 +58,7 @@ describe('the accepted formats', () => {
     expect(catalogue.state()).toBe('degraded_performance');
   });
 
-  it('lack videos and sounds from the start on where there is no ffmpeg, while the rest is still being proven', async () => {
+  it('lack video and audio from the start if there is no ffmpeg', async () => {
     const proveFormats = () => new Promise<ProvenFormat[]>(() => undefined);
     const lacking = await start({ versions: { sharp: '1', ffmpeg: 'none' }, proveFormats });
     expect(lacking.state()).toBe('degraded_performance');
@@ -66,7 +66,7 @@ describe('the accepted formats', () => {
     expect(having.state()).toBe('operational');
   });
 
-  it('are waited for rather than guessed while a new engine proves itself, and the start is not held up', async () => {
+  it('are waited for while a new engine is proved, without delaying the start', async () => {
     let finish: (proofs: ProvenFormat[]) => void = () => undefined;
     const proving = new Promise<ProvenFormat[]>((resolve) => {
       finish = resolve;
@@ -96,7 +96,7 @@ describe('the accepted formats', () => {
     expect(proofs).toBe(2);
   });
 
-  it('get another chance at the next start: a proof that failed for want of memory does not last for ever', async () => {
+  it('are proved again at the next start after a failure for lack of memory', async () => {
     await ids(await start({ proveFormats: async () => without('avif') }));
     await delay(10);
     const next = await start({ proveFormats: async () => all });
@@ -105,7 +105,7 @@ describe('the accepted formats', () => {
     expect(next.state()).toBe('operational');
   });
 
-  it('are told about in one line where ffmpeg is missing: what is missing, what to set, and which formats it costs', async () => {
+  it('are logged in one line if ffmpeg is missing, with what to set', async () => {
     const lines: Array<Record<string, unknown>> = [];
     const told = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
     const missing = createEngine({ programs: { ffmpeg: '/nowhere/ffmpeg', ffprobe: '/nowhere/ffprobe' } });

@@ -5,7 +5,7 @@ import type { Logger } from '../base/logger.ts';
 import type { Presented } from '../base/presented.ts';
 import type { FormatProofRepository } from '../db/delivery-repository.ts';
 
-/** How long a reader waits for the first proof of a new engine, and when a proof that could not be made is tried again. */
+/** How long a reader waits for the first proof of a new engine, and the pause before a failed proof is tried again. */
 const WAIT_MS = 20_000;
 const RETRY_MS = 30_000;
 
@@ -13,28 +13,28 @@ export interface FormatCatalogueParts {
   engine: Pick<Engine, 'proveFormats' | 'versions'>;
   proofs: FormatProofRepository;
   logger: Logger;
-  /** The formats to prove; the engine's own unless a test says otherwise. */
+  /** The formats to prove. Default: the engine's. */
   formats?: readonly EngineFormat[];
   waitMs?: number;
 }
 
-/** The formats that this deployment accepts because its engine has decoded a sample of each. */
+/** The formats that this deployment accepts: its engine has decoded a sample of each. */
 export interface FormatCatalogue {
-  /** Looks for the programs and takes up kept proofs; proves in the background what this engine has not proved yet. */
+  /** Looks for the programs and loads saved proofs. Proves in the background what this engine has not proved yet. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` where it takes too long */
+  /** The proven formats. Waits for the first proof of a new engine. @throws AppError `unavailable` if it takes too long */
   accepted(): Promise<Format[]>;
   /**
-   * `degraded_performance` while a registered format is not proven. A first proof under way counts for nothing yet, but that there
-   * are no programs for videos and sounds is known before it, once `start` is done.
+   * `degraded_performance` while a registered format is not proven. A first proof under way does not count. Missing programs for video and
+   * audio count as soon as `start` is done.
    */
   state(): ServiceStatus;
 }
 
 type Proof = { formatId: string; ok: boolean; reason: string | null };
 
-/** {@link FormatCatalogue} whose proofs are kept, keyed by the engine's versions: only a new engine costs time. */
+/** {@link FormatCatalogue} whose proofs are saved by the engine's versions: only a new engine costs time. */
 export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalogue {
   const { engine, proofs, logger } = parts;
   const formats = parts.formats ?? registered;
@@ -44,7 +44,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   let stopped = false;
   let saving: Promise<void> | null = null;
   let retry: NodeJS.Timeout | undefined;
-  const told = new Set<string>();
+  const logged = new Set<string>();
   let announce: () => void = () => undefined;
   const firstProof = new Promise<void>((resolve) => {
     announce = resolve;
@@ -53,15 +53,15 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   const take = (list: Proof[]) => {
     known = new Map(list.map((proof) => [proof.formatId, proof]));
     for (const [reason, failing] of byReason(formats, known)) {
-      // What was kept from the last start is looked at again at once, and then nothing new where nothing was mended.
-      if (told.has(`${failing} ${reason}`)) continue;
-      told.add(`${failing} ${reason}`);
-      logger.warn({ formats: failing, reason }, 'formats are not accepted: their samples cannot be decoded');
+      // Failures that were saved at the last start are proved again at once. They are logged once.
+      if (logged.has(`${failing} ${reason}`)) continue;
+      logged.add(`${failing} ${reason}`);
+      logger.warn({ formats: failing, reason }, 'formats not accepted: their samples cannot be decoded');
     }
     announce();
   };
 
-  /** Never rejects: what goes wrong is logged and tried again. */
+  /** Never rejects: failures are logged and tried again. */
   const prove = async () => {
     try {
       const engineKey = keyOf(await engine.versions());
@@ -74,7 +74,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
       await saving;
     } catch (error) {
       failed = true;
-      logger.error({ err: error }, 'the accepted formats could not be proved; this is tried again');
+      logger.error({ err: error }, 'formats could not be proved; tried again later');
       if (!stopped) retry = setTimeout(() => void prove(), RETRY_MS).unref();
     }
   };
@@ -87,14 +87,14 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
       const kept = await proofs.load(engineKey);
       const complete = formats.every(({ id }) => kept.some(({ formatId }) => formatId === id));
       if (complete) take(kept);
-      // A sample may have failed for want of memory or time, so failures are looked at again at every start.
+      // A sample may have failed for lack of memory or time: failures are proved again at every start.
       if (!complete || kept.some(({ ok }) => !ok)) void prove();
     },
 
     async stop() {
       stopped = true;
       clearTimeout(retry);
-      // The engine may be busy for a minute, and what it says no longer matters; only a write must not be cut off.
+      // The engine may be busy for a minute and its answer no longer matters. Only a write must not be interrupted.
       await saving?.catch(() => undefined);
     },
 
@@ -120,7 +120,7 @@ export function createFormatCatalogue(parts: FormatCatalogueParts): FormatCatalo
   };
 }
 
-/** The formats that are not proven, by what is in their way: without ffmpeg it is the same for all of video and audio. */
+/** The formats that are not proven, by reason: without ffmpeg it is the same for all of video and audio. */
 function byReason(formats: readonly EngineFormat[], proofs: ReadonlyMap<string, Proof>): Map<string, string[]> {
   const found = new Map<string, string[]>();
   for (const { id } of formats) {

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { PIECE_BYTES } from '@mds/contract';
 
-/** What a file is recorded by. */
+/** The hashes and the size by which a file is recorded. */
 export interface FileDigests {
-  /** Of the whole, lower-case hex. */
+  /** Of the whole file, in lower-case hex. */
   sha256: string;
   bytes: number;
-  /** SHA-256 of each piece of `PIECE_BYTES`, 32 bytes after 32 bytes; null where the file is one piece. */
+  /** SHA-256 of each piece of `PIECE_BYTES`, 32 bytes each; null if the file is one piece. */
   pieces: Buffer | null;
 }
 
@@ -27,7 +27,7 @@ export async function hashFile(path: string, signal?: AbortSignal): Promise<File
     const read = chunk as Buffer;
     whole.update(read);
     bytes += read.length;
-    // A stream may give less than it was asked for; pieces are where they are all the same.
+    // A stream may return less than it was asked for; the bounds of the pieces are fixed.
     for (let at = 0; at < read.length; ) {
       const part = read.subarray(at, at + PIECE_BYTES - filled);
       piece.update(part);

@@ -8,7 +8,7 @@ import { createMediaVerifier } from './media-verifier.ts';
 
 const fixture = ingestFixture();
 
-it('a repair takes nothing out of the store without the lock: another node may be about to deliver it', async () => {
+it('a repair removes nothing from the store without the lock', async () => {
   const { media: mediaObject } = await fixture.makeIngest().ingest(input(noisePng('a')));
   const [preset] = defaultPresets;
   if (preset === undefined) throw new Error('There is to be a preset.');

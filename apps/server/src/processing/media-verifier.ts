@@ -10,20 +10,20 @@ import type { ObjectStore } from '../storage/object-store.ts';
 export interface MediaVerifierParts {
   media: Pick<MediaRepository, 'renditions' | 'files' | 'rederive'>;
   store: Pick<ObjectStore, 'read' | 'delete'>;
-  /** Of today: what they do not make, cannot be made again. */
+  /** Today's presets: what they do not make cannot be made again. */
   presets: readonly Preset[];
-  /** The one that ingest and removal hold, by SHA-256. */
+  /** By SHA-256; shared with ingest and removal. */
   lock: KeyedLock;
-  /** Called with media whose renditions are to be made again: caches let go of them, workers wake. */
+  /** Called with the media whose renditions are to be made again: caches drop them, workers wake. */
   onRederive(mediaIds: string[]): void;
   logger: Logger;
 }
 
-/** Compares what is stored with what was recorded. */
+/** Compares stored objects with their recorded hashes. */
 export interface MediaVerifier {
   /**
-   * Reads every stored byte of a media object. With `repair`: broken renditions are removed and made again from a sound
-   * original; those that no preset makes any more have failed then.
+   * Reads every stored byte of a media object. With `repair`, broken renditions are removed and made again from a sound original.
+   * Those that no preset makes any more become failed.
    */
   verify(mediaObject: MediaRecord, options: { repair: boolean }): Promise<MediaVerification>;
 }
@@ -35,7 +35,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
     parts.presets.map((preset) => [`${preset.name}.${preset.extension}`, presetRevision(preset)]),
   );
 
-  /** A superseded revision is made by none but the very preset that it was made by. */
+  /** A superseded revision can only be made by the preset that made it. */
   const isMadeToday = ({ name, extension, revision, current }: RenditionRecord): boolean => {
     const today = revisions.get(`${name}.${extension}`);
     return today !== undefined && (current || today === revision);
@@ -69,7 +69,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
             const { health, bytes } = await healthOf(objectKey, sha256);
             checkedBytes += bytes;
             if (health === 'sound') continue;
-            // Of several files, one that is gone says more than one that is damaged.
+            // A missing file outweighs a damaged one.
             worst = worst === 'missing' ? worst : health;
             if (objectKey !== null) broken.push(objectKey);
           }
@@ -77,7 +77,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
           renditions.push({ name, extension, revision, health: worst, repair: remedy });
         }
 
-        // Nothing derives an original; an upload of the same bytes takes its place.
+        // An original cannot be derived; only an upload of the same bytes replaces it.
         if (repair && broken.length > 0 && original.health === 'sound') {
           await confirm();
           const ids = await media.rederive(broken);
@@ -90,7 +90,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
         if (result !== 'none') {
           logger.warn(
             { mediaId: mediaObject.id, original: original.health, broken, repair: result },
-            'stored bytes are not sound',
+            'stored bytes are damaged or missing',
           );
         }
         const { id, filename } = mediaObject;

@@ -2,7 +2,7 @@ import { RenderError, type RenderErrorCode } from '@mds/transcode';
 import { AppError } from '../base/app-error.ts';
 import type { MediaFailureRecord } from '../db/media-repository.ts';
 
-/** Why a media object could not be processed, apart from what the engine says. */
+/** Why a media object could not be processed: the engine's codes, and those of the store. */
 export type ProcessingErrorCode = RenderErrorCode | 'object_corrupt' | 'object_missing';
 
 /** A failure with a stable code and a sentence for the operator. */
@@ -18,12 +18,12 @@ export class ProcessingError extends Error {
   }
 }
 
-/** Whether another attempt could end differently, as the engine has it for its codes. */
+/** Whether another attempt could succeed, by the engine's rule for its codes. */
 export function isRetryable(code: RenderErrorCode): boolean {
   return new RenderError(code, '').retryable;
 }
 
-/** What to record of an error. One that nobody foresaw keeps its details to the log, and may be chance. */
+/** The failure to record for an error. The details of an unforeseen error stay in the log; another attempt may succeed. */
 export function failureOf(error: unknown): MediaFailureRecord {
   if (error instanceof ProcessingError || error instanceof RenderError) {
     return { code: error.code, message: error.message, retryable: error.retryable };

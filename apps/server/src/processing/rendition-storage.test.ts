@@ -103,7 +103,7 @@ describe('a rendition of several files', () => {
     await storageOf().requireStored(stored ? [stored] : []);
   });
 
-  it('invariant 2: is not seen in part where the store fails half-way, and what is there is known to belong to it', async () => {
+  it('invariant 2: is never visible in part if the store fails half-way', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one', 'v/2.m4s': 'two' });
     const put: ObjectStore['put'] = async (at, file) => {
       if (at.endsWith('v/1.m4s')) throw new Error('The disk is gone.');
@@ -116,7 +116,7 @@ describe('a rendition of several files', () => {
     expect((await repositories.media.delete(mediaObject.id))?.orphans).toEqual(expect.arrayContaining(await keys()));
   });
 
-  it('takes the place of what an attempt that was cut off left behind, also where that has the very same size', async () => {
+  it('replaces leftovers of an interrupted attempt, even of the same size', async () => {
     const leave = async (file: string, text: string) => {
       const path = join(root, 'left');
       await writeFile(path, text);
@@ -146,7 +146,7 @@ describe('a rendition of several files', () => {
     },
   );
 
-  it('stands only where every file is there, and serves another media object of the same bytes as well', async () => {
+  it('is reused only with all its files, also by a media object of the same bytes', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one' });
     const stored = await storageOf().store(lease, row, made, never);
     await repositories.media.publish(lease, {

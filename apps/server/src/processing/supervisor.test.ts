@@ -102,7 +102,7 @@ const script = async (source: string) => {
 };
 
 describe('worker process', () => {
-  it('invariant 2, fault 13: kill -9 in the middle of a render: the job runs again, and no part of a rendition is ever seen', async () => {
+  it('invariant 2, fault 13: kill -9 during a render shows no partial rendition', async () => {
     const { id, sha256 } = await add(noisePng('a', 600, 450));
     const { stats } = supervise();
     expect(stats.restarts).toBe(0);
@@ -149,7 +149,7 @@ describe('worker process', () => {
 });
 
 describe('supervisor', () => {
-  it('a worker that dies at once is started again, less and less often, and no more after a stop', async () => {
+  it('a worker that keeps dying is restarted at growing intervals until the stop', async () => {
     const births = join(root, 'births');
     const entry = await script(
       `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(births)}, Date.now() + ' ' + process.env.MDS_ROLES + '\\n');`,

@@ -11,7 +11,7 @@ export interface SupervisorParts {
   /** Sent to each worker as its first message: `{ type: 'config', config }`. Not in the environment, which others may read. */
   config?: unknown;
   jobs: JobQueue;
-  /** Whether a worker lives on this machine, by its id: elsewhere another may have the same process id. Default: all do. */
+  /** Whether a worker runs on this machine, by its id: process ids repeat on other machines. Default: all do. */
   isHere?: (workerId: string) => boolean;
   logger: Logger;
   timing?: Partial<SupervisorTiming>;
@@ -19,10 +19,10 @@ export interface SupervisorParts {
 
 /** In milliseconds. */
 export interface SupervisorTiming {
-  /** Before the first restart; doubled with each that follows soon. */
+  /** Before the first restart; doubled with each one that follows soon. */
   firstDelayMs: number;
   longestDelayMs: number;
-  /** A worker that lived for so long starts the delays anew. */
+  /** A worker that lived this long resets the delays. */
   soundAfterMs: number;
   /** From SIGTERM to SIGKILL. */
   stopMs: number;
@@ -37,7 +37,7 @@ export interface SupervisorStats {
 /** Keeps a worker process alive beside the service. */
 export interface WorkerSupervisor {
   start(): void;
-  /** Tells the worker that there is something in the queue. */
+  /** Makes the worker look into the queue. */
   wake(): void;
   stop(): Promise<void>;
   readonly stats: SupervisorStats;
@@ -46,9 +46,8 @@ export interface WorkerSupervisor {
 const TIMING: SupervisorTiming = { firstDelayMs: 250, longestDelayMs: 30_000, soundAfterMs: 60_000, stopMs: 15_000 };
 
 /**
- * {@link WorkerSupervisor}: forks the entry of the worker, so that a render that takes its process
- * down, or starves it, leaves the one that answers requests alone. When the worker dies its leases are taken back at once,
- * and another is started.
+ * {@link WorkerSupervisor}: forks the entry of the worker. A render that crashes or starves its process does not affect the one that
+ * answers requests. When the worker dies, its leases are taken back at once and another one is started.
  */
 export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor {
   const { entry, execArgv, env, config, jobs, logger, isHere = () => true } = parts;
@@ -65,7 +64,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
     const worker = fork(entry, [], {
       execArgv,
       env: { ...env, MDS_ROLES: 'worker' },
-      // The service's stdout has a reader of its own; all that a worker says is log.
+      // The service's stdout has a reader of its own; all output of a worker is log.
       stdio: ['ignore', 2, 2, 'ipc'],
     });
     child = worker;
@@ -78,9 +77,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
         buried = true;
         child = null;
         takeBack(worker.pid)
-          .catch((error: unknown) =>
-            logger.error({ err: error }, 'the leases of a dead worker could not be taken back'),
-          )
+          .catch((error: unknown) => logger.error({ err: error }, 'leases of a dead worker could not be taken back'))
           .finally(() => {
             if (running) scheduleRestart(performance.now() - bornAt, how);
             resolve();
@@ -90,12 +87,12 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
       // A process that could not be started has no exit.
       worker.on('error', (error) => {
         if (worker.pid === undefined) bury({ err: error });
-        else logger.warn({ err: error, workerPid: worker.pid }, 'the worker process could not be reached');
+        else logger.warn({ err: error, workerPid: worker.pid }, 'worker process could not be reached');
       });
     });
   }
 
-  /** The leases of a process that is gone need not wait for the monitor. */
+  /** Takes back the leases of a process that is gone, without waiting for the monitor. */
   async function takeBack(pid: number | undefined): Promise<void> {
     const dead = (await jobs.workers()).filter((worker) => worker.pid === pid && isHere(worker.id)).map(({ id }) => id);
     for (const { token, worker } of await jobs.held()) {
@@ -109,7 +106,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
     const delayMs = Math.min(timing.firstDelayMs * 2 ** soonDeaths, timing.longestDelayMs);
     soonDeaths++;
     restarts++;
-    logger.error({ ...how, delayMs }, 'the worker process ended; another will be started');
+    logger.error({ ...how, delayMs }, 'worker process ended; another will be started');
     restartTimer = setTimeout(launch, delayMs);
   }
 
@@ -121,7 +118,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
     },
 
     wake() {
-      // Not connected: it is starting or dying, and looks into the queue on its own when it is up.
+      // If it is not connected, it is starting or dying. A new worker looks into the queue by itself.
       if (child?.connected) child.send({ type: 'wake' }, () => undefined);
     },
 

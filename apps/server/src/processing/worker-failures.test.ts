@@ -18,7 +18,7 @@ const fixture = workerFixture();
 const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
 
 describe('worker: what fails', () => {
-  it('fault 14: a media object that kills every process that decodes it fails after 3 attempts, and the next one is made', async () => {
+  it('fault 14: a media object that kills every decoder fails after 3 attempts', async () => {
     const killer = await add(noisePng('killer', 99, 99));
     const next = await add(noisePng('next'));
     let deaths = 0;
@@ -42,7 +42,7 @@ describe('worker: what fails', () => {
     expect(await fixture.repositories.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
   });
 
-  it('fault 14: explain shows which programs a process had run when it died, and which one it was running', async () => {
+  it('fault 14: explain shows the programs that a dead process had run', async () => {
     const film = join(fixture.root, 'film.mp4');
     const source = 'testsrc2=s=640x360:r=25:d=40';
     const x264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
@@ -77,7 +77,7 @@ describe('worker: what fails', () => {
     expect(runs.at(-1)).toMatchObject({ step: 'ladder', outcome: expect.stringContaining('cut off') });
   }, 60_000);
 
-  it('fault 14: one crash by chance costs nothing: the media object is ready after the second attempt', async () => {
+  it('fault 14: after one crash by chance, the media object becomes ready', async () => {
     const { id } = await add(noisePng('a'));
     let first = true;
     const once = around((_, go) => {
@@ -90,7 +90,7 @@ describe('worker: what fails', () => {
     expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 2, failure: null });
   });
 
-  it('fault 18: a flipped byte in the original is told as such, at once, and no rendition is made of it', async () => {
+  it('fault 18: no rendition is made of an original with a flipped byte', async () => {
     const picture = noisePng('a', 200, 200);
     const { id, sha256 } = await add(picture);
     const path = (await fixture.store.localFile(originalKey(sha256)))?.path ?? '';
@@ -108,7 +108,7 @@ describe('worker: what fails', () => {
     await ended(id).toBe('ready');
   });
 
-  it('fault 19: a storage that does not answer is why a media object waits, and is noted with the attempt', async () => {
+  it('fault 19: the attempt says that a media object waits for the storage', async () => {
     const { id } = await add(noisePng('a'));
     let isAway = true;
     const away: ObjectStore = {
@@ -139,7 +139,7 @@ describe('worker: what fails', () => {
     });
   });
 
-  it('fault 22: damaged pixels end in ready with a warning or in failed with a reason, at the first attempt', async () => {
+  it('fault 22: damaged pixels give a warning or a failure at the first attempt', async () => {
     const picture = noisePng('a', 200, 200);
     const damaged = [
       Buffer.from(picture).fill(0xa5, 50_000, 50_500),
@@ -164,7 +164,7 @@ describe('worker: what fails', () => {
     }
   });
 
-  it('a rendition that fails alone is failed with its reason, and the media object is ready with the others', async () => {
+  it('one failed rendition keeps its reason, and the media object is ready', async () => {
     const { id } = await add(noisePng('a'));
     let renders = 0;
     const blocked = around(async (job, go) => {

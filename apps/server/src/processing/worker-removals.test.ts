@@ -111,7 +111,7 @@ describe('worker: what it has put of a media object that is deleted', () => {
 });
 
 describe('worker: objects that others take away', () => {
-  it('a rendition that a late removal took before it was published is made again, never published as a dead link', async () => {
+  it('a rendition removed before it was published is made again, never a dead link', async () => {
     const { id } = await add(noisePng('a'));
     let taken = 0;
     const robbed: ObjectStore = {
@@ -129,7 +129,7 @@ describe('worker: objects that others take away', () => {
     }
   });
 
-  it('a media object of the same bytes as one that is removed keeps its renditions while they are made', async () => {
+  it('removing one media object keeps the renditions of another of the same bytes', async () => {
     const picture = noisePng('a');
     const first = await add(picture);
     startWorker();

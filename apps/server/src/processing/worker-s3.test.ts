@@ -9,7 +9,7 @@ const fixture = workerFixture();
 describe.skipIf(withoutS3Server('a worker whose S3 is away'))('worker: S3', () => {
   const s3 = useS3Server();
 
-  it('fault 19: a storage that is away costs no attempt: the media object waits, and is ready when it is back', async () => {
+  it('fault 19: a storage outage costs no attempt; the media object waits', async () => {
     const { store, staged } = await s3.bench({ limits: { attempts: 2 } });
     const picture = noisePng('a');
     const { id, sha256 } = await fixture.add(picture);

@@ -26,7 +26,7 @@ const leave = async (id: string) => {
   await writeFile(join(folder, 'film.mp4'), 'half a film');
 };
 
-it('fault 13: what a worker that was killed had in the making goes, what living ones have stays', async () => {
+it('fault 13: only the scratch folders of killed workers are removed', async () => {
   await announce('living');
   await announce('killed');
   for (const id of ['living', 'killed']) await leave(id);
@@ -45,7 +45,7 @@ it('fault 13: what a worker that was killed had in the making goes, what living 
     .toEqual(['of-somebody-else', scratchFolderOf('living')].sort());
 });
 
-it('a worker that has not announced itself yet keeps its folder: one look is not enough to call it gone', async () => {
+it('a starting worker keeps its folder: one look does not prove it gone', async () => {
   await leave('starting');
   let looks = 0;
   const scratch = createWorkerScratch({

@@ -5,18 +5,18 @@ import type { Logger } from '../base/logger.ts';
 import type { JobQueue } from '../db/job-queue.ts';
 
 const FOLDER = /^worker-[0-9a-f]{16}$/;
-/** Longer than a worker takes from making its folder to announcing itself. */
+/** Longer than a worker takes between making its folder and announcing itself. */
 const INTERVAL_MS = 20_000;
 
 export interface WorkerScratchParts {
-  /** Where the folders of all workers of this data folder are. */
+  /** Parent of the folders of all workers of this data folder. */
   root: string;
   jobs: Pick<JobQueue, 'workers'>;
   logger: Logger;
   intervalMs?: number;
 }
 
-/** Clears away what workers that were killed had no time to: copies of originals, and renditions in the making. */
+/** Removes what killed workers have left: copies of originals, and unfinished renditions. */
 export interface WorkerScratch {
   start(): void;
   stop(): Promise<void>;
@@ -28,8 +28,8 @@ export function scratchFolderOf(workerId: string): string {
 }
 
 /**
- * {@link WorkerScratch}: a folder goes when its worker was not among the announced ones in two looks in a row. One that lives is, but for
- * the moment of its start; one that was taken for dead while it stood still has lost its leases, and begins anew.
+ * {@link WorkerScratch}: a folder is removed if its worker was not announced in two looks in a row. A living worker is announced, except at
+ * the moment of its start. A stopped worker that was taken for dead has lost its leases, and begins anew.
  */
 export function createWorkerScratch(parts: WorkerScratchParts): WorkerScratch {
   const { root, jobs, logger, intervalMs = INTERVAL_MS } = parts;
@@ -45,14 +45,14 @@ export function createWorkerScratch(parts: WorkerScratchParts): WorkerScratch {
     suspected = new Set(abandoned);
     for (const name of again) {
       await rm(join(root, name), { recursive: true, force: true });
-      logger.info({ folder: name }, 'what a worker that is gone had left was cleared away');
+      logger.info({ folder: name }, 'scratch folder of a worker that is gone removed');
     }
   }
 
   function lookAndLog(): void {
     looking = looking
       .then(look)
-      .catch((error: unknown) => logger.warn({ err: error }, 'what workers left could not be looked for'));
+      .catch((error: unknown) => logger.warn({ err: error }, 'scratch folders could not be looked for'));
   }
 
   return {

@@ -1,29 +1,29 @@
 import type { JobQueue } from '../db/job-queue.ts';
 import type { MediaRepository } from '../db/media-repository.ts';
 
-/** How often something was asked of others, and how long it took altogether, in milliseconds. */
+/** The number of calls, and their total time in milliseconds. */
 export interface WaitTotal {
   calls: number;
   ms: number;
 }
 
-/** What a worker waits for of its queue and its database, as long as it runs. */
+/** The time that a worker has waited for its queue and its database. */
 export interface WorkerWaits {
-  /** Claims: until one is answered, there is nothing to do. */
+  /** Claims: the worker is idle until one is answered. */
   claims: WaitTotal;
-  /** Beats, looks at leases, progress, jobs given back: media are rendered meanwhile. */
+  /** Heartbeats, lease checks, progress, jobs given back: media are rendered meanwhile. */
   upkeep: WaitTotal;
-  /** What is written of media under a lease; the end of a job is part of it. */
+  /** Writes of media under a lease, including the end of a job. */
   leaseWrites: WaitTotal;
 }
 
 const LEASE_WRITES = ['start', 'reserveFiles', 'publishRendition', 'publish', 'fail'] as const;
 
-/** The same queue and media, and how long those who use them wait for them. */
+/** Wraps a queue and media repository to measure how long their users wait. */
 export function measureWaits(parts: { jobs: JobQueue; media: MediaRepository }): {
   jobs: JobQueue;
   media: MediaRepository;
-  /** Since the beginning; what is being waited for counts once it is over. */
+  /** Since the start. A call counts when it is over. */
   times: Readonly<WorkerWaits>;
 } {
   const none = () => ({ calls: 0, ms: 0 });
@@ -37,7 +37,7 @@ export function measureWaits(parts: { jobs: JobQueue; media: MediaRepository }):
   };
 }
 
-/** Every one of these methods gives a promise. */
+/** Each of these methods returns a promise. */
 function timed<Port extends object>(port: Port, names: readonly (keyof Port)[], sum: WaitTotal): Port {
   const copy = { ...port };
   for (const name of names) {

@@ -2,25 +2,25 @@ import { Worker } from 'node:worker_threads';
 
 /** SHA-256 of a file that grows. */
 export interface FileHash {
-  /** Its first `bytes` bytes are written and stay as they are: they may be hashed now, while more arrive. */
+  /** The first `bytes` bytes are written and no longer change: they may be hashed while more arrive. */
   follow(bytes: number): void;
-  /** @returns of its first `bytes` bytes, in lower-case hex @throws where there are fewer, or the file cannot be read */
+  /** @returns the hash of the first `bytes` bytes, in lower-case hex @throws if there are fewer, or the file cannot be read */
   digest(bytes: number): Promise<string>;
-  /** What was hashed may have been cut off again: the file is read anew when its hash is wanted. Also where nobody wants it any more. */
+  /** Drops the hash: hashed bytes may have been cut off, or the hash is no longer needed. The next digest reads the file anew. */
   forget(): void;
 }
 
-/** A thread that reads files behind those who write them, and hashes what it reads. */
+/** A thread that reads files behind their writers and hashes them. */
 export interface FileHashing {
   of(path: string): FileHash;
-  /** Ends the thread; whoever waits for a hash is told that there will be none. */
+  /** Ends the thread; pending digests are rejected. */
   stop(): Promise<void>;
 }
 
-/** Waking the thread for less costs more than it spares whoever waits for the hash in the end. */
+/** Waking the thread for less costs more than it saves at the final digest. */
 const FOLLOWED_BYTES = 4 * 1024 * 1024;
 
-/** It keeps next to nothing: left to itself, it would collect its garbage when that is tens of megabytes. */
+/** The thread keeps almost no data. Without limits, it would let tens of megabytes of garbage pile up. */
 const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 type Job = readonly [kind: 'follow' | 'digest' | 'forget', file: number, path: string, bytes: number, digest: number];
@@ -32,15 +32,15 @@ const source = `
   const { createHash } = require('node:crypto');
   const { parentPort } = require('node:worker_threads');
 
-  /** Hash and length of what was read of each file. */
+  /** By file: the hash and the number of bytes read. */
   const files = new Map();
   const piece = new Uint8Array(1024 * 1024);
-  /** After so many bytes of one file it is another's turn. */
+  /** After so many bytes of one file it is the next file's turn. */
   const TURN_BYTES = 16 * 1024 * 1024;
   let jobs = [];
   let working = false;
 
-  /** Hashes on, up to that length. Returns false where there is more to do than one turn allows. */
+  /** Hashes up to that length. Returns false if there is more to do than one turn allows. */
   function advance(kind, id, path, bytes) {
     let file = files.get(id);
     if (kind === 'follow' && file !== undefined && file.bytes >= bytes) return true;
@@ -69,7 +69,7 @@ const source = `
     const [kind, id, path, bytes, digest] = job;
     try {
       if (!advance(kind, id, path, bytes)) jobs.push(job);
-      // A copy: the digest ends a hash, and it may be asked for again.
+      // A copy: a digest ends its hash, and another digest may be asked for.
       else if (kind === 'digest') parentPort.postMessage([digest, files.get(id).hash.copy().digest('hex'), '', undefined]);
     } catch (error) {
       files.delete(id);
@@ -82,7 +82,7 @@ const source = `
     const [kind, id] = job;
     if (kind === 'forget') {
       files.delete(id);
-      // What follows the file would read on beyond the place where it is being cut.
+      // Pending follow jobs would read beyond the place where the file is cut.
       jobs = jobs.filter(([other, file]) => other !== 'follow' || file !== id);
       return;
     }
@@ -117,7 +117,7 @@ export function createFileHashing(): FileHashing {
     worker.on('exit', () => end(new Error('The thread that hashes files has ended.')));
     return worker;
   };
-  const tell = (job: Job) => {
+  const send = (job: Job) => {
     thread ??= start();
     thread.postMessage(job);
   };
@@ -130,18 +130,18 @@ export function createFileHashing(): FileHashing {
         follow(bytes) {
           if (bytes - followed < FOLLOWED_BYTES) return;
           followed = bytes;
-          tell(['follow', file, path, bytes, 0]);
+          send(['follow', file, path, bytes, 0]);
         },
         digest(bytes) {
           return new Promise((resolve, reject) => {
             const digest = nextDigest++;
             waiting.set(digest, { resolve, reject });
-            tell(['digest', file, path, bytes, digest]);
+            send(['digest', file, path, bytes, digest]);
           });
         },
         forget() {
           followed = 0;
-          if (thread !== null) tell(['forget', file, path, 0, 0]);
+          if (thread !== null) send(['forget', file, path, 0, 0]);
         },
       };
     },

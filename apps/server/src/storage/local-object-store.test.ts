@@ -26,7 +26,7 @@ describe('local object store', () => {
     return { path, bytes: content.length, sha256: '' };
   };
 
-  it('removes folders with their last object, so that a store that is emptied leaves no millions of folders', async () => {
+  it('removes folders with their last object: an emptied store leaves none', async () => {
     const root = join(folder, 'root');
     const store = createLocalObjectStore({ root });
     await store.put('renditions/ab/one/thumb.webp', await staged('1'));

@@ -17,21 +17,21 @@ import { assertObjectKey } from '../base/object-key.ts';
 import { storageError, systemCode } from '../base/storage-error.ts';
 import type { ObjectStore } from './object-store.ts';
 
-/** Where files are written that are not objects yet: on the store's own file system, so that a rename moves them. */
+/** Folder of files that are not objects yet: on the store's own file system, so that a rename moves them. */
 const INCOMING = '.incoming';
 /** Pieces of this size read large objects faster than the default 64 KiB. */
 const READ_PIECE_BYTES = 1024 * 1024;
-/** A folder can be pruned between being made and being used; nobody loses that race this often. */
+/** A folder can be pruned between being made and being used; no put loses that race this often. */
 const PUT_TRIES = 5;
 
-/** Where a store in the folder `root` keeps an object. @throws RangeError for what is no key */
+/** Path of an object in a store in the folder `root`. @throws RangeError if it is not a valid key */
 export function objectPath(root: string, key: string): string {
   assertObjectKey(key);
   return join(root, ...key.split('/'));
 }
 
 /**
- * {@link ObjectStore} in a folder of the local file system: one file an object.
+ * {@link ObjectStore} in a folder of the local file system: one file per object.
  * @param root absolute path; made when first needed
  */
 export function createLocalObjectStore({ root }: { root: string }): ObjectStore {
@@ -70,7 +70,7 @@ export function createLocalObjectStore({ root }: { root: string }): ObjectStore 
   const prune = async (folder: string) => {
     for (let empty = folder; empty.startsWith(root + sep); empty = dirname(empty)) {
       try {
-        // rmdir refuses a folder that is not empty: what another put is about to need stays.
+        // rmdir refuses a folder that is not empty: another put may need it.
         await rmdir(empty);
       } catch {
         return;
@@ -110,7 +110,7 @@ export function createLocalObjectStore({ root }: { root: string }): ObjectStore 
         const { size } = await handle.stat();
         const start = Math.min(range?.start ?? 0, size);
         const bytes = Math.max(0, Math.min(range?.end ?? size - 1, size - 1) - start + 1);
-        // An `end` before `start` cannot be said to a stream, so a stretch without bytes ends before it begins.
+        // A stream cannot express an `end` before its `start`: an empty stretch starts at the end of the file.
         const stream =
           bytes === 0
             ? handle.createReadStream({ start: size })
@@ -138,7 +138,7 @@ export function createLocalObjectStore({ root }: { root: string }): ObjectStore 
 
     async localFile(key) {
       const path = pathOf(key);
-      // Nothing to release: the object is itself the file, and objects never change.
+      // Nothing to release: the object is the file itself, and objects never change.
       return (await sizeOf(path)) === null ? null : { path, release: async () => undefined };
     },
 
@@ -193,7 +193,7 @@ async function openObject(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** Size of a file in bytes; null where there is none, or something else. */
+/** Size of a file in bytes; null if it does not exist or is no file. */
 async function sizeOf(path: string): Promise<number | null> {
   try {
     const found = await stat(path);
@@ -211,8 +211,8 @@ function isMissing(error: unknown): boolean {
 }
 
 /**
- * Makes a folder and those above it, each entry durable. Not by mkdir's own `recursive`, which says that a folder is
- * missing where the truth is that the volume is read-only.
+ * Makes a folder and those above it, each entry durable. mkdir's own `recursive` would report a missing folder if the volume is in fact
+ * read-only.
  */
 async function makeFolder(folder: string): Promise<void> {
   try {
@@ -236,7 +236,7 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** A rename is on disk once its folder is. */
+/** Makes a rename in a folder durable. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

@@ -1,10 +1,10 @@
 import { AppError } from '../base/app-error.ts';
 
-/** A request to S3 that failed, with nothing of what the SDK hangs on its errors: some of that belongs to the credentials. */
+/** A failed request to S3, without the properties of the SDK's errors: some of them contain credentials. */
 export class S3Failure extends Error {
   /** S3's code (`NoSuchKey`), the system's (`ECONNRESET`) or the SDK's (`TimeoutError`). */
   readonly code: string;
-  /** HTTP status; 0 where there was no answer. */
+  /** HTTP status; 0 if there was no answer. */
   readonly status: number;
   constructor(request: string, code: string, status: number, requestId: string | null) {
     const answer = status === 0 ? '' : ` with status ${status}`;
@@ -15,7 +15,7 @@ export class S3Failure extends Error {
   }
 }
 
-/** The object storage cannot be used as it is set up: its operator has to do something before the service can start. */
+/** The object storage cannot be used as it is set up: its operator has to act before the service can start. */
 export class ObjectStorageError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -23,7 +23,7 @@ export class ObjectStorageError extends Error {
   }
 }
 
-/** One that belongs to a deployment which may be on its way to the database: to start again later may help. */
+/** The storage belongs to a deployment that may be on its way to this database: starting again later may help. */
 export class StorageAheadError extends ObjectStorageError {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -36,12 +36,12 @@ const RIGHTS =
   'They need s3:ListBucket and s3:ListBucketMultipartUploads on the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on what is in it.';
 const REGION = 'Set AWS_REGION to the region of the bucket.';
 
-/** What an operator has to do where S3 refuses everything; by S3's codes and the SDK's. */
+/** What an operator has to do if S3 refuses every request, by S3's codes and the SDK's. */
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'There is no such bucket. Make it, or name another one in MDS_STORAGE_URL.',
   InvalidBucketName: 'The bucket of MDS_STORAGE_URL has no valid name.',
   InvalidAccessKeyId: `The access key or its secret is wrong. ${SECRETS}`,
-  // What some servers say of unknown access keys, too.
+  // Some servers answer this for unknown access keys, too.
   SignatureDoesNotMatch: `The access key or its secret is wrong. ${SECRETS}`,
   ExpiredToken: `The credentials have expired. ${SECRETS}`,
   InvalidToken: `The session token is not valid. ${SECRETS}`,
@@ -54,26 +54,26 @@ const REMEDIES: Readonly<Record<string, string>> = {
   AuthorizationHeaderMalformed: `The requests are signed for another region. ${REGION}`,
   IllegalLocationConstraintException: `The bucket is in another region. ${REGION}`,
 };
-/** What is meant where the answer has no body, as that to a HEAD. */
+/** Codes for answers without a body, such as those to HEAD. */
 const OF_BARE_STATUS: Readonly<Record<number, string>> = { 301: 'PermanentRedirect', 403: 'AccessDenied' };
 const NO_RIGHT = new Set(['AccessDenied', 'AllAccessDisabled', 'MethodNotAllowed', 'ReadOnly']);
 const NO_ROOM = new Set(['QuotaExceeded', 'InsufficientStorage', 'StorageFull', 'XMinioStorageFull', 'EntityTooLarge']);
 const TEMPORARY_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 const RETRY_AFTER_S = { temporary: '5', settings: '60' };
 
-/** What has to be done about a failure that lasts until somebody does it; null where it is none of these. */
+/** What an operator has to do about a lasting failure; null for any other. */
 export function remedyOf({ code }: S3Failure): string | null {
   return REMEDIES[code] ?? null;
 }
 
-/** Whether another try later may succeed without anybody's doing: no answer, or one of 5xx. */
+/** Whether a later try may succeed by itself: no answer, or a status of 5xx. */
 export function isTemporary({ code, status }: S3Failure): boolean {
   return !(code in REMEDIES) && !NO_ROOM.has(code) && (status === 0 || TEMPORARY_STATUS.has(status));
 }
 
 /**
- * Gives the error that a caller should see: `insufficient_storage` where nothing more may be written, `unavailable` with
- * Retry-After where the storage does not answer or does not let us in; anything else as it was.
+ * Returns the error that a caller should see: `insufficient_storage` if nothing more can be written, `unavailable` with Retry-After if
+ * the storage does not answer or refuses access; any other failure as it is.
  */
 export function storageRefusal(failure: S3Failure, access: 'read' | 'write'): Error {
   const options = (seconds: string) => ({ cause: failure, headers: { 'Retry-After': seconds } });
@@ -108,7 +108,7 @@ export function storageRefusal(failure: S3Failure, access: 'read' | 'write'): Er
   return failure;
 }
 
-/** What the SDK threw, without what it hangs on it. @param request as in `PutObject` */
+/** Turns an error of the SDK into an S3Failure, without its other properties. @param request as in `PutObject` */
 export function failureOf(error: unknown, request: string): S3Failure {
   if (error instanceof S3Failure) return error;
   const { name, Code, code, $metadata } = error as {
@@ -119,7 +119,7 @@ export function failureOf(error: unknown, request: string): S3Failure {
   };
   const status = $metadata?.httpStatusCode ?? 0;
   const called = Code ?? (status === 0 ? (code ?? name) : name) ?? 'Error';
-  // A name in an answer may be anything; ours are words.
+  // A code in an answer may be any text; codes are words.
   const safe = /^[A-Za-z]\w{1,63}$/.test(called) ? called : 'UnknownError';
   const id = $metadata?.requestId;
   const known = safe in REMEDIES || NO_ROOM.has(safe) ? safe : (OF_BARE_STATUS[status] ?? safe);

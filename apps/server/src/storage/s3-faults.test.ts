@@ -160,7 +160,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
   });
 
   describe('fault 19: connections that break', () => {
-    it('on the way there, in the middle of bodies: they are sent again, and nothing is left of the first', async () => {
+    it('during a request body: it is sent again, and nothing of the first remains', async () => {
       const bench = await s3.bench();
       const content = someBytes(11 * MIB);
       spoilFirst(bench, 2, isPart, { cutRequestAfter: MIB });
@@ -261,7 +261,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
   describe('fault 19: one that hangs', () => {
     const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
 
-    it('has nobody wait: who asked it is told in bounded time, who comes then at once, and it is used as soon as it answers', async () => {
+    it('fails requests in bounded time, later ones at once, until it answers', async () => {
       const bench = await s3.bench();
       const limits = { hangMs: 1_500 };
       const store = await bench.open({ limits, endpoint: s3.server.endpoint });
@@ -293,7 +293,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(bench.log.filter((line) => line.includes('storage_silent'))).toHaveLength(2);
     });
 
-    it('is told from one that takes long: a request that is not answered is waited for while others are', async () => {
+    it('is distinguished from a slow one: other answers prove it alive', async () => {
       const bench = await s3.bench({ limits: { hangMs: 1_000 } });
       bench.proxy.spoil = async (request) => {
         if (isPut(request)) await delay(3_000);
@@ -304,7 +304,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     });
   });
 
-  it('fault 19: one that is killed in the middle of a put, and comes back, has the old object or the new one', async () => {
+  it('fault 19: a kill during a put leaves the old object or the new one', async () => {
     const bench = await s3.bench({ limits: { attempts: 2 } });
     const content = someBytes(16 * MIB);
     const file = await bench.staged(content);

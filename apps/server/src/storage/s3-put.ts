@@ -5,15 +5,15 @@ import type { S3Bucket } from './s3-bucket.ts';
 import { S3Failure } from './s3-failure.ts';
 
 const MIB = 1024 * 1024;
-/** As many as S3 takes. */
+/** S3's limit. */
 const MAX_PARTS = 10_000;
-/** Parts of one object that are on their way at once. */
+/** Parts of one object that are sent at once. */
 const PARTS_AT_ONCE = 4;
 
 /**
- * Puts a file into a bucket: whole, or in parts of which a few are on their way at a time. Not verified yet. Where it fails, no
- * object was made, or changed, and the parts are thrown away.
- * @param parts.partBytes what is larger is put in parts of this size; S3 wants 5 MiB at least
+ * Puts a file into a bucket: whole, or in parts of which a few are sent at a time. The result is not verified. On failure, no object was
+ * created or changed, and the parts are discarded.
+ * @param parts.partBytes larger files are put in parts of this size; S3 requires at least 5 MiB
  * @param parts.gate bounds the bytes that all puts together hold in memory
  */
 export async function putFile(parts: {
@@ -66,18 +66,21 @@ async function putInParts(parts: Parameters<typeof putFile>[0], handle: FileHand
     }
   };
   try {
-    // All of them are waited for, so that none arrives after the abort and stays for good.
+    // Waits for all of them: a part that arrives after the abort would stay for good.
     const ends = await Promise.allSettled(Array.from({ length: Math.min(PARTS_AT_ONCE, count) }, sendParts));
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
     try {
       await bucket.completeUpload(upload, etags);
     } catch (error) {
-      // An answer that was lost: the next try finds that it is over. Whether it is whole, whoever verifies it sees.
+      // The answer to an earlier try was lost, and the upload is over. The caller verifies that the object is whole.
       if (!(error instanceof S3Failure && error.code === 'NoSuchUpload')) throw error;
     }
   } catch (error) {
     await bucket.abortUpload(upload).catch((left: unknown) => {
-      logger.warn({ err: left, objectKey: key }, 'an upload in parts could not be aborted; it is when it is a day old');
+      logger.warn(
+        { err: left, objectKey: key },
+        'multipart upload could not be aborted; the sweep aborts it after a day',
+      );
     });
     throw error;
   }

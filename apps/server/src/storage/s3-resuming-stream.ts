@@ -2,17 +2,17 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failureOf, S3Failure, storageRefusal } from './s3-failure.ts';
 
-/** Times in a row that a body may break off without having brought a byte. */
+/** Times in a row that a body may break off without any byte. */
 const FRUITLESS_TRIES = 4;
 const PAUSE_MS = 200;
-/** What has come and is not asked for yet is in nobody's budget of memory; the system's own buffers hold more of it. */
+/** Bytes that are read ahead count in no memory budget. The system's own buffers hold more. */
 const READ_AHEAD_BYTES = 128 * 1024;
 
 /**
- * A stream of exactly `bytes` bytes over bodies that may break off: the rest is asked for anew. It ends only when all have come,
- * and fails where they do not come; whoever reads it to its end has everything.
- * @param parts.body the first one, from the beginning
- * @param parts.reopen gives a body of what follows the first `offset` bytes; null where the object is gone
+ * A stream of exactly `bytes` bytes over bodies that may break off: the rest is requested again. It ends only after all bytes, and fails
+ * if they do not come: a reader that reaches the end has everything.
+ * @param parts.body the first body, from the beginning
+ * @param parts.reopen returns a body of the bytes from `offset` on; null if the object is gone
  */
 export function createResumingStream(parts: {
   bytes: number;
@@ -24,9 +24,9 @@ export function createResumingStream(parts: {
   let body: Readable | null = null;
   let received = 0;
   let fruitless = 0;
-  /** Whether the reader wants more: one that stands still must not make one request after the other run out of time. */
+  /** Whether the reader wants more. If it pauses, requests must not time out one after the other. */
   let wanted = true;
-  /** Why the last body broke off, as long as nothing more is wanted. */
+  /** Why the last body broke off, until the reader wants more. */
   let brokenOff: { error: Error | null } | null = null;
 
   const fail = (code: string) => stream.destroy(storageRefusal(new S3Failure('GetObject', code, 0, null), 'read'));

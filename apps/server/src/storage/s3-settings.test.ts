@@ -73,7 +73,7 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
     expect(bench.log.join()).toContain('s3:ListBucket');
   });
 
-  it('a refusal later on is told to the operator with its remedy, and to those who ask without details', async () => {
+  it('a later refusal is logged with its remedy and answered without details', async () => {
     const bench = await s3.bench();
     bench.proxy.spoil = () => ({ answer: 403, code: 'InvalidAccessKeyId' });
     const told = await bench.store.readAll('a/object').catch((error: Error) => error);

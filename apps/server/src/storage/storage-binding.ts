@@ -6,34 +6,32 @@ import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, S3Failure, StorageAheadError } from './s3-failure.ts';
 import type { S3ObjectStore } from './s3-object-store.ts';
 
-/** What a storage is known to belong to. A storage of this machine alone is its database's from the start. */
+/** Whether a storage is known to belong to this deployment. A local folder belongs to its database from the start. */
 export interface StorageBinding {
-  /** Whether the storage is known to be that of the database: before, nothing is put there, and nothing removed. */
+  /** Whether the storage is known to belong to the database. Before that, nothing is put there or removed. */
   readonly holds: boolean;
-  /** Resolves when it is known. @throws ObjectStorageError where it is known to be another's; nothing was changed there */
+  /** Resolves when it is known. @throws ObjectStorageError if it belongs to another deployment; nothing was changed there */
   readonly known: Promise<void>;
   close(): void;
 }
 
 const RETRY_MS = 5_000;
-/** Longer than a look for a mark and the writing of one take. */
+/** Longer than it takes to look for a mark and to write one. */
 const SETTLED_MS = 500;
 
-/** A storage that can be marked, and what it is called in messages. */
+/** A storage that can be marked, with its name in messages. */
 interface Markable {
   store: Pick<S3ObjectStore, 'owner' | 'list'>;
   shown: string;
 }
 
-/** The binding of a storage that nobody else can have. */
+/** The binding of a storage that no other deployment can have. */
 export const ALWAYS_BOUND: StorageBinding = { holds: true, known: Promise.resolve(), close: () => undefined };
 
 /**
- * Ties a storage to the deployment whose database refers to its objects, by a mark in it: a service that was told of another bucket or
- * prefix than its database's, or of another database, would take every object for lost, or for nobody's.
- * @throws ObjectStorageError where it is another deployment's, or has none of this one's objects; StorageAheadError where it may become
- * this one's. Where it does not answer, that is no
- * error: it is asked again until it does.
+ * Ties a storage to the deployment whose database refers to its objects, by a mark in it. With the bucket or prefix of another database, a
+ * service would take every object for lost, or for an orphan. A storage that does not answer is no error: it is tried until it does.
+ * @throws ObjectStorageError if it belongs to another deployment, or has none of this one's objects; StorageAheadError if this may change
  */
 export async function bindStorage(
   parts: Markable & { deployment: Deployment; logger: Pick<Logger, 'warn' | 'info'>; retryMs?: number },
@@ -43,17 +41,14 @@ export async function bindStorage(
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
 
-  /** @returns false where the storage does not answer */
+  /** @returns false if the storage does not answer */
   const bind = async (): Promise<boolean> => {
     try {
       await markAsOurs({ deployment, store, shown });
     } catch (error) {
-      // One that answers something else than it should may do better later, too.
+      // A wrong answer may also pass.
       if (!(error instanceof AppError || error instanceof S3Failure)) throw error;
-      logger.warn(
-        { err: error, storage: shown },
-        'the object storage does not answer: nothing is taken in until it does',
-      );
+      logger.warn({ err: error, storage: shown }, 'object storage does not answer; nothing is accepted until it does');
       return false;
     }
     holds = true;
@@ -63,10 +58,10 @@ export async function bindStorage(
   const bindLater = (done: () => void, refused: (error: unknown) => void) => {
     timer = setTimeout(() => {
       bind().then((bound) => {
-        // Nobody is there any more who would begin with it.
+        // The process is stopping.
         if (closed) return;
         if (bound) {
-          logger.info({ storage: shown }, 'the object storage answers');
+          logger.info({ storage: shown }, 'object storage answers');
           done();
         } else bindLater(done, refused);
       }, refused);
@@ -74,7 +69,7 @@ export async function bindStorage(
   };
 
   const known = (await bind()) ? Promise.resolve() : new Promise<void>(bindLater);
-  // Whoever waits hears of it.
+  // Handled by those who await it.
   known.catch(() => undefined);
   return {
     get holds() {
@@ -88,7 +83,7 @@ export async function bindStorage(
   };
 }
 
-/** A store in which nothing is changed before it is known to be the right one. @throws AppError `unavailable` where something would be */
+/** Wraps a store so that nothing is changed before it is known to be the right one. @throws AppError `unavailable` for earlier changes */
 export function onceBound(store: ObjectStore, binding: Pick<StorageBinding, 'holds'>): ObjectStore {
   const requireBound = () => {
     if (binding.holds) return;
@@ -108,7 +103,7 @@ export function onceBound(store: ObjectStore, binding: Pick<StorageBinding, 'hol
   };
 }
 
-/** @throws ObjectStorageError where the storage is another deployment's, or has none of this one's objects */
+/** @throws ObjectStorageError if the storage belongs to another deployment, or has none of this one's objects */
 async function markAsOurs({ deployment, store, shown }: Markable & { deployment: Deployment }): Promise<void> {
   const owner = await store.owner.read();
   if (owner === deployment.id) return;
@@ -124,16 +119,15 @@ async function markAsOurs({ deployment, store, shown }: Markable & { deployment:
     throw refusal(shown, 'has objects already, and the database has no media that they could belong to');
   }
   await store.owner.write(deployment.id);
-  // Another one may have begun with it in the same moment: whoever saw no mark has written its own by the end of this pause, and the last
-  // of them is the owner.
+  // Another deployment may begin at the same moment. By the end of this pause, both have written their marks; the last one is the owner.
   await sleep(SETTLED_MS);
   if ((await store.owner.read()) !== deployment.id) throw refusal(shown, 'was just taken by another deployment');
 }
 
 /**
- * Marks the storage that a deployment is about to be moved to. Objects that are there already are taken for its own, as a move that was
- * broken off has left them.
- * @throws ObjectStorageError where they are another deployment's
+ * Marks the storage that a deployment is about to be moved to. Objects that it has already count as the deployment's own: an interrupted
+ * move has left them.
+ * @throws ObjectStorageError if they belong to another deployment
  */
 export async function markDestination({
   deploymentId,
@@ -159,7 +153,7 @@ function refusal(shown: string, why: string): ObjectStorageError {
   return new ObjectStorageError(`The storage ${shown} ${why}. ${REMEDY}.`);
 }
 
-/** A deployment that is being moved marks its new storage at once, and its rows are in the database when all of them are. */
+/** A deployment that is being moved marks its new storage at once. Its rows appear in the database all together, at the end. */
 function aheadOfDatabase(shown: string, why: string): StorageAheadError {
   return new StorageAheadError(
     `The storage ${shown} ${why}; the database of this node is empty. ${REMEDY}. Or that deployment is being moved here: ` +

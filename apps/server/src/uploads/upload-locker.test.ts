@@ -154,7 +154,7 @@ describe('the lock of an upload', () => {
     expect(await other.hear()).toBe('has it');
   }, 60_000);
 
-  it('fault 11: is taken from a process that stands still, which finds out before it writes another byte', async () => {
+  it('fault 11: is taken from a stopped process, which then writes no further byte', async () => {
     const other = await otherProcess(false);
     const locker = makeLocker({ deathMs: 2500 });
     other.child.kill('SIGSTOP');

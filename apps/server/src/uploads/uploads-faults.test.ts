@@ -49,7 +49,7 @@ describe('fault 11: interrupted and rival senders', () => {
     expect(await running.head(path)).toMatchObject({ offset: 5000 });
   });
 
-  it('two PATCHes at once: the first is cut and hears how far it came, the second goes on from there or learns where', async () => {
+  it('two PATCHes at once: the first is cut at its offset, the second continues there', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const first = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -64,7 +64,7 @@ describe('fault 11: interrupted and rival senders', () => {
     await expectWhole((await running.patch(path, 70_000, picture.subarray(70_000))).mediaId);
   });
 
-  it('many senders of the same upload who all begin where it stands: not one byte is out of its place', async () => {
+  it('many senders of one upload at once put no byte out of place', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     let done: string | null = null;
@@ -83,7 +83,7 @@ describe('fault 11: interrupted and rival senders', () => {
     expect(await ingest.objects()).toHaveLength(1);
   }, 60_000);
 
-  it('a sender that waits for its turn and dies meanwhile takes nothing from the one that follows', async () => {
+  it('a sender that dies while it waits does not hinder the next one', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const sendings = Array.from({ length: 5 }, () => {
@@ -147,7 +147,7 @@ describe('what a crash interrupts', () => {
     await expectWhole(answer.mediaId);
   });
 
-  it('one whose answer was never recorded is the same media object when it is taken up, also where duplicates are allowed', async () => {
+  it('one whose answer was lost becomes the same media object, even with duplicates', async () => {
     const accept = ingest.makeIngest().accept;
     const dying = await fixture.run({
       ingest: {
@@ -166,7 +166,7 @@ describe('what a crash interrupts', () => {
     expect(await ingest.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toHaveLength(1);
   });
 
-  it('one that could not be accepted for a passing reason is not rejected: the next question tries again', async () => {
+  it('one that failed for a passing reason is accepted at the next request', async () => {
     const full = { accept: async () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) };
     const before = await fixture.run({ ingest: full });
     const path = await before.create(picture.length);
@@ -194,7 +194,7 @@ describe('what a crash interrupts', () => {
     await expectWhole((await running.patch(path, 0, picture)).mediaId);
   });
 
-  it('of which the rest of the service stops in good order: what came is acknowledged, and no more is taken', async () => {
+  it('an orderly stop acknowledges the bytes that came and takes no more', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -245,7 +245,7 @@ describe('fault 17: no room for uploads', () => {
     expect(await uploads().countOpen()).toBe(0);
   });
 
-  it('set aside for files on their way: 507 with Retry-After, and what is done, ended or given up makes room', async () => {
+  it('for arriving files: 507 with Retry-After until uploads end', async () => {
     const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 10, minFreeBytes: 0 });
     const running = await fixture.run({ space });
     const path = await running.create(picture.length);
@@ -259,7 +259,7 @@ describe('fault 17: no room for uploads', () => {
     await running.create(picture.length + 10);
   });
 
-  it('for an upload of unknown length: 507 where it outgrows the room, its offset is kept, and it goes on later', async () => {
+  it('for an upload of unknown length: 507 at the limit, and it resumes later', async () => {
     const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 1000, minFreeBytes: 0 });
     const running = await fixture.run({ space });
     const other = await running.create(picture.length);

@@ -66,7 +66,7 @@ describe('an upload over several nodes', () => {
     await expectNothingLeft(a);
   });
 
-  it('is whole at a node that has none of its bytes, after the others have died and lost their disks', async () => {
+  it('is complete at a node without its bytes after all others lost their disks', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 70_000));
@@ -82,7 +82,7 @@ describe('an upload over several nodes', () => {
     await expectNothingLeft(c);
   });
 
-  it('takes nothing for kept that only a disk has: a copy that a life before left is not believed', async () => {
+  it('does not trust a local copy from before a restart', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 30_000));
@@ -93,7 +93,7 @@ describe('an upload over several nodes', () => {
     await expectWhole((await again.patch(path, 30_000, picture.subarray(30_000))).mediaId);
   });
 
-  it('is asked of its holder by a node that wants to go on, which goes on where that one came to', async () => {
+  it('passes from its holder to another node, which resumes at its offset', async () => {
     const a = await node('a');
     const b = await node('b');
     const path = await a.create(picture.length);
@@ -199,7 +199,7 @@ describe('what is acknowledged', () => {
     await expectWhole((await b.patch(path, 30_000, picture.subarray(30_000))).mediaId);
   });
 
-  it('fault 18: is asked for again where the store has damaged it, and never becomes a media object', async () => {
+  it('fault 18: is requested again if damaged in the store, never accepted', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 20_000));

@@ -19,7 +19,7 @@ const stored = async (mediaId: string | null) => {
 };
 
 describe('an upload', () => {
-  it('invariant 1: becomes a media object byte for byte with its last byte, and says which until it expires', async () => {
+  it('invariant 1: becomes a media object with its last byte, named until it expires', async () => {
     const { create, patch, head, folder, uploads } = await fixture.run();
     const path = await create(picture.length, { filename: 'mountain.png' });
     expect(await head(path)).toMatchObject({ status: 200, offset: 0, mediaId: null });
@@ -89,7 +89,7 @@ describe('an upload', () => {
     expect(await ingest.objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('repeated with its idempotency key is the same media object; another file under that key is refused', async () => {
+  it('repeated with its idempotency key is the same media object; other bytes fail', async () => {
     const { create, patch } = await fixture.run();
     const keyed = { idempotency_key: 'order-17', duplicate: 'allow' };
     const first = await patch(await create(picture.length, keyed), 0, picture);
@@ -338,7 +338,7 @@ describe('bounds', () => {
     expect((await stored(last.mediaId))?.bytes?.equals(picture)).toBe(true);
   });
 
-  it('fault 12: a body without a length that goes beyond the largest size: 413, offset unchanged', async () => {
+  it('fault 12: a body without a length beyond the limit: 413, offset unchanged', async () => {
     const { create, open, head } = await fixture.run({ maxBytes: 100_000 });
     const path = await create(null);
     const sending = open('PATCH', path, { ...OFFSET_OCTETS, 'upload-offset': '0' });

@@ -3,13 +3,13 @@ import type { JobRecord } from '../../db/job-queue.ts';
 import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
 import type { QueueEngine } from './queue-engine.ts';
 
-/** BullMQ looks at a lock's end only where it looks for the stalled, which is not asked of it. */
+/** BullMQ checks the end of locks only when it looks for stalled jobs, which this service does not ask of it. */
 const LOCK_MS = 24 * 60 * 60 * 1000;
-/** Jobs that failed are kept to be looked at, at most so many and so long (seconds). */
+/** Failed jobs are kept for operators: at most so many, and for so long (in seconds). */
 const KEPT_DEAD_LETTERS = { count: 1_000, age: 30 * 24 * 60 * 60 };
-/** Lines of BullMQ's own event stream, which nobody here reads. */
+/** Lines of BullMQ's own event stream, which the service does not read. */
 const KEPT_EVENTS = 1_000;
-/** Over Redis alone: BullMQ would tell of its settings as text in the log, where lines of JSON are expected. */
+/** Over Redis only: BullMQ would log remarks on its settings as text, but the log is JSON lines. */
 const NO_QUESTIONS = { skipVersionCheck: true };
 const MAX_PRIORITY = 2_097_152;
 
@@ -22,15 +22,15 @@ const KEPT = {
   stackTraceLimit: 0,
 };
 
-/** Answers of BullMQ that mean: the job is not (any more) active under this token. */
+/** Codes of BullMQ for a job that is not active under this token, or no more. */
 const NOT_OURS = new Set([-1, -2, -3, -6]);
 
-/** The package, which is loaded only where it is configured. */
+/** The package; loaded only if it is configured. */
 export type Bull = typeof import('bullmq');
 type BullQueue<B extends IQueueBackend, C> = Queue<JobData, null, string, JobData, null, string, B, C>;
 type BullWorker<B extends IQueueBackend, C> = Worker<JobData, null, string, B, JobProgress, C>;
 
-/** For an operator who looks at the queue; nothing here reads it. */
+/** For operators who look at the queue; the service does not read it. */
 interface JobData {
   mediaId: string;
 }
@@ -39,12 +39,12 @@ export interface BullEngineParts<B extends IQueueBackend, C> {
   bull: Bull;
   /** Of the queue. */
   name: string;
-  /** What BullMQ keeps its jobs in; closed with the engine. */
+  /** Storage of BullMQ's jobs; closed with the engine. */
   store: BullStore<B>;
-  /** As this backend of BullMQ takes it. */
+  /** In the form that this backend of BullMQ takes. */
   connection: C;
   createBackend: BackendFactory<B, C>;
-  /** How long a job that is out is locked for whoever looks for BullMQ's stalled jobs. */
+  /** How long an active job is locked for processes that look for BullMQ's stalled jobs. */
   lockMs?: number;
 }
 
@@ -57,18 +57,18 @@ export function createBullEngine<B extends IQueueBackend, C>(parts: BullEnginePa
     createBackend,
   );
   queue.on('error', store.onError);
-  /** Only a process that claims is one of the queue's workers. */
+  /** Made at the first claim: only processes that claim are workers of the queue. */
   let worker: BullWorker<B, C> | null = null;
   let closed = false;
 
-  /** Runs something of BullMQ, which never answers once it is closed. */
+  /** Calls BullMQ, which never answers after it was closed. */
   const ask = <T>(run: () => Promise<T>): Promise<T> =>
     closed ? Promise.reject(new Error('The job engine is closed.')) : store.ask(run);
 
-  /** A job by its id, of which BullMQ need not be asked first. */
+  /** A job by its id, without asking BullMQ for it first. */
   const jobOf = (jobId: number) => new bull.Job(queue, JOB_NAME, {}, KEPT, engineId(jobId));
 
-  /** @returns false where the job is not active under this token */
+  /** @returns false if the job is not active under this token */
   const unlessLost = async (run: () => Promise<unknown>): Promise<boolean> => {
     try {
       await ask(run);
@@ -84,7 +84,7 @@ export function createBullEngine<B extends IQueueBackend, C>(parts: BullEnginePa
       const entries = jobs.map(entryOf);
       const [only] = entries;
       if (only === undefined) return;
-      // Many at once go through a temporary table, which is more work for one than adding it.
+      // Many at once go through a temporary table, which costs more for a single job than adding it.
       if (entries.length === 1) await ask(() => queue.add(only.name, only.data, only.opts));
       else await ask(() => queue.addBulk(entries));
     },
@@ -113,7 +113,7 @@ export function createBullEngine<B extends IQueueBackend, C>(parts: BullEnginePa
     },
 
     async bury({ jobId, token }, reason) {
-      // PostgreSQL keeps no NUL in a text, and Redis shall show the same.
+      // PostgreSQL stores no NUL in a text, and Redis should show the same.
       const error = new Error(reason.replaceAll('\0', '\uFFFD'));
       await unlessLost(() => jobOf(jobId).moveToFailed(error, token, false));
     },
@@ -134,7 +134,7 @@ export function createBullEngine<B extends IQueueBackend, C>(parts: BullEnginePa
     },
   };
 
-  /** A worker that takes jobs when it is told to, and looks for nothing by itself. */
+  /** A worker that takes jobs on request only, and looks for nothing by itself. */
   function openWorker(id: string) {
     const options = { connection, name: id, autorun: false, lockDuration: lockMs, ...NO_QUESTIONS };
     const opened: BullWorker<B, C> = new bull.Worker(name, null, options, createBackend);
@@ -150,7 +150,7 @@ function entryOf({ jobId, mediaId, priority, dueInMs }: JobRecord) {
     opts: {
       ...KEPT,
       jobId: engineId(jobId),
-      // BullMQ's 0 is the most urgent, and returns to the end of its line instead of to its head.
+      // In BullMQ, 0 is the most urgent, but returns to the end of its line instead of the head.
       priority: Math.min(Math.max(1, Math.trunc(priority)), MAX_PRIORITY),
       ...(dueInMs > 0 ? { delay: dueInMs } : {}),
     },

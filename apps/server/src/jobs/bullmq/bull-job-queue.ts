@@ -5,7 +5,7 @@ import type { EngineUpdates } from './engine-updates.ts';
 import { EngineAwayError, type QueueEngine } from './queue-engine.ts';
 
 export interface BullJobQueueParts {
-  /** The rows: what is true of a job, and the leases. */
+  /** The rows of jobs and their leases: the truth. */
   rows: JobQueue;
   media: Pick<MediaRepository, 'find'>;
   engine: QueueEngine;
@@ -15,8 +15,8 @@ export interface BullJobQueueParts {
 }
 
 /**
- * {@link JobQueue} whose jobs an engine hands out. The row's lease is what a worker works under and what fences its writes; the engine
- * only says which job is next.
+ * {@link JobQueue} whose jobs an engine hands out. A worker works under the lease of the row, which also fences its writes. The engine only
+ * chooses the next job.
  */
 export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
   const { rows, media, engine, following, reconcile } = parts;
@@ -34,7 +34,8 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
           throw error;
         });
         if (lease !== null) return lease;
-        // Its media object was deleted, or its row is under a lease that only the lease monitor ends: whoever frees it puts it in again.
+        // Its media object was deleted, or its row has a lease that only the lease monitor ends; whoever frees the row puts the job in
+        // again.
         await engine.remove({ jobId, token });
       }
     },
@@ -66,7 +67,7 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
   };
 }
 
-/** What is away has no job to hand out, and is asked again as one that has none is. */
+/** An engine that is unavailable has no job to hand out, and is asked again like an empty one. */
 function nothingWhileAway(error: unknown): null {
   if (error instanceof EngineAwayError) return null;
   throw error;

@@ -2,7 +2,7 @@ import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaRepository } from '../../db/media-repository.ts';
 import type { EngineUpdates } from './engine-updates.ts';
 
-/** Media whose jobs an engine hands out: it is told of each that came or went, once that is committed. */
+/** Media whose jobs an engine hands out. The engine is informed of each job that came or went, after the commit. */
 export function createBullMediaRepository(parts: {
   media: MediaRepository;
   rows: Pick<JobQueue, 'records'>;

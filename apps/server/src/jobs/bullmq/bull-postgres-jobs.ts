@@ -5,7 +5,7 @@ import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
 import type { EngineJob } from './queue-engine.ts';
 import { createAlone } from './queue-pool.ts';
 
-/** Of BullMQ's table `job`. */
+/** Columns of BullMQ's table `job`. */
 interface JobColumns {
   id: string;
   state: string;
@@ -26,7 +26,7 @@ export function createPostgresJobs(parts: {
   const { pool, name, logger } = parts;
 
   const scan = async (where: string, values: unknown[]): Promise<(EngineJob & { id: string })[]> => {
-    // BullMQ reads jobs one by one; here only what tells where each stands is wanted, of a thousand at once.
+    // BullMQ reads jobs one by one. This reads only their states, of a thousand at once.
     const columns = 'id, state::text AS state, lock_token, process_at_ms';
     const query = `SELECT ${columns} FROM job WHERE queue = $1 AND ${where}`;
     const { rows } = await pool.query<JobColumns>(query, [name, ...values]);
@@ -42,10 +42,11 @@ export function createPostgresJobs(parts: {
     ask: (run) => run(),
 
     onError({ message }) {
-      logger.warn({ reason: message }, 'the job engine has trouble with its database');
+      logger.warn({ reason: message }, 'job engine has trouble with its database');
     },
 
-    // It keeps its place in the order. What is due at once is so by anybody's clock: of 1970. `move_active_to_wait` reads and writes apart.
+    // The job keeps its place in the order. Its due time of 1970 has passed by every clock. `move_active_to_wait` reads and writes
+    // separately.
     putBackNow: (backend, id, token) => backend.moveToDelayed(id, 0, 0, token, { skipAttempt: true }),
 
     find: (jobIds) => scan('id = ANY($2)', [jobIds.map(engineId)]),

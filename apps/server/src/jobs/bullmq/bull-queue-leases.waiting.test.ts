@@ -47,7 +47,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
   }
 
   describe('a node that is killed', () => {
-    it('fault 1: with a job in hand: the job is taken up by another within a minute, at the pace of the service', async () => {
+    it('fault 1: the job of a killed node is taken over within a minute', async () => {
       const url = await database();
       const node = await open(url);
       const id = await accept(node);
@@ -92,7 +92,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       await taken.toMatchObject({ mediaId: id });
     });
 
-    it('fault 1: again and again, among nodes that work off what others accept: each job is done, and done once', async () => {
+    it('fault 1: kills among working nodes lose and repeat no job', async () => {
       const url = await database();
       const node = await open(url, { timing: { intervalMs: 200, suspectMs: 1_000 } });
       monitor({ jobs: node.jobs, leaseMs: 1_000, intervalMs: 100 });
@@ -137,7 +137,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     expect(await slow.media.publish(lease, NOTHING_MADE)).toBe(true);
   });
 
-  it('fault 23: a job that BullMQ takes for stalled, as the clock of its worker is behind, is worked on by nobody else', async () => {
+  it('fault 23: a job that looks stalled by a slow clock has no second worker', async () => {
     const url = await database();
     const [slow, other] = [await open(url, { lockMs: BULLMQ_LOCK_MS }), await open(url)];
     const id = await accept(other);

@@ -11,7 +11,7 @@ const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true 
 describeWithEither('jobs that BullMQ hands out', (servers) => {
   const { open, database, bullJobs, bullEvents } = bullQueues(servers);
 
-  it('a node that accepts and nodes that work: each job goes to one of them, in the order of urgency and age', async () => {
+  it('each job goes to one node, in the order of urgency and age', async () => {
     const url = await database();
     const api = await open(url);
     const workers = [await open(url), await open(url), await open(url)];
@@ -62,7 +62,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     await due.toMatchObject({ mediaId: id, attempt: 2 });
   });
 
-  it('a media object that is deleted while its job waits or is worked on leaves nothing to hand out', async () => {
+  it('deleting a media object leaves no job to hand out', async () => {
     const url = await database();
     const node = await open(url);
     const running = await accept(node);

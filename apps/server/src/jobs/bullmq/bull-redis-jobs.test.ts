@@ -65,7 +65,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     expect(found[998]?.dueInMs).toBeLessThanOrEqual(60_000);
   });
 
-  it('needs no more rights than docs/jobs.md names, one connection, and a kilobyte or so for each job', async () => {
+  it('needs only the rights of docs/jobs.md, one connection and about 1 KB a job', async () => {
     const rights = ['~bull:mds-media-*', '+@all', '-@admin', '-@dangerous', '+info'];
     await redis().command('ACL', 'SETUSER', 'mds', 'on', '>of-the-user', 'resetchannels', ...rights);
     const url = new URL(redis().url);

@@ -3,12 +3,12 @@ import { type BullStore, engineId, jobIdOf } from './bull-store.ts';
 import type { EngineJob, QueueEngine } from './queue-engine.ts';
 import type { RedisClient } from './redis-client.ts';
 
-/** What BullMQ's keys begin with. */
+/** Prefix of BullMQ's keys. */
 const PREFIX = 'bull';
 
 /**
- * Where each of these jobs stands, all at one moment: id, state, token, and the time that it is due times 4096, as BullMQ notes it. An
- * active job has a lock; one whose lock is gone is in the list alone. KEYS[1]: what the queue's keys begin with; ARGV: ids.
+ * Returns the state of each of these jobs, all at one moment: id, state, token, and the due time times 4096, as BullMQ stores it. An active
+ * job has a lock; a job whose lock is gone is only in the list. KEYS[1]: the prefix of the queue's keys; ARGV: ids.
  */
 const STANDINGS = `
 local function members(...)
@@ -46,7 +46,7 @@ export function createRedisJobs(parts: {
   redis: RedisClient;
   name: string;
   alone: QueueEngine['alone'];
-  /** Ends what `alone` needs. */
+  /** Closes what `alone` needs. */
   close: () => Promise<unknown>;
 }): BullStore<RedisQueueBackend> {
   const { redis, name, alone } = parts;
@@ -67,16 +67,14 @@ export function createRedisJobs(parts: {
     ask: redis.ask,
     onError: redis.onError,
 
-    // One script, which puts it before those of its urgency that wait. `moveToDelayed` would have it come after them.
+    // One script, which puts it before the waiting jobs of its priority. `moveToDelayed` would put it after them.
     putBackNow: (backend, id, token) => backend.moveJobFromActiveToWait(id, token),
 
     find: (jobIds) => read(jobIds.map(engineId)),
 
-    /*
-     * First what is delayed, then what waits, then what is out: in the direction in which jobs move by themselves, so that one that is moved
-     * on meanwhile is met again further down. ZSCAN gives everything that is there from its beginning to its end, at least once. The other way go only jobs
-     * that somebody puts back, which have rows, and are looked at again in the next comparison.
-     */
+    // Reads delayed, then waiting, then active jobs. Jobs move in this direction by themselves: one that moves meanwhile is met again. ZSCAN
+    // returns every element that is there from its beginning to its end at least once. Only jobs that are put back move the other way;
+    // they have rows, and the next comparison checks them again.
     async page(after, limit) {
       const [set = 'delayed', cursor = '0'] = after?.split(' ') ?? [];
       if (set === 'lists') {
@@ -86,7 +84,7 @@ export function createRedisJobs(parts: {
       }
       const [further, entries] = await client.zscan(`${keys}${set}`, cursor, 'COUNT', limit);
       const next = further !== '0' ? `${set} ${further}` : set === 'delayed' ? 'prioritized 0' : 'lists';
-      // Each with its score.
+      // ZSCAN returns each element with its score.
       return { jobs: await unfinished(entries.filter((_, at) => at % 2 === 0)), next };
     },
 
@@ -98,7 +96,7 @@ export function createRedisJobs(parts: {
     },
   };
 
-  /** Of these, what did not end meanwhile. */
+  /** Drops the jobs that ended meanwhile. */
   async function unfinished(ids: readonly string[]): Promise<EngineJob[]> {
     return (await read(ids)).filter(({ state }) => state !== 'finished');
   }

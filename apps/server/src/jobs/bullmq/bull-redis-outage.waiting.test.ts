@@ -32,7 +32,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     return { logger, warnings: () => lines.filter(({ level }) => level >= 40), lines };
   }
 
-  it('and was killed: media are taken in at once, what is under way is finished, and what waits is handed out once it is back, empty', async () => {
+  it('killed: media are accepted, running jobs finish, and waiting ones resume on an empty Redis', async () => {
     const url = await database();
     const { logger, lines, warnings } = openLog();
     const node = await open(url, { ...here(), ...BY_ITSELF, logger });
@@ -181,7 +181,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     await expect.poll(() => bullJobs(url), { timeout: 20_000 }).toEqual([]);
   });
 
-  it('and throws away what it pleases: a job that is left without its lock or its place is handed out again', async () => {
+  it('evicts keys: a job without its lock or its place is handed out again', async () => {
     const url = await database();
     const node = await open(url);
     const { logger } = openLog();

@@ -2,24 +2,26 @@ import type { IQueueBackend } from 'bullmq';
 import type { QueueEngine } from './queue-engine.ts';
 
 /**
- * What BullMQ keeps its jobs in, as far as that makes a difference: BullMQ's interface reads jobs one by one, and does not say what it is
- * to do where the server is away.
+ * Storage of BullMQ's jobs, where it matters which one: BullMQ's interface reads jobs one by one, and does not define what happens if the
+ * server is unavailable.
  */
 export interface BullStore<B extends IQueueBackend> extends Pick<QueueEngine, 'find' | 'page' | 'alone' | 'close'> {
-  /** Runs something that asks the server. @throws EngineAwayError where it does not answer, if that is told of elsewhere */
+  /** Runs a call to the server. @throws EngineAwayError if it does not answer, and that is logged elsewhere */
   ask<T>(run: () => Promise<T>): Promise<T>;
-  /** Has an active job handed out again at once, at its old place in the order. @throws BullMQ's error where it is not out under this token */
+  /**
+   * Hands an active job out again at once, at its old place in the order. @throws BullMQ's error if the job is not active under this token
+   */
   putBackNow(backend: B, id: string, token: string): Promise<unknown>;
-  /** Trouble of a connection that nobody waits for. */
+  /** Handles errors of a connection that no call waits for. */
   onError(error: Error): void;
 }
 
-/** BullMQ takes no number for an id. */
+/** The id of a job in BullMQ, which takes no number. */
 export function engineId(jobId: number): string {
   return `job-${jobId}`;
 }
 
-/** The job of an {@link engineId}; null where it is none. */
+/** The job of an {@link engineId}; null if it is none. */
 export function jobIdOf(id: string): number | null {
   const digits = /^job-(\d+)$/.exec(id)?.[1];
   return digits === undefined ? null : Number(digits);

@@ -11,20 +11,20 @@ import { createAlone, openQueuePool } from './queue-pool.ts';
 import { openRedisClient, type RedisClientParts } from './redis-client.ts';
 import { parseRedisUrl } from './redis-location.ts';
 
-/** Of the queue in BullMQ. */
+/** Name of the queue in BullMQ. */
 const QUEUE = 'mds-media';
-/** The schema of the database that BullMQ keeps its tables in. */
+/** Database schema of BullMQ's tables. */
 const BULLMQ_SCHEMA = 'bullmq';
-/** Connections to the database, the one on which BullMQ listens among them. */
+/** Connections to the database, including the one on which BullMQ listens. */
 const MAX_CONNECTIONS = 6;
 
 export interface BullEngineOptions {
-  /** `postgres://…`, of the database that the rows are in. */
+  /** `postgres://…`, the database of the rows. */
   url: string;
-  /** Where BullMQ keeps its copies of them; undefined: in the same database. */
+  /** The Redis of BullMQ's copies; undefined: they are in the same database. */
   redis?: RedisOptions | undefined;
   logger: Logger;
-  /** How long a job that is out is locked in BullMQ; see `createBullEngine`. */
+  /** How long an active job is locked in BullMQ; see `createBullEngine`. */
   lockMs?: number;
   /** Default: the package. */
   load?: () => Promise<Bull>;
@@ -33,13 +33,13 @@ export interface BullEngineOptions {
 export interface RedisOptions extends Pick<RedisClientParts, 'load' | 'answerMs'> {
   /** `redis://…` */
   url: string;
-  /** Of the rows: several services may share a Redis, and have a queue each. */
+  /** Deployment of the rows: several services may share a Redis, with one queue each. */
   deploymentId: string;
 }
 
 /**
- * Loads BullMQ, and opens the queue. In PostgreSQL its tables are brought up to date, which any number of nodes may do at once.
- * @throws ConfigError where a package is not installed, or Redis does not let us in
+ * Loads BullMQ and opens the queue. In PostgreSQL its tables are migrated, which any number of nodes may do at once.
+ * @throws ConfigError if a package is not installed, or Redis refuses access
  */
 export async function openBullEngine(options: BullEngineOptions): Promise<QueueEngine> {
   const { redis, load = () => import('bullmq') } = options;
@@ -53,7 +53,7 @@ export async function openBullEngine(options: BullEngineOptions): Promise<QueueE
 
 async function openOverPostgres(bull: Bull, { url, logger, lockMs }: BullEngineOptions): Promise<QueueEngine> {
   const database = databaseSettings(url);
-  // What a server's death undoes here is made good from the rows, as these are copies of them: nobody waits for the disk.
+  // No wait for the disk: these are copies of the rows, and the reconciler restores what a dying server loses.
   const settings = `-c search_path=${BULLMQ_SCHEMA} -c synchronous_commit=off`;
   const pool = openQueuePool(database, { logger, max: MAX_CONNECTIONS, settings });
   try {
@@ -69,9 +69,9 @@ async function openOverPostgres(bull: Bull, { url, logger, lockMs }: BullEngineO
       { cause: error },
     );
   }
-  // Several services may share a database, each in a schema of its own; they share BullMQ's tables, and have a queue each.
+  // Several services may share a database, each in a schema of its own. They share BullMQ's tables, with one queue each.
   const name = database.schema === 'public' ? QUEUE : `${QUEUE}-${database.schema}`;
-  // BullMQ describes a pool in types of its own, and knows one when it sees it.
+  // BullMQ has its own types for a pool, and recognizes one at run time.
   const connection: unknown = pool;
   if (!bull.isPgPool(connection)) throw new TypeError('BullMQ does not take the pool of the installed pg.');
   const { createPostgresBackend: createBackend } = bull;
@@ -93,12 +93,12 @@ async function openOverRedis(
 ): Promise<QueueEngine> {
   const name = `${QUEUE}-${deploymentId}`;
   const redis = await openRedisClient({ location: parseRedisUrl(redisUrl), logger, ...how });
-  // For the lock of whoever compares, which is where the rows are.
+  // For the reconciler's lock, which is in the database of the rows.
   const pool = openQueuePool(databaseSettings(url), { logger, max: 1 });
   const store = createRedisJobs({ redis, name, alone: createAlone(pool, name), close: () => pool.end() });
   return createBullEngine({
     ...{ bull, name, store, connection: redis.client },
-    // A worker's second connection is for waiting, which nobody does.
+    // A worker's second connection serves blocking calls, which are not used.
     createBackend: (queue, settings) => bull.createRedisBackend(queue, settings),
     ...(lockMs === undefined ? {} : { lockMs }),
   });

@@ -6,16 +6,16 @@ import { type BullEngineOptions, openBullEngine, type RedisOptions } from './ope
 import { createReconciler, type ReconcilerParts } from './reconciler.ts';
 
 export interface BullQueueOptions extends Omit<BullEngineOptions, 'redis'> {
-  /** Over the database of `url`; closed with what is returned. */
+  /** On the database of `url`; closed with the result. */
   repositories: Repositories;
-  /** Where BullMQ keeps its copies of the jobs; undefined: in the same database. */
+  /** The Redis of BullMQ's copies of the jobs; undefined: they are in the same database. */
   redis?: Omit<RedisOptions, 'deploymentId'> | undefined;
   timing?: Pick<ReconcilerParts, 'intervalMs' | 'suspectMs'>;
 }
 
 /**
- * The same repositories, their jobs handed out by BullMQ. Its tables are in the schema `bullmq` of the same database and are brought up to
- * date here, or its keys are in a Redis.
+ * The same repositories with jobs that BullMQ hands out. Its tables are in the schema `bullmq` of the same database and are migrated here,
+ * or its keys are in a Redis.
  * @throws ConfigError as `openBullEngine` does
  */
 export async function openBullQueue(options: BullQueueOptions): Promise<Repositories> {

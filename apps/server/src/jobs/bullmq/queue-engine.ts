@@ -1,6 +1,6 @@
 import type { JobRecord } from '../../db/job-queue.ts';
 
-/** The engine did not do it, as its server is away or takes nothing; it says so in the log by itself, and now and then. */
+/** The engine's server is unavailable or refuses. The engine logs that itself, now and then. */
 export class EngineAwayError extends Error {
   constructor(reason: string) {
     super(`The job engine is away: ${reason}`);
@@ -8,50 +8,51 @@ export class EngineAwayError extends Error {
   }
 }
 
-/** A job as the engine has it. */
+/** A job in the engine. */
 export interface EngineJob {
-  /** Of its row. */
+  /** Id of its row. */
   jobId: number;
-  /** `finished`: kept to be looked at, and handed out no more. */
+  /** `finished`: kept for operators, and not handed out any more. */
   state: 'waiting' | 'delayed' | 'active' | 'finished';
-  /** Of the claim under which it is active; null where the engine has lost it, so that nobody can end it. */
+  /** Token of the claim under which it is active; null if the engine has lost it, and no claim can end the job. */
   token: string | null;
-  /** Milliseconds until it is handed out where it is `delayed`; 0 where it may be. */
+  /** Milliseconds until a `delayed` job is handed out; 0 if it may be now. */
   dueInMs: number;
 }
 
 /** A job that was handed out. */
 export interface HandedOut {
   jobId: number;
-  /** Of the claim that it was handed out to. */
+  /** Token of the claim that it was handed out to. */
   token: string;
 }
 
 /**
- * What hands jobs out: most urgent first, oldest first within a priority, each to one taker. It holds copies; the rows are the truth, and
- * only their leases say who may write. Every method does what it is asked as far as the engine still has the job so.
+ * Hands jobs out: most urgent first, oldest first within a priority, each to one taker. It holds copies. The rows are the truth, and only
+ * their leases decide who may write. Every method acts only as far as the job is in the expected state.
  */
 export interface QueueEngine {
-  /** Puts these jobs in, in this order. Those that it has stay as they are. */
+  /** Puts these jobs in, in this order. Jobs that it has already are unchanged. */
   put(jobs: readonly JobRecord[]): Promise<void>;
-  /** Hands a job out that is due, or null. @param token unique to this claim */
+  /** Hands out a job that is due; null if there is none. @param token unique to this claim */
   take(as: { worker: string; token: string }): Promise<number | null>;
   /**
-   * The job is to be handed out again, at its old place in the order if that is at once; after a delay it may come behind what waits with its
-   * priority. @returns false where it was not out under this token
+   * Makes the job available again, at its old place in the order if without delay. After a delay it may come after waiting jobs of its
+   * priority.
+   * @returns false if it was not active under this token
    */
   putBack(job: HandedOut, delayMs: number): Promise<boolean>;
-  /** The job is over, or not wanted any more. @param job.token null: nobody has it out */
+  /** Removes a job that is done, or no longer wanted. @param job.token null: it is not active */
   remove(job: { jobId: number; token: string | null }): Promise<void>;
-  /** The job is over and was not done: it is kept with the reason, for an operator to look at. */
+  /** Ends a job that failed. It is kept with the reason, for operators. */
   bury(job: HandedOut, reason: string): Promise<void>;
-  /** A job that is delayed is due now. */
+  /** Makes a delayed job due now. */
   hasten(jobId: number): Promise<void>;
-  /** The jobs that it has of these. */
+  /** Those of these jobs that the engine has. */
   find(jobIds: readonly number[]): Promise<EngineJob[]>;
-  /** Pages through all jobs that are not finished. @param after null, and then what came with the last page */
+  /** Pages through all unfinished jobs. @param after null at first, then the value returned with the last page */
   page(after: string | null, limit: number): Promise<{ jobs: EngineJob[]; next: string | null }>;
-  /** Does this while no other process does; null where one does already. */
+  /** Runs a task while no other process does; null if another process runs one already. */
   alone<T>(work: () => Promise<T>): Promise<T | null>;
   close(): Promise<void>;
 }

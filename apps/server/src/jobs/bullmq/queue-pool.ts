@@ -3,36 +3,34 @@ import type { Logger } from '../../base/logger.ts';
 import type { DatabaseSettings } from '../../db/postgres/settings.ts';
 import type { QueueEngine } from './queue-engine.ts';
 
-/** First number of the advisory lock of whoever compares rows and engine ("MDSJ"); the second one is the queue's. */
+/** First number of the advisory lock of the reconciler ("MDSJ"); the second one is the queue's. */
 const ALONE_KEY = 0x4d44534a;
 
-/** Connections of the queue to the database that the rows are in. @param options.settings as `options` of a connection has them */
+/** Connections of the queue to the database of the rows. @param options.settings in the form of a connection's `options` */
 export function openQueuePool(
   { connection }: DatabaseSettings,
   options: { logger: Logger; max: number; settings?: string },
 ): Pool {
   const { logger, max, settings = '' } = options;
-  // Of settings that are named twice, the last one holds.
+  // If a setting is given twice, the last one counts.
   const all = `${connection.options} ${settings}`.trim();
   const pool = new Pool({ ...connection, options: all, application_name: 'mds-queue', max });
-  // Of a connection that breaks while it is in use, its user hears by what was asked.
+  // If a connection breaks in use, its query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  // One that broke while nobody used it is replaced when somebody does. The error holds the whole client: only its words are told.
-  pool.on('error', ({ message }) =>
-    logger.warn({ reason: message }, 'the job engine lost a connection to its database'),
-  );
+  // If an idle connection breaks, it is replaced at its next use. The error holds the whole client: only its message is logged.
+  pool.on('error', ({ message }) => logger.warn({ reason: message }, 'job engine lost a connection to its database'));
   return pool;
 }
 
 /**
- * {@link QueueEngine.alone} by an advisory lock of the database: it ends with the connection of whoever holds it. Wherever the engine keeps
- * its copies, the rows that they are compared with are there.
+ * {@link QueueEngine.alone} by an advisory lock of the database, which ends with its holder's connection. The lock is in the database of
+ * the rows, wherever the engine keeps its copies.
  */
 export function createAlone(pool: Pool, queue: string): QueueEngine['alone'] {
   return async (work) => {
     const client = await pool.connect();
     const keys = [ALONE_KEY, queue];
-    /** Of a connection on which the lock's own questions failed nobody knows whether it has the lock: it is ended, and what it has with it. */
+    /** After a failed lock query it is unknown whether the connection has the lock: it is closed, which releases the lock. */
     const sure = async <Row extends QueryResultRow>(question: string): Promise<QueryResult<Row>> => {
       try {
         return await client.query<Row>(question, keys);

@@ -11,7 +11,7 @@ const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
 const PAGE_SIZE = 5;
 
-it('after an engine was waited for in vain, it is asked again at the usual time: only work is followed by a long pause', async () => {
+it('an engine that did not answer is compared again after the usual pause', async () => {
   let asked = 0;
   const alone = async () => {
     asked += 1;
@@ -77,7 +77,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it('after BullMQ was emptied every job is worked on, the one that was under way by nobody else', async () => {
+  it('after BullMQ was emptied, every job is processed by one worker', async () => {
     const url = await database();
     const node = await open(url);
     const { reconcile } = await comparing(url);
@@ -98,7 +98,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await claim(node)).toMatchObject({ mediaId: running });
   });
 
-  it('jobs of BullMQ without a row are taken out; of those that somebody has out, when nobody can have any more', async () => {
+  it('jobs of BullMQ without a row are removed, active ones after their claim died', async () => {
     const url = await database();
     const node = await open(url);
     const { rows, reconcile, pass } = await comparing(url);
@@ -115,7 +115,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await bullJobs(url)).toEqual([]);
   });
 
-  it('a job that BullMQ has out while nobody holds its row is handed out again; one that is held is left alone', async () => {
+  it('an active job whose row is free is handed out again; a held one is left alone', async () => {
     const url = await database();
     const node = await open(url);
     const { engine, reconcile, pass } = await comparing(url);

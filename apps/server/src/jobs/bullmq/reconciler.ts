@@ -2,21 +2,21 @@ import type { Logger } from '../../base/logger.ts';
 import type { JobQueue, JobRecord } from '../../db/job-queue.ts';
 import { EngineAwayError, type EngineJob, type QueueEngine } from './queue-engine.ts';
 
-/** Jobs that are compared at once. */
+/** Jobs in one comparison step. */
 const PAGE = 1_000;
-/** Between two comparisons, at least; a long one is followed by a pause that keeps them below a twentieth of the time. */
+/** Least time between two comparisons. After a long one the pause is longer, so that they take less than a twentieth of the time. */
 const INTERVAL_MS = 10_000;
 const PAUSE_PER_MS = 20;
-/** A job that the engine has out and whose row says otherwise is being claimed or ended; for longer than this, by nobody. */
+/** If a job is active in the engine and its row disagrees, it is being claimed or ended. After this time, its claim counts as dead. */
 const SUSPECT_MS = 15_000;
-/** Clocks of two machines differ by less, or a delay that is not honoured for so long is nobody's loss. */
+/** Tolerance between the clocks of two machines; a delay that is missed by this much does no harm. */
 const CLOCKS_DIFFER_MS = 1_000;
 
 export interface ReconcilerParts {
   rows: Pick<JobQueue, 'records'>;
   engine: QueueEngine;
   logger: Logger;
-  /** Infinity: only when it is told to. */
+  /** Infinity: only on request. */
   intervalMs?: number;
   suspectMs?: number;
   pageSize?: number;
@@ -24,29 +24,29 @@ export interface ReconcilerParts {
   monotonicNow?: () => number;
 }
 
-/** What a comparison set right. */
+/** What a comparison has repaired. */
 export interface Reconciled {
-  /** Jobs that wait by their rows, and that the engine did not have. */
+  /** Jobs that wait by their rows, but were missing in the engine. */
   added: number;
-  /** Jobs of the engine that have no row. */
+  /** Jobs of the engine without a row. */
   removed: number;
-  /** Jobs that were due and that the engine kept back, or had out with nobody. */
+  /** Due jobs that the engine delayed, or had active without a claim. */
   freed: number;
 }
 
-/** Compares rows and engine, and makes the engine follow the rows. */
+/** Compares rows and engine, and corrects the engine. */
 export interface Reconciler {
   start(): void;
-  /** Compares now; null where another process does. */
+  /** Compares now; null if another process does. */
   reconcile(): Promise<Reconciled | null>;
   stop(): Promise<void>;
 }
 
-/** {@link Reconciler} that goes through both sides page by page, in one process at a time. */
+/** {@link Reconciler} that reads both sides page by page, in one process at a time. */
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { rows, engine, logger, intervalMs = INTERVAL_MS, suspectMs = SUSPECT_MS } = parts;
   const { pageSize = PAGE, monotonicNow = () => performance.now() } = parts;
-  /** Since when a claim of the engine has been at odds with the row, by token. */
+  /** When a claim of the engine was first seen to differ from the row, by token. */
   let suspects = new Map<string, number>();
   let running: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -61,7 +61,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return done;
   }
 
-  /** Whether this claim has been at odds with the row for long enough. */
+  /** Whether this claim has differed from the row for long enough. */
   function isAbandoned(job: EngineJob & { token: string }, before: Map<string, number>): boolean {
     const since = before.get(job.token) ?? monotonicNow();
     suspects.set(job.token, since);
@@ -90,7 +90,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
   }
 
-  /** A job that is free and due should be on hand: neither delayed by a clock that was set back, nor out with nobody. */
+  /** A free and due job must be available: neither delayed after a clock was set back, nor active without a claim. */
   async function setFree(row: JobRecord, job: EngineJob, before: Map<string, number>): Promise<boolean> {
     const { jobId, state, token } = job;
     if (state === 'delayed' && row.dueInMs === 0 && job.dueInMs > CLOCKS_DIFFER_MS) {
@@ -133,7 +133,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
         (error: unknown) => {
           if (!(error instanceof EngineAwayError))
             logger.error({ err: error }, 'rows and job engine could not be compared');
-          // Waiting for an answer that did not come was no work.
+          // A failed comparison does not count as work: most of its time was waiting.
           again(intervalMs);
         },
       );
@@ -154,7 +154,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   };
 }
 
-/** Whether the engine will not hand this job out any more, nor anybody give it back. */
+/** Whether the engine will not hand out this job any more, and no claim can give it back. */
 function isOver({ state, token }: EngineJob): boolean {
   return state === 'finished' || (state === 'active' && token === null);
 }

@@ -4,24 +4,24 @@ import { ConfigError } from '../../base/settings.ts';
 import { EngineAwayError } from './queue-engine.ts';
 import type { RedisLocation } from './redis-location.ts';
 
-/** How long a command may take, and a connection to be made. BullMQ's scripts take a few milliseconds. */
+/** Time limit of a command, and of a connection attempt. BullMQ's scripts take a few milliseconds. */
 const ANSWER_MS = 2_000;
-/** Between two attempts to connect, at most. */
+/** Longest pause between two connection attempts. */
 const RECONNECT_MS = 1_000;
-/** Between two lines of the log while an outage lasts. */
+/** Between two log lines during an outage. */
 const REMINDER_MS = 60_000;
 
-/** What no waiting mends: whom Redis does not let in, and what it does not have. */
+/** Errors that do not pass by waiting: refused access, missing commands. */
 const REFUSED = /\b(WRONGPASS|NOAUTH|NOPERM|ERR invalid password)\b|DB index/;
 const NO_EVICTION = 'noeviction';
 
-/** A Redis that may be away. */
+/** A Redis that may be unavailable. */
 export interface RedisClient {
-  /** For BullMQ; commands fail at once while there is no connection. */
+  /** For BullMQ; commands fail at once if there is no connection. */
   client: Redis;
-  /** Runs something that asks Redis. @throws EngineAwayError where it did not answer, or not do it; the log tells of that once a minute */
+  /** Runs a call to Redis. @throws EngineAwayError if it did not answer or refused; the log reports that once a minute */
   ask<T>(run: () => Promise<T>): Promise<T>;
-  /** Trouble that nobody asked for. */
+  /** Handles errors that no call waits for. */
   onError(error: Error): void;
   close(): void;
 }
@@ -35,8 +35,8 @@ export interface RedisClientParts {
 }
 
 /**
- * Connects to a Redis, and keeps connecting wherever it is lost. One that does not answer yet keeps nobody from starting.
- * @throws ConfigError where the package is not installed, or Redis does not let us in
+ * Connects to a Redis, and reconnects whenever the connection is lost. A Redis that does not answer yet does not prevent the start.
+ * @throws ConfigError if the package is not installed, or Redis refuses access
  */
 export async function openRedisClient(parts: RedisClientParts): Promise<RedisClient> {
   const { location, logger, answerMs = ANSWER_MS, load = () => import('ioredis') } = parts;
@@ -50,25 +50,25 @@ export async function openRedisClient(parts: RedisClientParts): Promise<RedisCli
     ...where,
     ...(tls ? { tls: {} } : {}),
     lazyConnect: true,
-    // Nothing waits in this process for a Redis that is away: the rows have it, and who is told to wait would not be answered.
+    // No command waits for an unavailable Redis: the rows have the jobs, and a waiting caller would get no answer.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     connectTimeout: answerMs,
     commandTimeout: answerMs,
-    // One that stands still is given up with its connection, so that what is asked next fails at once.
+    // A hanging connection is closed, so that the next command fails at once.
     socketTimeout: answerMs,
     retryStrategy: (times) => Math.min(100 * times, RECONNECT_MS),
   });
-  /** When the outage that lasts was last told of. */
-  let toldAt: number | null = null;
+  /** When the current outage was last logged; null: none. */
+  let loggedAt: number | null = null;
   let refusal: string | null = null;
   let closed = false;
 
-  // Errors of commands hold their arguments, the password among them: only words are told.
+  // Errors of commands hold their arguments, including the password: only messages are logged.
   const trouble = ({ message: reason }: Error) => {
-    if (closed || (toldAt !== null && performance.now() - toldAt < REMINDER_MS)) return;
-    toldAt = performance.now();
+    if (closed || (loggedAt !== null && performance.now() - loggedAt < REMINDER_MS)) return;
+    loggedAt = performance.now();
     logger.warn({ reason, server: shown }, 'Redis does not answer; jobs are handed out when it does');
   };
   client.on('error', (error) => {
@@ -76,8 +76,8 @@ export async function openRedisClient(parts: RedisClientParts): Promise<RedisCli
     trouble(error);
   });
   client.on('ready', () => {
-    if (toldAt !== null) logger.info({ server: shown }, 'Redis answers again');
-    toldAt = null;
+    if (loggedAt !== null) logger.info({ server: shown }, 'Redis answers again');
+    loggedAt = null;
     void warnOfEviction();
   });
   await client.connect().catch(() => undefined);
@@ -89,7 +89,7 @@ export async function openRedisClient(parts: RedisClientParts): Promise<RedisCli
     ]);
   }
 
-  /** It would throw away jobs, which come back, and locks, which is more work for all. */
+  /** An eviction would drop jobs, which come back, and locks, which costs all processes more work. */
   async function warnOfEviction(): Promise<void> {
     const memory = await client.info('memory').catch(() => '');
     const policy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1] ?? NO_EVICTION;
@@ -108,7 +108,7 @@ export async function openRedisClient(parts: RedisClientParts): Promise<RedisCli
         if (client.status !== 'ready') throw new Error('There is no connection.');
         return await run();
       } catch (error) {
-        // BullMQ's own answers have a number.
+        // BullMQ's own errors have a numeric code.
         if (typeof (error as { code?: unknown }).code === 'number') throw error;
         trouble(error as Error);
         throw new EngineAwayError((error as Error).message);
