@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { CONTROL_API_PREFIX, EdgeEvent } from '@mds/contract';
 import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
-import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
+import { errorFields, OriginUnavailableError } from '../delivery/object-origin.ts';
 import { readEventBlocks } from './event-blocks.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import { OriginRefusesError } from './origin-standing.ts';
@@ -150,7 +150,7 @@ export function createEventFollower(deps: {
         const said = error instanceof Error ? error.message : String(error);
         const isTold = said === told || error instanceof OriginRefusesError;
         if (!stopping.signal.aborted && !isTold) {
-          logger.warn(toldOf(error), 'the events of the origin cannot be followed; that is tried again');
+          logger.warn(errorFields(error), 'the events of the origin cannot be followed; that is tried again');
         }
         told = said;
       }
