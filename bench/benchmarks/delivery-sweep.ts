@@ -5,7 +5,7 @@ import { loadDelivery, loadProgram, wrk } from '../service/delivery-load.ts';
 import { connections } from '../service/load.ts';
 import { builtService, startService } from '../service/start-service.ts';
 import { dataDirFiller, dataDirWithObjects } from '../service/stored-objects.ts';
-import { fieldsToAdd, nginx, startTunedNginx } from '../sides/nginx.ts';
+import { fasterNginx, fieldsToAdd, type NginxSide, nginx, startTunedNginx } from '../sides/nginx.ts';
 import { median, ratioOf } from '../statistics.ts';
 
 const KB = 1_000;
@@ -48,16 +48,15 @@ export default defineBenchmark<Case>({
     }));
     const stored = await dataDirWithObjects('sweep', media, progress);
     const problems: string[] = [];
-    const measured = {} as Record<Case, Record<'ours' | 'nopush' | 'push', number[]>>;
+    const measured = {} as Record<Case, Record<'ours' | NginxSide, number[]>>;
     const service = await startService(stored.dataDir);
     try {
       // The first answer for each object is a miss. The second one shows the header fields of a hit.
       for (const { path } of stored.renditions) await (await fetch(service.url + path)).arrayBuffer();
       const fields = fieldsToAdd(await fetch(service.url + stored.renditions[0]?.path));
-      const nopush = await startTunedNginx(stored, fields);
-      const push = await startTunedNginx(stored, fields, { tcpNopush: false });
+      const peer = await startTunedNginx(stored, fields);
       try {
-        const urls = { ours: service.url, nopush: nopush.url, push: push.url };
+        const urls = { ours: service.url, ...peer.urls };
         for (const [index, name] of cases.entries()) {
           const rendition = stored.renditions[index];
           if (rendition === undefined) throw new Error(`There is no rendition of ${name}.`);
@@ -71,18 +70,20 @@ export default defineBenchmark<Case>({
             if (load.failures > 0) problems.push(`${side}, ${name}: ${load.failures} requests failed`);
             return load.requestsPerSecond;
           };
-          const sides = { ours: measure('ours'), nopush: measure('nopush'), push: measure('push') };
+          const sides = {
+            ours: measure('ours'),
+            nginx: measure('nginx'),
+            'nginx, tcp_nopush off': measure('nginx, tcp_nopush off'),
+          };
           measured[name] = await alternate(sides, rounds, (message) => progress(`${name}: ${message}`));
         }
       } finally {
-        await Promise.all([nopush.stop(), push.stop()]);
+        await peer.stop();
       }
     } finally {
       await service.stop();
     }
-    const isNopushBetter = (name: Case) => median(measured[name].nopush) >= median(measured[name].push);
-    const ratioFor = (name: Case) =>
-      ratioOf(measured[name].ours, measured[name][isNopushBetter(name) ? 'nopush' : 'push']);
+    const ratioFor = (name: Case) => ratioOf(measured[name].ours, fasterNginx(measured[name]));
     const ratios = Object.fromEntries(cases.map((name) => [name, ratioFor(name)])) as Record<Case, Ratio>;
     return {
       ratios,
@@ -91,12 +92,8 @@ export default defineBenchmark<Case>({
           title: 'requests a second, medians',
           head: ['size', 'ours', 'nginx, tcp_nopush on', 'nginx, tcp_nopush off', 'ratio'],
           rows: cases.map((name) => {
-            const { ours, nopush, push } = measured[name];
-            return [
-              name,
-              ...[ours, nopush, push].map((rates) => median(rates).toFixed(0)),
-              ratios[name].value.toFixed(2),
-            ];
+            const { ours, nginx: on, 'nginx, tcp_nopush off': off } = measured[name];
+            return [name, ...[ours, on, off].map((rates) => median(rates).toFixed(0)), ratios[name].value.toFixed(2)];
           }),
         },
       ],
