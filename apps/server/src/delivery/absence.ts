@@ -9,7 +9,7 @@ import { AppError } from '../base/app-error.ts';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 import { OPEN_TO_ALL } from './representation.ts';
 
-/** A 404 of delivery: kept for a moment by caches, so that a page in demand does not ask for what is missing all the time. */
+/** A 404 of delivery. Caches keep it for a moment, so that a page in demand does not request a missing rendition all the time. */
 function absent(code: ProblemCode, detail: string): AppError {
   return new AppError(code, detail, { headers: { ...OPEN_TO_ALL, 'Cache-Control': DELIVERY_CACHE_CONTROL.notFound } });
 }
@@ -26,18 +26,18 @@ export function mediaNotFound(id: string): AppError {
   return absent('media_not_found', `There is no media object ${id}. It was deleted, or the id is mistyped.`);
 }
 
-/** Why a media object that is not ready has no manifest. */
+/** The 404 for the manifest of a media object that is not ready. */
 export function manifestNotReady(mediaObject: MediaRecord): AppError {
   if (mediaObject.status === 'failed') {
     return absent(
       'rendition_not_found',
-      'Processing of this media object failed, so that it has no manifest. Its operator can see why, and retry it.',
+      'Processing of this media object failed, so it has no manifest. The operator can see why, and retry it.',
     );
   }
   return absent('rendition_not_ready', 'The media object is still being processed. Ask again in a few seconds.');
 }
 
-/** Why there is nothing at the path of a rendition. @param rows all renditions of the media object */
+/** The 404 for the path of a rendition. @param rows all renditions of the media object */
 export function explainMissing(
   path: DeliveryPath & { kind: 'rendition' },
   mediaObject: MediaRecord | null,
@@ -45,12 +45,12 @@ export function explainMissing(
 ): AppError {
   if (!mediaObject) return mediaNotFound(path.id);
   const file = `${path.name}.${path.extension}`;
-  const meant = rows.filter(({ name, extension }) => name === path.name && extension === path.extension);
-  const delivered = meant.find(({ current, state }) => current && state === 'ready');
+  const candidates = rows.filter(({ name, extension }) => name === path.name && extension === path.extension);
+  const delivered = candidates.find(({ current, state }) => current && state === 'ready');
   const row =
     path.revision === null
-      ? meant.find(({ current }) => current)
-      : meant.find(({ revision }) => revision === path.revision);
+      ? candidates.find(({ current }) => current)
+      : candidates.find(({ revision }) => revision === path.revision);
   if (path.revision !== null && !row && delivered) {
     const current = buildDeliveryPath({ ...path, revision: delivered.revision });
     return absent('rendition_not_found', `There is no such revision of ${file}. The current one is ${current}.`);
@@ -58,22 +58,24 @@ export function explainMissing(
   return explainState(file, row, mediaObject, rows);
 }
 
-/** Where a rendition of several files is, for those who ask for it as if it were one. */
+/** The 404 for a rendition of several files that is requested as a single file. It names the path of its first file. */
 export function livesElsewhere({ mediaId: id, name, extension }: RenditionRecord): AppError {
   const path = buildDeliveryPath(renditionPath({ id, name, extension, revision: null }));
   return absent('rendition_not_found', `${name}.${extension} consists of several files. It begins at ${path}.`);
 }
 
-/** Why there is no such file of a rendition. @param rows all renditions of the media object */
+/** The 404 for a file of a rendition. @param rows all renditions of the media object */
 export function explainMissingFile(
   path: DeliveryPath & { kind: 'file' },
   mediaObject: MediaRecord | null,
   rows: readonly RenditionRecord[],
 ): AppError {
   if (!mediaObject) return mediaNotFound(path.id);
-  const meant = rows.filter(({ name, extension }) => name === path.name && isOfSeveralFiles({ name, extension }));
-  const row = meant.find(({ current, revision }) => (path.revision === null ? current : revision === path.revision));
-  const delivered = meant.find(({ current, state }) => current && state === 'ready');
+  const candidates = rows.filter(({ name, extension }) => name === path.name && isOfSeveralFiles({ name, extension }));
+  const row = candidates.find(({ current, revision }) =>
+    path.revision === null ? current : revision === path.revision,
+  );
+  const delivered = candidates.find(({ current, state }) => current && state === 'ready');
   if (row?.state !== 'ready' && (path.revision === null || row || !delivered)) {
     return explainState(path.name, row, mediaObject, rows);
   }
@@ -82,12 +84,12 @@ export function explainMissingFile(
   return absent('rendition_not_found', `There is no such revision of ${path.name}. The current one is ${current}.`);
 }
 
-/** Whether a rendition consists of several files, so that its name and extension are no path. */
+/** Whether a rendition consists of several files. Then its name and extension are not a path. */
 export function isOfSeveralFiles({ name, extension }: { name: string; extension: string }): boolean {
   return renditionPath({ id: '', name, extension, revision: null }).kind === 'file';
 }
 
-/** Why Accept has nothing to choose from. @param rows the renditions of that name */
+/** The 404 for a path with no representation to choose from. @param rows the renditions of that name */
 export function nothingToNegotiate(
   path: DeliveryPath & { kind: 'negotiated' },
   mediaObject: MediaRecord | null,

@@ -2,7 +2,7 @@
 interface MediaRange {
   type: string;
   subtype: string;
-  /** Parameters other than q; our media types have none, so that such a range names none of them. */
+  /** Whether it has parameters other than q. Our media types have none, so such a range matches none of them. */
   parameters: boolean;
   quality: number;
 }
@@ -10,7 +10,7 @@ interface MediaRange {
 const QUALITY = /^(?:0(?:\.\d{0,3})?|\.\d{1,3}|1(?:\.0{0,3})?)$/;
 const RANGE = /^([!#$%&'*+.^_`|~0-9a-z-]+)\/([!#$%&'*+.^_`|~0-9a-z-]+)$/;
 
-/** Splits at a delimiter that stands outside quoted strings, in one pass whatever the text. */
+/** Splits at a delimiter outside quoted strings, always in one pass. */
 function splitOutsideQuotes(text: string, delimiter: string): string[] {
   if (!text.includes('"')) return text.split(delimiter);
   const parts: string[] = [];
@@ -29,10 +29,10 @@ function splitOutsideQuotes(text: string, delimiter: string): string[] {
   return parts;
 }
 
-/** Reads one element of an Accept field, or null where it is not valid. */
+/** Parses one element of an Accept field. Null: it is invalid. */
 function parseMediaRange(element: string): MediaRange | null {
   const [head = '', ...parameters] = splitOutsideQuotes(element, ';').map((part) => part.trim());
-  // Java's URLConnection says `*` for `*/*`, and `q=.2`.
+  // Java's URLConnection sends `*` for `*/*`, and `q=.2`.
   const [, type = '', subtype = ''] = RANGE.exec(head === '*' ? '*/*' : head.toLowerCase()) ?? [];
   if (type === '' || (type === '*' && subtype !== '*')) return null;
   const range: MediaRange = { type, subtype, parameters: false, quality: 1 };
@@ -41,7 +41,7 @@ function parseMediaRange(element: string): MediaRange | null {
     if (key.toLowerCase() === 'q') {
       if (!QUALITY.test(value)) return null;
       range.quality = Number(value);
-      // What follows q belongs to the field, not to the media type.
+      // Parameters after q belong to the field, not to the media type.
       return range;
     }
     if (key !== '') range.parameters = true;
@@ -49,14 +49,14 @@ function parseMediaRange(element: string): MediaRange | null {
   return range;
 }
 
-/** Reads an Accept field (RFC 9110, 12.5.1). What is not valid is left out, as if its sender had not written it. */
+/** Parses an Accept field (RFC 9110, 12.5.1). Invalid elements are left out. */
 function parseAccept(field: string): MediaRange[] {
   return splitOutsideQuotes(field, ',')
     .map(parseMediaRange)
     .filter((range) => range !== null);
 }
 
-/** The weight of the most specific range that covers a media type, and whether that range names it. */
+/** The quality of the most specific range that matches a media type, and whether that range names the type. */
 function weigh(ranges: readonly MediaRange[], contentType: string): { quality: number; named: boolean } {
   const [type, subtype] = contentType.split('/');
   let best = { specificity: 0, quality: 0 };
@@ -72,19 +72,19 @@ function weigh(ranges: readonly MediaRange[], contentType: string): { quality: n
   return { quality: best.quality, named: best.specificity === 3 };
 }
 
-/** Smallest first: for those who name what they can show. */
+/** Smallest first, for clients that name the formats that they can show. */
 const NAMED_ORDER = ['image/avif', 'image/webp', 'image/jpeg', 'image/png'];
-/** Shown by most programs first: `*` says that a client did not think of formats, not that it can show them all. */
+/** Most widely supported first: `*` does not mean that a client can show every format. */
 const UNNAMED_ORDER = ['image/jpeg', 'image/png', 'image/webp', 'image/avif'];
 
 /** Media types among which `/media/{id}/{name}` chooses. */
 export const NEGOTIABLE_TYPES: ReadonlySet<string> = new Set(NAMED_ORDER);
 
 /**
- * Chooses a representation by Accept: the highest quality first; at equal quality those that are named before those
- * that only a wildcard covers, since a list of formats is made by a program that can show them.
- * @param accept the field; undefined or empty: anything will do
- * @returns null where nothing is acceptable
+ * Chooses a representation by Accept. The highest quality wins. At equal quality a named format wins over one that only a wildcard
+ * matches, because a program that lists formats can show them.
+ * @param accept the field; undefined or empty: everything is acceptable
+ * @returns null if nothing is acceptable
  */
 export function chooseByAccept<T extends { contentType: string }>(
   candidates: readonly T[],
@@ -97,7 +97,7 @@ export function chooseByAccept<T extends { contentType: string }>(
     const { quality, named } = weigh(ranges, candidate.contentType);
     if (quality === 0) continue;
     const order = (named ? NAMED_ORDER : UNNAMED_ORDER).indexOf(candidate.contentType);
-    // Quality has three decimals; each step of it outweighs being named, which outweighs every place in an order.
+    // Quality has three decimals. Each step outweighs being named, which outweighs every place in an order.
     const rank = Math.round(quality * 1000) * 100 + (named ? 50 : 0) - order;
     if (chosen === null || rank > chosen.rank) chosen = { candidate, rank };
   }

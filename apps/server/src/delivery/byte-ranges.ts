@@ -4,15 +4,15 @@ export interface ByteRange {
   end: number;
 }
 
-/** Ranges asked for at once beyond which the field is ignored: no player or reader needs more (RFC 9110, 17.15). */
+/** If a request has more ranges, the field is ignored: no player needs more (RFC 9110, 17.15). */
 export const MAX_RANGES = 32;
 
 const RANGE_SPEC = /^(\d*)-(\d*)$/;
 
 /**
- * Reads a Range field (RFC 9110, 14.1.2 and 14.2) against a representation of `bytes` bytes.
- * @returns the ranges to send, clipped, with those that overlap or touch made one, in the order asked for;
- *   null: the field is to be ignored (another unit, not valid, too many ranges); `unsatisfiable`: 416
+ * Parses a Range field (RFC 9110, 14.1.2 and 14.2) for a representation of `bytes` bytes.
+ * @returns the ranges to send, clipped and in the requested order, with overlapping and adjacent ones joined;
+ *   null: the field is ignored (another unit, invalid, too many ranges); `unsatisfiable`: 416
  */
 export function parseByteRanges(field: string, bytes: number): ByteRange[] | 'unsatisfiable' | null {
   if (!/^bytes=/i.test(field)) return null;
@@ -21,7 +21,7 @@ export function parseByteRanges(field: string, bytes: number): ByteRange[] | 'un
   let count = 0;
   for (const text of specs) {
     const spec = text.trim();
-    // A recipient must put up with empty list elements (RFC 9110, 5.6.1.2).
+    // A recipient must accept empty list elements (RFC 9110, 5.6.1.2).
     if (spec === '') continue;
     count += 1;
     const [, first = '', last = ''] = RANGE_SPEC.exec(spec) ?? [];
@@ -29,7 +29,7 @@ export function parseByteRanges(field: string, bytes: number): ByteRange[] | 'un
     if (first === '') {
       const length = Number(last);
       if (length === 0) continue;
-      // Satisfiable by definition, yet no Content-Range can say "nothing of nothing": the empty whole it is.
+      // Satisfiable by definition, but no Content-Range can express an empty range. The whole, which is empty, is sent.
       if (bytes === 0) return null;
       ranges.push({ start: Math.max(0, bytes - length), end: bytes - 1 });
       continue;
@@ -43,7 +43,7 @@ export function parseByteRanges(field: string, bytes: number): ByteRange[] | 'un
   return ranges.length === 0 ? 'unsatisfiable' : coalesce(ranges);
 }
 
-/** Joins ranges that overlap or touch, so that no byte is sent twice however often it was asked for. */
+/** Joins overlapping and adjacent ranges, so that no byte is sent twice. */
 function coalesce(ranges: ByteRange[]): ByteRange[] {
   if (ranges.length === 1) return ranges;
   const joined: { range: ByteRange; order: number }[] = [];

@@ -20,19 +20,19 @@ import type { Resolver, Resource } from './resolver.ts';
 import { madeHere } from './verified-body.ts';
 import { createVersionClock } from './version-clock.ts';
 
-/** Room for what is known of paths: some 10,000 of them with their headers. */
+/** Memory for known paths: some 10,000 of them with their header fields. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Estimate of what a representation takes beside a made body: record, strings, header lists. */
+/** Estimated size of a representation beside a made body: record, strings, lists of fields. */
 const REPRESENTATION_BYTES = 3 * 1024;
 
-/** With the version of the media that it was true of. */
+/** With the version of the media that it was read at. */
 type KnownResource = Resource & { version: number };
 
 type ReadyRendition = RenditionRecord & { objectKey: string; sha256: string; bytes: number };
 
 /**
- * A rendition that can and may be delivered. SVG and other documents that run script are not among them, whatever
- * a row says: they would run in the name of this origin.
+ * Whether a rendition can and may be delivered. SVG and other documents with scripts never are, because the scripts would run with
+ * the rights of this origin.
  */
 function isDeliverable(row: RenditionRecord): row is ReadyRendition {
   const ready = row.state === 'ready' && row.objectKey !== null && row.sha256 !== null && row.bytes !== null;
@@ -45,7 +45,7 @@ function isDeliverableType(contentType: string): boolean {
   );
 }
 
-/** {@link Resolver} over the database of the service itself. */
+/** Makes a {@link Resolver} over the database of this service. */
 export function createDatabaseResolver(deps: {
   media: Pick<MediaRepository, 'find' | 'findRendition' | 'findFile' | 'renditions' | 'version'>;
   pieceDigests: Pick<PieceDigestRepository, 'find'>;
@@ -146,7 +146,7 @@ export function createDatabaseResolver(deps: {
   };
 
   const resolveAnew = async (path: string, reading: number | Promise<number>): Promise<KnownResource> => {
-    // The version is read before the rows: a write in between makes what is known look old, never what is old look new.
+    // The version is read before the rows. A write in between makes new rows look old, never old rows look new.
     const version = await reading;
     const before = known.get(path);
     if (before?.version === version) return before;

@@ -3,7 +3,7 @@ import { OriginUnavailableError } from './object-origin.ts';
 import { OPEN_TO_ALL, type Representation } from './representation.ts';
 import type { ObjectDamagedError } from './verified-body.ts';
 
-/** 406. Sending a format that the client has ruled out would only fail later, and further from the cause (RFC 9110, 15.5.7). */
+/** 406. A format that the client excludes would only fail later, and further from the cause (RFC 9110, 15.5.7). */
 export function notAcceptable(representations: readonly Representation[]): AppError {
   const types = representations.map(({ contentType }) => contentType).join(', ');
   return new AppError('not_acceptable', `Accept allows none of the formats that there are: ${types}.`, {
@@ -11,7 +11,7 @@ export function notAcceptable(representations: readonly Representation[]): AppEr
   });
 }
 
-/** 405: something else than a read. */
+/** 405: the request is not a read. */
 export function methodNotAllowed(): AppError {
   return new AppError(
     'method_not_allowed',
@@ -22,7 +22,7 @@ export function methodNotAllowed(): AppError {
   );
 }
 
-/** 412, with what it is now (RFC 9110, 13.1.1 and 13.1.4). */
+/** 412, with the current entity-tag (RFC 9110, 13.1.1 and 13.1.4). */
 export function preconditionFailed({ etag }: Representation): AppError {
   return new AppError(
     'precondition_failed',
@@ -31,18 +31,18 @@ export function preconditionFailed({ etag }: Representation): AppError {
   );
 }
 
-/** 416, with how much there is (RFC 9110, 15.5.17). */
+/** 416, with the size of the representation (RFC 9110, 15.5.17). */
 export function rangeNotSatisfiable({ bytes, etag }: Representation): AppError {
   return new AppError('range_not_satisfiable', `The representation has ${bytes} bytes; ask for a range within them.`, {
     headers: { ...OPEN_TO_ALL, 'Content-Range': `bytes */${bytes}`, ETag: etag },
   });
 }
 
-/** 500: what is stored is not what was recorded, also at a second look. */
+/** 500: the stored object differs from its record, even at a second look. */
 export function objectCorrupt(cause: ObjectDamagedError): AppError {
   return new AppError(
     'object_corrupt',
-    'The stored object is missing or damaged, so that it is not delivered. The operator can have it made again: mds doctor --repair.',
+    'The stored object is missing or damaged, so it is not delivered. The operator can have it made again: mds doctor --repair.',
     { cause, headers: OPEN_TO_ALL },
   );
 }
@@ -54,16 +54,16 @@ function unavailable(what: string, cause: unknown): AppError {
   });
 }
 
-/** A failure to find out what a path stands for. */
+/** Throws the problem for a path that could not be resolved. */
 export function resolverFailed(error: unknown): never {
   if (error instanceof AppError) throw error;
   if (error instanceof OriginUnavailableError) throw unavailable('The origin does not answer.', error);
   throw unavailable('The database does not answer.', error);
 }
 
-/** A failure to get at the bytes of an object. */
+/** The problem for an object whose bytes could not be read. */
 export function originFailed(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (error instanceof OriginUnavailableError) return unavailable('The origin does not give the object out.', error);
+  if (error instanceof OriginUnavailableError) return unavailable('The origin does not send the object.', error);
   return unavailable('The object storage does not answer.', error);
 }

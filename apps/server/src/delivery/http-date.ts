@@ -10,7 +10,7 @@ const FORMS = [
 ];
 
 /**
- * Reads an HTTP-date. Stricter than `Date.parse`, which takes nearly anything: what is no HTTP-date must be ignored.
+ * Parses an HTTP-date. Stricter than `Date.parse`, which accepts nearly anything: an invalid date must be ignored.
  * @param nowMs decides the century of a two-digit year: never more than 50 years ahead (RFC 9110, 5.6.7)
  * @returns milliseconds since the epoch, or null
  */
@@ -33,7 +33,7 @@ export function parseHttpDate(text: string, nowMs: number = Date.now()): number 
   return Date.UTC(year, month, day, hour, minute, second);
 }
 
-/** An instant as IMF-fixdate; what is finer than a second is cut off. */
+/** Formats an instant as IMF-fixdate, rounded down to a second. */
 export function formatHttpDate(atMs: number): string {
   return new Date(atMs).toUTCString();
 }

@@ -1,15 +1,15 @@
 import { buildDeliveryPath, type Manifest, type ManifestRendition, renditionPath } from '@mds/contract';
 import type { MediaRecord, RenditionRecord } from '../db/media-repository.ts';
 
-/** Best first for a still that anything must be able to show. */
+/** Best first for a still that every program must be able to show. */
 const STILL_ORDER = ['image/jpeg', 'image/png', 'image/webp', 'image/avif'];
-/** Names of renditions that stand for a media object, best first. */
+/** Names of renditions that represent a media object, best first. */
 const POSTER_ORDER = ['poster', 'medium'];
 
 /**
  * Describes a media object and its renditions for pages.
- * @param renditions those that are ready, of the current revision, and deliverable
- * @param baseUrl put before every path; empty: paths alone
+ * @param renditions the deliverable ones of the current revision
+ * @param baseUrl prefix of every path; empty: only paths
  */
 export function buildManifest(
   mediaObject: MediaRecord,
@@ -49,8 +49,8 @@ export function buildManifest(
 }
 
 /**
- * A rendition named for it, else, of an image, the widest still; of equals the format that most programs show. What else is
- * a picture of a video or a sound (a storyboard, a waveform) stands for nothing.
+ * A rendition named for this purpose. For an image, otherwise the widest still, in the format that most programs show. Other pictures
+ * of a video or an audio file (a storyboard, a waveform) do not represent it.
  */
 function choosePoster({ kind }: MediaRecord, ascending: readonly RenditionRecord[]): RenditionRecord | null {
   const stills = ascending.filter(({ contentType }) => STILL_ORDER.includes(contentType));

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseHttpDate } from './http-date.ts';
 
-/** What a representation is compared by. */
+/** The validators of a representation. */
 export interface Validators {
   /** A strong entity-tag, quotes included. */
   etag: string;
@@ -12,7 +12,7 @@ export interface Validators {
 const ENTITY_TAG = /(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/y;
 const BETWEEN = /[ \t]*(?:,[ \t]*)+|[ \t]*$/y;
 
-/** The entity-tags of a list, or null where it is not one. */
+/** The entity-tags of a list, or null if it is not a list. */
 function parseEntityTags(field: string): { weak: boolean; opaque: string }[] | null {
   const tags: { weak: boolean; opaque: string }[] = [];
   let at = /^[ \t,]*/.exec(field)?.[0].length ?? 0;
@@ -37,7 +37,7 @@ function matches(field: string, etag: string, comparison: 'strong' | 'weak'): bo
 
 /**
  * Decides the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2.
- * @returns `failed`: 412; `not-modified`: 304; `proceed`: answer as if there was no condition
+ * @returns `failed`: 412; `not-modified`: 304; `proceed`: answer as if there were no condition
  */
 export function evaluatePreconditions(
   headers: IncomingHttpHeaders,
@@ -63,8 +63,8 @@ export function evaluatePreconditions(
 }
 
 /**
- * Whether a Range may be honoured under If-Range (RFC 9110, 13.1.5): the very same strong entity-tag, or exactly the
- * date of the last modification.
+ * Whether a Range may be honoured under If-Range (RFC 9110, 13.1.5): the same strong entity-tag, or exactly the date of
+ * the last modification.
  */
 export function ifRangeHolds(field: string | undefined, { etag, lastModifiedMs }: Validators): boolean {
   if (field === undefined) return true;

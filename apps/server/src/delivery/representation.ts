@@ -3,7 +3,7 @@ import { type PreparedFields, prepareFields } from '../http/answer-sink.ts';
 import { formatHttpDate } from './http-date.ts';
 import type { ExpectedObject, OwnedObject, VerifiedBuffer } from './verified-body.ts';
 
-/** What a delivery path stands for at the moment, with everything about it that is the same for every request. */
+/** The current content of a delivery path, with everything that is the same for every request. */
 export interface Representation {
   mediaId: string;
   contentType: string;
@@ -11,28 +11,28 @@ export interface Representation {
   /** Strong, quotes included: the SHA-256 of the content. */
   etag: string;
   lastModifiedMs: number;
-  /** The path of this very representation, where Accept chose it. */
+  /** The path of this representation, if Accept chose it. */
   contentLocation: string | null;
-  /** Where the bytes are: an object of the store, or made here from the database (manifests). */
+  /** The source of the bytes: an object of the store, or the database (manifests). */
   source: { kind: 'object'; object: ExpectedObject } | { kind: 'made'; body: VerifiedBuffer };
   headers: PreparedHeaders;
 }
 
-/** Fields, as lists of names and values in turn, made once for each representation. */
+/** Header fields, as flat lists of names and values, made once for each representation. */
 export interface PreparedHeaders {
-  /** For every answer, 304 included. */
+  /** In every answer, 304 included. */
   always: readonly string[];
-  /** For answers with content, beside `always`: what it is and that it can be had in parts. */
+  /** In answers with content, beside `always`: its type, and that ranges are supported. */
   content: readonly string[];
-  /** All of a 200 out of the cache, the answer that is given most. */
+  /** All fields of a 200 from the cache, the most frequent answer. */
   hit: PreparedFields;
-  /** All of a 304 out of the cache. */
+  /** All fields of a 304 from the cache. */
   notModified: PreparedFields;
-  /** Those of `hit` that tell of the cache. */
+  /** The fields of `hit` that report the cache. */
   hitStatus: readonly string[];
 }
 
-/** Headers of everything that delivery answers, errors too: any page may read it, none may take it for something else. */
+/** Header fields of every answer of delivery, errors included: any page may read it, and no browser may guess its type. */
 export const OPEN_TO_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
@@ -49,11 +49,11 @@ export function ownedObjectOf({ mediaId, source }: Representation): OwnedObject 
   return source.kind === 'object' ? { mediaId, object: source.object } : null;
 }
 
-/** `Cache-Status` (RFC 9211) and `X-Cache`, the same decision said twice. */
+/** `Cache-Status` (RFC 9211) and `X-Cache`, which report the same decision. */
 export function cacheHeaders(
   region: string,
   found: { cacheStatus: 'HIT' | 'MISS'; stored: boolean; collapsed: boolean },
-  /** How long what was found has been out of date, where it is used all the same. */
+  /** How long the content has been out of date, in seconds, if it is used nevertheless. */
   staleS?: number,
 ): string[] {
   const freshness = staleS === undefined ? '' : `; ttl=${staleS === 0 ? 0 : -staleS}`;
@@ -62,7 +62,7 @@ export function cacheHeaders(
   return ['Cache-Status', `${region}; ${parameters}`, 'X-Cache', 'MISS'];
 }
 
-/** Puts a representation and its headers together. @param nowMs no Last-Modified lies after it (RFC 9110, 8.8.2.1) */
+/** Makes a representation and its header fields. @param nowMs Last-Modified is never later (RFC 9110, 8.8.2.1) */
 export function createRepresentation(options: {
   mediaId: string;
   contentType: string;
@@ -72,7 +72,7 @@ export function createRepresentation(options: {
   source: Representation['source'];
   region: string;
   caching: 'current' | 'immutable';
-  /** The path of the chosen representation, where Accept chose it. */
+  /** The path of the representation, if Accept chose it. */
   contentLocation: string | null;
   nowMs: number;
 }): Representation {
@@ -105,7 +105,7 @@ export function createRepresentation(options: {
   };
 }
 
-/** A representation as one service hands it to another: its bytes and their name, nothing for browsers. */
+/** A representation as one service sends it to another: its bytes and their hash, without fields for browsers. */
 export function asObject(representation: Representation): Representation {
   const { etag, bytes } = representation;
   const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import type { AssetRepository, DeliveredAsset } from '../db/delivery-repository.ts';
-import { toldOf } from './object-origin.ts';
+import { errorFields } from './object-origin.ts';
 
 /** Successful deliveries on their way into the asset records. */
 export interface RequestLog {
-  /** Notes a delivery. Takes no time: it is written behind. */
+  /** Notes a delivery, which is written later. */
   record(delivery: DeliveredAsset): void;
-  /** Writes everything noted so far. Resolves also where the database fails: what was noted is kept and tried again. */
+  /** Writes everything noted so far. Also resolves if the database fails: the records are kept and tried again. */
   flush(): Promise<void>;
   start(): void;
   /** Writes what is left and stops. */
@@ -16,7 +16,7 @@ export interface RequestLog {
 
 export interface RequestLogStats {
   pending: number;
-  /** Paths that were let go of for want of room, since the start. */
+  /** Paths dropped for lack of room since the start. */
   dropped: number;
 }
 
@@ -24,9 +24,9 @@ export interface RequestLogStats {
 const BATCH = 200;
 
 /**
- * The request log of a point of presence: written behind every `flushMs`, one record for a path however often it was
- * asked for in between, at most `maxPending` paths; beyond that the ones requested longest ago are dropped.
- * @param deps.keep asset records that the database keeps for a region
+ * Makes the request log of a point of presence. It is written every `flushMs`, with one record for each path however often it was
+ * requested. If there are more than `maxPending` paths, those requested longest ago are dropped.
+ * @param deps.keep number of asset records that the database keeps for a region
  */
 export function createRequestLog(deps: {
   assets: Pick<AssetRepository, 'record'>;
@@ -36,12 +36,12 @@ export function createRequestLog(deps: {
   logger: Pick<Logger, 'warn' | 'info' | 'error'>;
 }): RequestLog {
   const { assets, logger, keep = 10_000, flushMs = 500, maxPending = 10_000 } = deps;
-  /** By region and path; in order of the latest request. */
+  /** By region and path, in order of the latest request. */
   let pending = new Map<string, DeliveredAsset>();
-  /** The last one of `pending`: a path that is asked for over and over need not be moved to where it is. */
+  /** The last one of `pending`. A path that is requested repeatedly need not be moved there again. */
   let newest: DeliveredAsset | null = null;
   let dropped = 0;
-  let droppedAndTold = 0;
+  let droppedAndLogged = 0;
   let failing = false;
   let flushing: Promise<void> | null = null;
   let timer: NodeJS.Timeout | null = null;
@@ -56,7 +56,7 @@ export function createRequestLog(deps: {
     }
   };
 
-  /** Puts unwritten records back, before those that came in the meantime. */
+  /** Puts unwritten records back, before those noted meanwhile. */
   const putBack = (unwritten: DeliveredAsset[]) => {
     const newer = pending;
     pending = new Map();
@@ -79,22 +79,22 @@ export function createRequestLog(deps: {
         await assets.record(taken.slice(from, from + BATCH), keep);
       } catch (error) {
         putBack(taken.slice(from));
-        if (!failing) logger.warn(toldOf(error), 'The request log could not be written; it is kept and tried again.');
+        if (!failing) logger.warn(errorFields(error), 'the request log could not be written and is tried again');
         failing = true;
         return;
       }
-      // Others get their turn between two transactions.
+      // Other work runs between two transactions.
       if (from + BATCH < taken.length) await new Promise((resolve) => setImmediate(resolve));
     }
-    if (failing) logger.info('The request log is written again.');
+    if (failing) logger.info('the request log is written again');
     failing = false;
   };
 
   const flush = async (): Promise<void> => {
     while (flushing !== null) await flushing;
-    if (dropped > droppedAndTold) {
-      logger.warn({ dropped: dropped - droppedAndTold }, 'The request log was full; its oldest entries were dropped.');
-      droppedAndTold = dropped;
+    if (dropped > droppedAndLogged) {
+      logger.warn({ dropped: dropped - droppedAndLogged }, 'the request log was full, its oldest entries were dropped');
+      droppedAndLogged = dropped;
     }
     if (pending.size === 0) return;
     flushing = writePending();
@@ -105,7 +105,7 @@ export function createRequestLog(deps: {
 
   return {
     record(delivery) {
-      // What is in demand comes many times in a row: then there is nothing to look up and nothing to move.
+      // A path in demand comes many times in a row. Then nothing has to be looked up or moved.
       if (newest !== null && newest.path === delivery.path && newest.region === delivery.region) {
         newest.bytes = delivery.bytes;
         newest.cacheStatus = delivery.cacheStatus;
@@ -130,7 +130,7 @@ export function createRequestLog(deps: {
     flush,
 
     start() {
-      // Not awaited: `flush` reports its own failures, and waits for the one before.
+      // Not awaited: `flush` logs its own failures, and waits for the one before.
       timer ??= setInterval(() => void flush(), flushMs);
       timer.unref();
     },
@@ -140,7 +140,7 @@ export function createRequestLog(deps: {
       timer = null;
       await flush();
       if (pending.size > 0) {
-        logger.error({ lost: pending.size }, 'The request log could not be written before the end; it is lost.');
+        logger.error({ lost: pending.size }, 'the request log could not be written before the end and is lost');
       }
     },
 

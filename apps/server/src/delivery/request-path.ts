@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
 /**
- * The path that a request asks for, byte for byte as it came: query removed, nothing decoded, nothing normalised.
- * Takes the absolute form too (RFC 9112, 3.2.2), and sees through a router that has cut its own prefix off `url`.
+ * The requested path, byte for byte: without the query, neither decoded nor normalised. Accepts the absolute form too
+ * (RFC 9112, 3.2.2), and uses the original URL if a router has removed its own prefix from `url`.
  */
 export function requestPath(request: Pick<IncomingMessage, 'url'> & { originalUrl?: string }): string {
   let target = request.originalUrl ?? request.url ?? '/';

@@ -5,25 +5,25 @@ import { givePieceBuffer, takePieceBuffer } from './cache/disk/piece-file.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;
-/** Memory for the bodies under way; beyond it each gets the smallest stretches. */
+/** Memory for the bodies under way. Beyond it, each body gets the smallest stretches. */
 const STRETCHES_BUDGET = 34 * 1024 * 1024;
-/** What one body may take of what is left, so that there is always something left for the next. */
+/** Share of the remaining memory that one body may take, so that some is always left for the next one. */
 const LARGEST_SHARE = 1 / 2;
-/** How long a reader may take nothing at all before its connection is given up. */
+/** A reader that takes nothing for this time is given up. */
 export const STALL_MS = 120_000;
 
 /** A part of a body: bytes as they are, or a range of the object. */
 export type BodyPart = Buffer | ByteRange;
 
-/** Of all buffers of bodies under way. */
+/** Size of all buffers of bodies under way. */
 let bytesUnderWay = 0;
 
-/** A reader may never empty its buffers, and keeps those that it has, so that what is left is shared out and not what there is. */
+/** Shares the remaining memory, not all of it, because a slow reader keeps the buffers that it has. */
 function stretchBytes(buffers: number): number {
   const share = ((STRETCHES_BUDGET - bytesUnderWay) * LARGEST_SHARE) / buffers;
-  // Whole pieces as long as that is affordable: they come out of a pool, and fresh memory costs more than the read.
+  // Whole pieces if possible: they come from a pool, and fresh memory costs more than the read.
   if (share >= PIECE_BYTES) return PIECE_BYTES;
-  // More than half a piece would take a whole one out of the pool.
+  // More than half a piece would take a whole one from the pool.
   const affordable = Math.min(PIECE_BYTES / 2, Math.floor(share / SMALLEST_STRETCH) * SMALLEST_STRETCH);
   return Math.max(SMALLEST_STRETCH, affordable);
 }
@@ -44,11 +44,11 @@ function* stretchesOf(parts: readonly BodyPart[], bytes: number): Generator<Stre
 }
 
 /**
- * Sends parts of an object. While one stretch is on its way to the reader the next one is read, and no more than that.
- * Resolves when everything is sent or the reader is gone. Closes the object's reader in any case.
- * @param begin writes the head; called once the first bytes of the object are there, unless the reader has left
+ * Sends parts of an object. The next stretch is read while one is being written, and no more than that.
+ * Resolves when everything is sent or the client is gone. Always closes the object's reader.
+ * @param begin writes the head; called when the first bytes of the object are there, unless the client has left
  * @returns bytes handed over
- * @throws where the object can't be read; if the head is written, the response is incomplete and must be destroyed
+ * @throws if the object cannot be read; if the head is written, the response is incomplete and must be destroyed
  */
 export async function sendObject(
   response: ServerResponse,
@@ -56,18 +56,18 @@ export async function sendObject(
   parts: readonly BodyPart[],
   begin: () => void,
 ): Promise<number> {
-  // What is no more than a stretch needs no second buffer.
+  // A part of at most one stretch needs no second buffer.
   const buffersNeeded = largestPart(parts) > PIECE_BYTES ? 2 : 1;
   const bytes = Math.min(stretchBytes(buffersNeeded), largestPart(parts));
   const bufferBytes = buffersNeeded * bytes;
   bytesUnderWay += bufferBytes;
   const buffers = createBufferPair(bytes);
-  /** What stands before the first bytes of the object: those decide whether there is an answer at all. */
+  /** Bytes before the first ones of the object. They wait, because a failed read must still become an error answer. */
   const leading: Buffer[] = [];
-  let begun = false;
+  let isBegun = false;
   let sent = 0;
   let writing: Promise<boolean> = Promise.resolve(true);
-  /** Hands bytes over when those before them are with the system. False: the reader is gone. */
+  /** Writes bytes when the system has taken those before them. False: the client is gone. */
   const hand = async (next: Buffer): Promise<boolean> => {
     if (!(await writing)) return false;
     writing = write(response, next);
@@ -77,16 +77,16 @@ export async function sendObject(
   try {
     for (const stretch of stretchesOf(parts, bytes)) {
       if (Buffer.isBuffer(stretch)) {
-        if (!begun) leading.push(stretch);
+        if (!isBegun) leading.push(stretch);
         else if (!(await hand(stretch))) return sent;
         continue;
       }
       for (let at = 0; at < stretch.length; ) {
         const read = await object.read(buffers.next(), stretch.position + at, stretch.length - at);
         at += read.length;
-        if (!begun) {
+        if (!isBegun) {
           if (response.destroyed) return sent;
-          begun = true;
+          isBegun = true;
           begin();
           response.setTimeout(STALL_MS, () => response.destroy());
           for (const buffer of leading) await hand(buffer);
@@ -94,14 +94,14 @@ export async function sendObject(
         if (!(await hand(read))) return sent;
       }
     }
-    if (!begun) {
+    if (!isBegun) {
       if (response.destroyed) return sent;
       begin();
       for (const buffer of leading) await hand(buffer);
     }
     if (!(await writing)) return sent;
     response.end();
-    // Only here: where the reader left, the system may still be reading from them.
+    // Not after an early return: the system may still be reading from them.
     buffers.giveBack();
     return sent;
   } finally {
@@ -129,7 +129,7 @@ function largestPart(parts: readonly BodyPart[]): number {
   return Math.max(1, ...parts.map((part) => (Buffer.isBuffer(part) ? 0 : part.end - part.start + 1)));
 }
 
-/** Writes and waits until the operating system has the bytes, so that the buffer may be used again. False: the reader is gone. */
+/** Writes and waits until the system has taken the bytes, so that the buffer may be reused. False: the client is gone. */
 function write(response: ServerResponse, bytes: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed || response.closed) {

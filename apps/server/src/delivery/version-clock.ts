@@ -1,16 +1,16 @@
-/** Reads a version counter, at most once in a short while. */
+/** Reads a version counter, at most once every {@link MAX_AGE_MS}. */
 export interface VersionClock {
-  /** The version, not older than {@link MAX_AGE_MS}: at once where it is known. */
+  /** The version, not older than {@link MAX_AGE_MS}. Returned at once if it is known. */
   now(): number | Promise<number>;
-  /** The version if it is known; reads nothing. */
+  /** The version if it is known. Reads nothing. */
   peek(): number | null;
-  /** Makes the next {@link now} read again: after a write of this very process. */
+  /** Makes the next {@link now} read again, after a write of this process. */
   reset(): void;
 }
 
 /**
- * How long a version that was read may be relied on. Writes of other processes have to show within a second; this is
- * far less, and yet a busy server asks its database 200 times a second instead of 30,000 times.
+ * A version is trusted for this time after it was read. Writes of other processes must show within a second. This is far less, and
+ * yet a busy server asks its database 200 times a second instead of 30,000 times.
  */
 const MAX_AGE_MS = 5;
 
@@ -34,7 +34,7 @@ export function createVersionClock(read: () => Promise<number>): VersionClock {
         },
       );
       latest = mine;
-      // From when the reading began, as that is what it is true of.
+      // Counted from the begin of the reading, because later writes may not be in it.
       setTimeout(forget, MAX_AGE_MS).unref();
       return mine.version;
     },

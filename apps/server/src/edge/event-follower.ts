@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { CONTROL_API_PREFIX, EdgeEvent } from '@mds/contract';
 import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
-import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
+import { errorFields, OriginUnavailableError } from '../delivery/object-origin.ts';
 import { readEventBlocks } from './event-blocks.ts';
 import { OriginRefusesError } from './origin-acceptance.ts';
 import type { OriginConnection } from './origin-connection.ts';
@@ -139,7 +139,7 @@ export function createEventFollower(deps: {
         const reason = error instanceof Error ? error.message : String(error);
         const isLogged = reason === logged || error instanceof OriginRefusesError;
         if (!stopping.signal.aborted && !isLogged) {
-          logger.warn(toldOf(error), 'events of the origin cannot be followed; retrying');
+          logger.warn(errorFields(error), 'events of the origin cannot be followed; retrying');
         }
         logged = reason;
       }

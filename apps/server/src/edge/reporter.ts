@@ -8,7 +8,7 @@ import {
 import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
 import type { AssetRepository } from '../db/delivery-repository.ts';
-import { OriginUnavailableError, toldOf } from '../delivery/object-origin.ts';
+import { errorFields, OriginUnavailableError } from '../delivery/object-origin.ts';
 import type { RegionIdentity } from '../regions/region-identity.ts';
 import type { OriginConnection } from './origin-connection.ts';
 import type { StateFile } from './state-file.ts';
@@ -167,7 +167,7 @@ export function createReporter(deps: {
       stopped = true;
       clearTimeout(timer);
       await report([], true).catch((error: unknown) => {
-        logger.warn(toldOf(error), 'leaving could not be reported to the origin');
+        logger.warn(errorFields(error), 'leaving could not be reported to the origin');
       });
       const left = [...earlier, ...failed];
       if (left.length > 0) await unsent.write({ region: code, deliveries: left });

@@ -33,7 +33,7 @@ it.skipIf(!volume.available)(
       expect(told).toEqual([`${passed}; stored`, passed, passed, 'fra1; hit', passed, passed]);
       expect(house.delivery.stats.diskFailing).toBe(true);
       const warnings = house.logged.filter(({ level }) => level >= 40);
-      expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringContaining('takes no more')]);
+      expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringContaining('cannot be written')]);
       // What fitted before is kept.
       expect((await house.get(`/media/${id}/film0.mp4`)).headers['x-cache']).toBe('HIT');
     }),

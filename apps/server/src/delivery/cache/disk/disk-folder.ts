@@ -7,15 +7,15 @@ import type { ExpectedObject } from '../../verified-body.ts';
 import { createFolderIndex, type FolderEntry } from './folder-index.ts';
 import { type OpenFile, openFile } from './open-file.ts';
 
-/** How often a file in use is told so: the order of use has to survive a restart, but only roughly. */
+/** Time between two updates of a file's time: the order of use must survive a restart, but only roughly. */
 const TOUCH_MS = 3 * 60_000;
-/** A volume that is full takes a small file now and then; it is called well again after so long without a failure. */
-const WELL_AGAIN_MS = 60_000;
+/** A full volume still takes a small file now and then. It counts as recovered after this time without a failure. */
+const RECOVERED_MS = 60_000;
 const OWNER = /^[a-z0-9_-]{1,64}$/;
 const CONTENT = /^[0-9a-f]{64}$/;
-/** An object larger than this part of the folder is passed through: it would push out everything else. */
+/** An object larger than this part of the folder is not stored, because it would evict everything else. */
 export const LARGEST_SHARE = 1 / 2;
-/** Times that a media object's folder may vanish while a file is made in it. */
+/** How often a media object's folder may vanish while a file is made in it. */
 const MAX_OPEN_TRIES = 5;
 
 /** A file of the cache folder, and its place there. */
@@ -38,60 +38,60 @@ export interface CacheFile {
 }
 
 /**
- * The cache folder of a point of presence: a file for each object at `{media object}/{sha256}`, the least recently used of which go
- * when there is no more room. Nothing in it has to be believed: whoever reads a piece compares it first.
+ * The cache folder of a point of presence, with a file for each object at `{media object}/{sha256}`. The least recently used files
+ * are removed to make room. Nothing in it is trusted: every piece is verified before it is used.
  */
 export interface DiskFolder {
-  /** The file of an object, made where there is none; null where it cannot be kept. */
+  /** The file of an object, made if there is none. Null: it cannot be stored. */
   open(mediaId: string, object: ExpectedObject): Promise<CacheFile | null>;
-  /** Whether all of an object seems to be there; touches nothing. */
+  /** Whether the whole object seems to be there. Does not count as a use. */
   holds(mediaId: string, object: ExpectedObject): boolean;
   drop(mediaId: string, sha256: string): void;
   dropMedia(mediaId: string): void;
   clear(): void;
-  /** Resolves when what was in the folder at the start is known. */
+  /** Resolves when the content of the folder at the start is known. */
   readonly scanned: Promise<void>;
-  /** Ends the scan, and waits for what is being removed. */
+  /** Ends the scan, and waits for files that are being removed. */
   stop(): Promise<void>;
   readonly bytes: number;
   readonly entries: number;
   readonly evictions: number;
   readonly maxBytes: number;
-  /** Whether what was written last found no room, or could not be written for another reason. */
+  /** Whether the last write failed, for lack of room or another reason. */
   readonly failing: boolean;
 }
 
 /**
- * {@link DiskFolder} at a path. Looks in the background for what is there already; files of other names are left alone.
- * @param options.maxBytes of all files together
+ * Makes a {@link DiskFolder} at a path. Scans its content in the background; files with other names are left alone.
+ * @param options.maxBytes size of all files together
  */
 export function createDiskFolder(options: {
   dir: string;
   maxBytes: number;
   isInMemory: (sha256: string) => boolean;
-  /** Told of each file that is let go of: while it is open, its room is not free. */
+  /** Called for each file that is removed: while it is open, its room is not free. */
   onGone: (mediaId: string, sha256: string) => void;
   logger: Pick<Logger, 'warn' | 'info'>;
 }): DiskFolder {
   const { dir: folder, maxBytes, isInMemory, onGone, logger } = options;
   const removing = new Map<string, Promise<void>>();
   let stopped = false;
-  let known = false;
+  let isScanned = false;
   let failing = false;
   let failedAtMs = 0;
 
   const keyOf = (mediaId: string, sha256: string) => `${mediaId}/${sha256}`;
   const pathOf = (key: string) => join(folder, key);
 
-  /** Removes the file of an entry that has lost its place. */
+  /** Removes the file of an entry that is no longer in the index. */
   const unlink = (key: string, { mediaId, sha256 }: FolderEntry): void => {
     onGone(mediaId, sha256);
     const gone = (async () => {
       await rm(pathOf(key), { force: true });
-      // Refused while the media object has other files here.
+      // Fails while the media object has other files here.
       await rmdir(join(folder, mediaId)).catch(() => undefined);
     })()
-      .catch((error: unknown) => logger.warn({ err: error, key }, 'A file of the cache could not be removed.'))
+      .catch((error: unknown) => logger.warn({ err: error, key }, 'a file of the cache could not be removed'))
       .finally(() => {
         if (removing.get(key) === gone) removing.delete(key);
       });
@@ -104,7 +104,7 @@ export function createDiskFolder(options: {
     onEvict: unlink,
     onSpare(key) {
       const now = new Date();
-      // Only the order after a restart hangs on it.
+      // Only the order after a restart depends on it.
       utimes(pathOf(key), now, now).catch(() => undefined);
     },
   });
@@ -121,7 +121,7 @@ export function createDiskFolder(options: {
         if (stopped) return;
         if (!file.isFile() || !CONTENT.test(file.name)) continue;
         const key = keyOf(owner.name, file.name);
-        // One that vanishes meanwhile was evicted or purged.
+        // A file that vanishes meanwhile was evicted or purged.
         const state = await stat(pathOf(key)).catch(() => null);
         if (state === null) continue;
         const onDisk = Math.min(state.size, state.blocks * 512);
@@ -129,41 +129,44 @@ export function createDiskFolder(options: {
       }
     }
     found.sort(([, a], [, b]) => a.touchedMs - b.touchedMs);
-    known = true;
+    isScanned = true;
     index.addOlder(found.filter(([key]) => !removing.has(key)));
   };
 
   const ready = mkdir(folder, { recursive: true, mode: 0o700 });
   const scanned = ready.then(scan).catch((error: unknown) => {
-    known = true;
-    logger.warn({ err: error }, 'The cache folder could not be read to its end; what was not found is not counted.');
+    isScanned = true;
+    logger.warn({ err: error }, 'the cache folder could not be scanned completely, the rest is not counted');
   });
 
-  /** Says once that nothing can be kept, and once that it can again. */
+  /** Logs once that nothing can be stored, and once that it can again. */
   const failed = (error: unknown) => {
     if (!failing) {
-      logger.warn({ err: error }, 'The cache folder takes no more: what is fetched is delivered without being kept.');
+      logger.warn(
+        { err: error },
+        'the cache folder cannot be written: fetched objects are delivered without being stored',
+      );
     }
     failing = true;
     failedAtMs = Date.now();
   };
   const wrote = () => {
-    if (!failing || Date.now() - failedAtMs < WELL_AGAIN_MS) return;
+    if (!failing || Date.now() - failedAtMs < RECOVERED_MS) return;
     failing = false;
-    logger.info('The cache folder takes what is fetched again.');
+    logger.info('the cache folder can be written again');
   };
 
-  /** Whether so many bytes more find room on the volume, with what is let go of for them. */
+  /** Whether the volume has room for this many bytes more, counting what is evicted for them. */
   const hasRoomFor = async (more: number): Promise<boolean> => {
     const { bavail, bsize } = await statfs(folder);
     return more <= bavail * bsize + Math.max(0, index.bytes + more - maxBytes);
   };
 
-  /** The media object's folder goes with its last file, also while another one is about to be made in it. */
+  /** The media object's folder is removed with its last file, even if another file is about to be made in it. */
   const openInFolderOf = async (mediaId: string, path: string): Promise<OpenFile> => {
     for (let tries = 1; ; tries += 1) {
       try {
-        // It looks at what it made, or found, and fails where that is gone.
+        // It checks the folder that it made or found, and fails if that is gone.
         await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
         return await openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
       } catch (error) {
@@ -209,10 +212,10 @@ export function createDiskFolder(options: {
     };
   };
 
-  /** Removes files; what the scan has not come to yet, when it has. */
+  /** Removes files. Those that the scan has not reached yet are removed when it has. */
   const removeWhere = (applies: (entry: FolderEntry) => boolean): void => {
     for (const [key, entry] of index.entries()) if (applies(entry)) remove(key, entry);
-    if (!known && !stopped) void scanned.then(() => removeWhere(applies));
+    if (!isScanned && !stopped) void scanned.then(() => removeWhere(applies));
   };
 
   return {

@@ -2,37 +2,37 @@
 export interface FolderEntry {
   mediaId: string;
   sha256: string;
-  /** On the disk: of a sparse file, what was written. */
+  /** Size on the disk: for a sparse file, the written bytes. */
   bytes: number;
   touchedMs: number;
 }
 
-/** What lies in the cache folder in order of use, and which of it goes where there is no more room. Touches no file. */
+/** The files of the cache folder in order of use, and which of them to evict. Touches no file. */
 export interface FolderIndex {
   get(key: string): FolderEntry | undefined;
-  /** Whether an entry still has its place: it may have been let go of, and another one come under its key. */
+  /** Whether an entry is still in the index. It may have been evicted, and its key reused by another one. */
   isPlaced(key: string, entry: FolderEntry): boolean;
-  /** Puts an entry in, or one that is there where it belongs as it is used now. */
+  /** Adds an entry, or moves it to the end as the most recently used one. */
   use(key: string, entry: FolderEntry): void;
-  /** Makes room for so many bytes more of an entry, and counts them. False: there is none, or it has lost its place. */
+  /** Makes room for this many bytes more of an entry, and counts them. False: there is none, or the entry is not in the index. */
   grow(key: string, entry: FolderEntry, more: number): boolean;
-  /** False: it was not there any more. */
+  /** False: it was no longer there. */
   remove(key: string, entry: FolderEntry): boolean;
-  /** Puts entries behind those that are there, the one that was used longest ago first; those whose keys are there are left out. */
+  /** Adds older entries, the least recently used first. Entries whose keys are there already are left out. */
   addOlder(found: Iterable<readonly [key: string, entry: FolderEntry]>): void;
   entries(): Iterable<[key: string, entry: FolderEntry]>;
   readonly bytes: number;
   readonly size: number;
-  /** Entries that had to go for others. */
+  /** Entries removed to make room for others. */
   readonly evictions: number;
 }
 
 /**
- * Makes a {@link FolderIndex}: least recently used goes first, but for what is asked for so often that it is answered from memory, which must
- * not go as if nobody wanted it.
- * @param options.maxBytes of all entries together
- * @param options.onEvict told of each entry that had to go
- * @param options.onSpare told of each that would have had to, were it not in memory
+ * Makes a {@link FolderIndex}. The least recently used entry is evicted first. Entries in memory are spared, because their requests
+ * are answered from memory and do not count as uses here.
+ * @param options.maxBytes size of all entries together
+ * @param options.onEvict called for each evicted entry
+ * @param options.onSpare called for each entry that was spared because it is in memory
  */
 export function createFolderIndex(options: {
   maxBytes: number;
@@ -41,7 +41,7 @@ export function createFolderIndex(options: {
   onSpare: (key: string, entry: FolderEntry) => void;
 }): FolderIndex {
   const { maxBytes, isInMemory, onEvict, onSpare } = options;
-  /** The latest last. */
+  /** The most recently used last. */
   let entries = new Map<string, FolderEntry>();
   let bytes = 0;
   let evictions = 0;
@@ -60,11 +60,11 @@ export function createFolderIndex(options: {
     return true;
   };
 
-  /** Lets go of what was used longest ago until so many bytes more fit. @param except is not let go of */
+  /** Evicts the least recently used entries until this many bytes more fit. @param except is not evicted */
   const makeRoom = (more: number, except: FolderEntry | null): boolean => {
     if (bytes + more <= maxBytes) return true;
     for (const spareHot of [true, false]) {
-      // What is spared goes to the end, where this walk would come to it again. No copy: there may be a million.
+      // Spared entries move to the end, where this walk would meet them again. No copy: there may be a million.
       let left = entries.size;
       for (const [key, entry] of entries) {
         if (bytes + more <= maxBytes) return true;

@@ -1,19 +1,19 @@
 import { close, fstat, futimes, open, read, type Stats, write } from 'node:fs';
 
-/** A file that is open, read and written at positions. */
+/** An open file, read and written at positions. */
 export interface OpenFile {
-  /** Fills `into` from its start, as far as the file goes. @returns bytes read */
+  /** Fills `into` up to the end of the file. @returns bytes read */
   read(into: Buffer, position: number): Promise<number>;
   /** Writes all of `from`. */
   write(from: Buffer, position: number): Promise<void>;
   state(): Promise<FileState>;
-  /** Sets the time of the last change, which tells when the file was last wanted. */
+  /** Sets the time of the last change, which serves as the time of the last use. */
   touch(): Promise<void>;
-  /** Closes it when what is under way has come to an end: its number may be another file's the moment after. */
+  /** Closes it when all calls have ended: its descriptor may belong to another file the moment after. */
   close(): Promise<void>;
 }
 
-/** What changes whenever the file is another one, or was written to, or linked or unlinked. */
+/** Changes if the file is another one, or was written, linked or unlinked. */
 export type FileState = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs' | 'ctimeMs' | 'nlink' | 'blocks'>;
 
 export function sameFile(a: FileState, b: FileState): boolean {
@@ -21,8 +21,8 @@ export function sameFile(a: FileState, b: FileState): boolean {
 }
 
 /**
- * Opens a file. By descriptor and callback: the promises of `node:fs` cost several times as much a read.
- * @param flags as of `fs.open`
+ * Opens a file. Uses descriptors and callbacks, because the promises of `node:fs` cost several times as much for each read.
+ * @param flags as for `fs.open`
  */
 export function openFile(path: string, flags: string | number = 'r', mode?: number): Promise<OpenFile> {
   return new Promise((resolve, reject) => {

@@ -2,14 +2,14 @@ import type { PieceFile } from './piece-file.ts';
 
 /** Open files of objects, shared by their readers. */
 export interface OpenPieces {
-  /** The file under a key, held until `release`; opened by `open` where it is not open. */
+  /** The file under a key, held until `release`. `open` opens it if it is not open. */
   hold(key: string, open: () => Promise<PieceFile>): Promise<PieceFile>;
   release(file: PieceFile): void;
-  /** The file, if it is open; not held. */
+  /** The file, if it is open. It is not held. */
   peek(key: string): PieceFile | undefined;
-  /** Takes files away from those who come: whoever holds one reads it to its end. */
+  /** Withdraws files from further requests. Their holders may finish. */
   discardWhere(applies: (key: string) => boolean): void;
-  /** Takes one away, if it is still this one. */
+  /** Withdraws one file, if it is still this one. */
   discardFile(file: PieceFile): void;
   closeAll(): Promise<void>;
   readonly size: number;
@@ -23,11 +23,11 @@ interface Held {
   discarded: boolean;
 }
 
-/** Makes {@link OpenPieces}. @param maxIdle files that stay open though nobody reads them */
+/** Makes {@link OpenPieces}. @param maxIdle number of files that stay open without a holder */
 export function createOpenPieces(maxIdle: number, onCloseFailed: (error: unknown) => void): OpenPieces {
   const byKey = new Map<string, Held>();
   const byFile = new Map<PieceFile, Held>();
-  /** Those that nobody holds, the one that was used longest ago first. */
+  /** Files without a holder, the least recently used first. */
   const idle = new Set<Held>();
   const closing = new Set<Promise<void>>();
 

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 
-/** A small file that was read as a whole. */
+/** A small file, read completely. */
 export interface HashedFile {
-  /** As far as the file goes, and no further than one byte beyond what was asked for. */
+  /** The content, at most one byte more than was expected. */
   bytes: Buffer;
   /** SHA-256 of them, lower-case hex. */
   sha256: string;
@@ -11,24 +11,24 @@ export interface HashedFile {
 }
 
 /**
- * Threads that open, read, hash and close a small file in one turn. Each of these steps by itself, on the event loop and the thread pool,
- * costs the event loop two thirds of a miss.
+ * Threads that open, read, hash and close a small file in one turn. As separate calls to the thread pool, these steps take two thirds
+ * of the event loop's time for a miss.
  */
 export interface ReadingThreads {
   /**
-   * @param bytes what the file is expected to have; where it has more, one byte more is read of it
+   * @param bytes expected size; of a larger file, one byte more is read
    * @throws the error of the system, with its `code`
    */
   read(path: string, bytes: number): Promise<HashedFile>;
-  /** Has a thread ready before the first file is wanted. */
+  /** Starts a thread before the first file is requested. */
   warmUp(): void;
-  /** Lets what is under way come to its end. */
+  /** Waits for the reads under way. */
   stop(): Promise<void>;
 }
 
-/** With more of them a disk that answers slowly is asked for several files at a time. */
+/** Several threads keep several reads in the queue of a slow disk. */
 const MAX_THREADS = 4;
-/** A thread that has been at its work for so long waits for the disk. */
+/** A thread that has worked on a file for this time is waiting for the disk. */
 const SLOW_MS = 5;
 
 type Job = readonly [id: number, path: string, bytes: number];
@@ -76,7 +76,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** {@link ReadingThreads}, which are started when they are needed, and do not keep the process alive. */
+/** Makes {@link ReadingThreads}, which start on demand and do not keep the process alive. */
 export function createReadingThreads(): ReadingThreads {
   const threads: ReadingThread[] = [];
   let stopped = false;
@@ -90,7 +90,7 @@ export function createReadingThreads(): ReadingThreads {
     return thread;
   };
 
-  /** The one with the least to do, or another one where that waits for the disk. */
+  /** The thread with the fewest files, or a new one if that thread waits for the disk. */
   const choose = () => {
     const least = threads.reduce<ReadingThread | null>(
       (best, thread) => (best === null || thread.waiting < best.waiting ? thread : best),
@@ -102,7 +102,7 @@ export function createReadingThreads(): ReadingThreads {
 
   return {
     read(path, bytes) {
-      if (stopped) return Promise.reject(new Error('The reading threads have been stopped.'));
+      if (stopped) return Promise.reject(new Error('The reading threads are stopped.'));
       return choose().read(path, bytes);
     },
 
@@ -118,15 +118,15 @@ export function createReadingThreads(): ReadingThreads {
 }
 
 interface ReadingThread {
-  /** Files that it has not read yet. */
+  /** Files not yet read. */
   readonly waiting: number;
-  /** For how long the file that it is at has kept it; 0 where it is at none. */
+  /** Time since it began with its current file; 0 if it has none. */
   busyMs(): number;
   read(path: string, bytes: number): Promise<HashedFile>;
   stop(): Promise<void>;
 }
 
-/** @param onGone called when it has ended, of itself or not: it must be asked for nothing more */
+/** @param onGone called when the thread has ended: it can take no more files */
 function startThread(onGone: () => void): ReadingThread {
   const worker = new Worker(source, { eval: true, execArgv: [], env: {} });
   worker.unref();
@@ -173,7 +173,7 @@ function startThread(onGone: () => void): ReadingThread {
         waiting.set(id, { resolve, reject });
         gathered.push([id, path, bytes]);
         if (gathered.length > 1) return;
-        // Waking a thread costs more than most of what it is woken for: what is wanted in one turn goes out together.
+        // Waking a thread costs more than most of its work. The files of one turn of the event loop go out together.
         setImmediate(() => {
           const jobs = gathered;
           gathered = [];

@@ -1,31 +1,31 @@
 import { LRUCache } from 'lru-cache';
 
-/** A cache of two segments: newcomers, and regulars that were asked for again. */
+/** A cache of two segments: newcomers, and regulars, which were requested again. */
 export interface SegmentedLru<V> {
-  /** The entry, which becomes a regular by being asked for. */
+  /** The entry, which becomes a regular by this request. */
   get(key: string): V | undefined;
-  /** Whether it is there; touches nothing. */
+  /** Whether it is there. Does not count as a use. */
   has(key: string): boolean;
-  /** Puts an entry in; in the place of one that is a regular it is one, too. */
+  /** Adds an entry. If it replaces a regular, it is a regular too. */
   set(key: string, entry: V): void;
   delete(key: string): void;
   entries(): Iterable<[key: string, entry: V]>;
   clear(): void;
-  /** Entries that had to go for others. */
+  /** Entries removed to make room for others. */
   readonly evictions: number;
   readonly bytes: number;
   readonly size: number;
 }
 
-/** Part of the whole that regulars may keep newcomers out of. */
+/** Share of the cache that is reserved for regulars. */
 const REGULARS_SHARE = 0.75;
 
 /**
- * A segmented LRU bounded by bytes. An entry comes in among the newcomers and moves up to the regulars when it is asked for again; what
- * must go goes from the newcomers first. So one walk over many entries can't flush what is in use, while newcomers may use all the
- * room that regulars leave, up to their own bound.
- * @param options.sizeOf what an entry takes, in bytes
- * @param options.newcomersMaxBytes where callers can make newcomers up at will: what these take at most
+ * Makes a segmented LRU bounded by bytes. An entry starts among the newcomers and moves to the regulars when it is requested again.
+ * Newcomers are evicted first, so that one walk over many entries cannot evict those in use. Newcomers may use all the room that
+ * regulars leave, up to their own bound.
+ * @param options.sizeOf size of an entry in bytes
+ * @param options.newcomersMaxBytes bound of the newcomers, for callers that can be made to add any number of them
  */
 export function createSegmentedLru<V extends object>(options: {
   maxBytes: number;
@@ -39,7 +39,7 @@ export function createSegmentedLru<V extends object>(options: {
   const total = () => newcomers.calculatedSize + regulars.calculatedSize;
 
   const demoteBeyondShare = () => {
-    // From the one that was not asked for longest.
+    // The least recently used first.
     for (const key of regulars.rkeys()) {
       if (regulars.calculatedSize <= maxBytes * REGULARS_SHARE) return;
       const entry = regulars.peek(key);

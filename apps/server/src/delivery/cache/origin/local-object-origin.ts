@@ -4,10 +4,10 @@ import { systemCode } from '../../../base/storage-error.ts';
 import { objectPath } from '../../../storage/local-object-store.ts';
 import type { ObjectOrigin } from '../../object-origin.ts';
 
-/** {@link ObjectOrigin} over the folder of a local object store: its files are read where they lie. @param root as the store's */
+/** Makes an {@link ObjectOrigin} over the folder of a local object store, whose files are read in place. @param root of the store */
 export function createLocalObjectOrigin({ root }: { root: string }): ObjectOrigin {
   return {
-    // Whether the file is there, whoever opens it finds out: asking before would not make it surer.
+    // Opening the file shows whether it is there. A check beforehand would prove nothing.
     async localFile({ key }) {
       return { path: objectPath(root, key), release: async () => undefined };
     },

@@ -5,15 +5,15 @@ import type { ReadableStream } from 'node:stream/web';
 import type { ObjectStore } from '../../../storage/object-store.ts';
 import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
 
-/** An origin elsewhere: a real HTTP server over an object store, and what a point of presence asks it with. */
+/** A remote origin: a real HTTP server over an object store, and its client in a point of presence. */
 export interface RemoteOrigin {
   origin: ObjectOrigin;
   url: string;
-  /** Ranges that were asked for, as `key first-last`. */
+  /** Requested ranges, as `key first-last`. */
   asked: string[];
-  /** Most requests that were under way at the same time. */
+  /** Largest number of requests under way at the same time. */
   mostAtOnce: number;
-  /** What becomes of the bytes on their way; by default they arrive. */
+  /** Changes or delays the bytes on their way. By default they arrive unchanged. */
   transport: (bytes: Buffer, response: ServerResponse) => Buffer | Promise<Buffer>;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export async function startRemoteOrigin(store: Pick<ObjectStore, 'read'>): Promi
   return remote;
 }
 
-/** What a point of presence asks a {@link RemoteOrigin} with. */
+/** The client of a {@link RemoteOrigin} in a point of presence. */
 export function remoteOriginAt(url: string): ObjectOrigin {
   return {
     localFile: async () => null,

@@ -3,7 +3,7 @@ import type { ObjectStore } from '../../../storage/object-store.ts';
 import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
 import { ObjectDamagedError } from '../../verified-body.ts';
 
-/** {@link ObjectOrigin} over any object store: its objects are read through the cache, as those of an origin elsewhere. */
+/** Makes an {@link ObjectOrigin} over any object store. Its objects are read through the cache, like those of a remote origin. */
 export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, 'read'> }): ObjectOrigin {
   return {
     isStore: true,
@@ -13,7 +13,7 @@ export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, '
       const reading = store.read(object.key, { start, end });
       const found = await untilAborted(reading, signal).catch((error: unknown) => {
         signal.throwIfAborted();
-        throw new OriginUnavailableError('The object storage does not give the object.', { cause: error });
+        throw new OriginUnavailableError('The object storage does not send the object.', { cause: error });
       });
       if (found === null) return null;
       if (found.bytes !== end - start + 1) {
@@ -25,7 +25,7 @@ export function createStoredObjectOrigin({ store }: { store: Pick<ObjectStore, '
   };
 }
 
-/** Waits no longer than the signal lets it; what comes later is closed. */
+/** Waits until the signal aborts. A stream that arrives later is closed. */
 async function untilAborted(
   reading: ReturnType<ObjectStore['read']>,
   signal: AbortSignal,
