@@ -102,9 +102,9 @@ export function createAssetRepository(dialect: Dialect): AssetRepository {
         await lock('assets');
         const [last] = await db.select({ seq: max(assets.requestSeq) }).from(assets);
         const before = last?.seq ?? 0;
-        const rows = latest.map(({ atMs, ...asset }, n) => {
-          const id = `ast_${ulid(atMs).toLowerCase()}`;
-          return { ...asset, id, createdAtMs: atMs, requestSeq: before + 1 + n };
+        const rows = latest.map(({ region, path, bytes, cacheStatus, atMs: createdAtMs }, n) => {
+          const id = `ast_${ulid(createdAtMs).toLowerCase()}`;
+          return { id, region, path, createdAtMs, bytes, cacheStatus, requestSeq: before + 1 + n };
         });
         const target = [assets.region, assets.path];
         await insertAll(rows, (some) => db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }));
