@@ -1,7 +1,7 @@
 import type { ProjectRecord } from './project-repository.ts';
 
-/** The project of hosts that belong to none. */
+/** The project of hosts that belong to no other. */
 export const DEFAULT_PROJECT = 'default';
 
-/** What it is called, until somebody calls it otherwise. */
+/** Its record, until an operator renames it. */
 export const DEFAULT_PROJECT_RECORD: ProjectRecord = { id: DEFAULT_PROJECT, name: 'Default' };

@@ -87,7 +87,7 @@ export function defineTables(types: ColumnTypes) {
       current: boolean('current').notNull(),
       state: text<'pending' | 'ready' | 'skipped' | 'failed'>('state').notNull(),
       reason: text('reason'),
-      /** Of a rendition of several files, key and hash are those of its first file, and `bytes` those of all. */
+      /** If it has several files, key and hash are those of the first, and `bytes` those of all. */
       objectKey: text('object_key'),
       sha256: text('sha256'),
       bytes: bigint('bytes'),
