@@ -1,7 +1,5 @@
-import type { ProjectRecord } from './project-repository.ts';
-
 /** The project of hosts that belong to no other. */
 export const DEFAULT_PROJECT = 'default';
 
 /** Its record, until an operator renames it. */
-export const DEFAULT_PROJECT_RECORD: ProjectRecord = { id: DEFAULT_PROJECT, name: 'Default' };
+export const DEFAULT_PROJECT_RECORD = { id: DEFAULT_PROJECT, name: 'Default' };
