@@ -1,21 +1,21 @@
 import { and, asc, eq, gt, lte } from 'drizzle-orm';
 import type { Dialect } from './dialect.ts';
 
-/** Bytes that may be in the store without a media object: one that had them was deleted. */
+/** Bytes that may be in the store without a media object, because one that had them was deleted. */
 export interface ContentRemoval {
   /** Of the original. */
   sha256: string;
-  /** When the latest media object of this content was deleted, by the wall clock of whoever did; milliseconds since the epoch. */
+  /** When the latest media object of this content was deleted, by the wall clock of the process that did it; milliseconds since the epoch. */
   sinceMs: number;
 }
 
-/** Deletions whose objects were not looked for yet. Written by {@link MediaRepository.delete}, in its own transaction. */
+/** Deletions whose objects were not searched for yet. `MediaRepository.delete` writes them in its own transaction. */
 export interface ContentRemovalRepository {
-  /** By hash; `after` is the hash that the page starts after, and `untilMs` the latest instant of a deletion; null: any. */
+  /** In the order of hashes. `after`: the hash that the page starts after; `untilMs`: the latest instant of a deletion; null: any. */
   page(query: { untilMs: number | null; after: string | null; limit: number }): Promise<ContentRemoval[]>;
-  /** Whether it is still to be done: nobody has dropped it, and no media object of the content was deleted since. */
+  /** Whether it is still due: nobody has dropped it, and no media object of the content was deleted since. */
   stands(removal: ContentRemoval): Promise<boolean>;
-  /** Forgets it, unless a media object of the content was deleted since. */
+  /** Deletes it, unless a media object of the content was deleted since. */
   drop(removal: ContentRemoval): Promise<void>;
 }
 

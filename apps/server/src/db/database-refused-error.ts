@@ -1,4 +1,4 @@
-/** A database that this program must not touch, or cannot; the message says what to do. */
+/** This program cannot use the database, or must not. The message names the remedy. */
 export class DatabaseRefusedError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -6,7 +6,7 @@ export class DatabaseRefusedError extends Error {
   }
 }
 
-/** A database that does not answer. It may by itself, later: to start again helps. */
+/** The database does not answer. It may later, so that it helps to start again. */
 export class DatabaseUnreachableError extends DatabaseRefusedError {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

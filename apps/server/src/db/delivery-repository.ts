@@ -18,7 +18,7 @@ export interface AssetRecord {
   cacheStatus: CacheStatus;
 }
 
-/** A successful delivery, as the request log hands it over. */
+/** A successful delivery, from the request log. */
 export interface DeliveredAsset {
   region: string;
   path: string;
@@ -30,8 +30,8 @@ export interface DeliveredAsset {
 /** Recently requested assets. */
 export interface AssetRepository {
   /**
-   * Records deliveries in the order given; the latest of a path decides its `cacheStatus`, `bytes` and place.
-   * Beyond `keep` records of a region the ones requested longest ago go.
+   * Records deliveries in the given order. The latest of a path decides its `cacheStatus`, `bytes` and place. Beyond `keep` records of a
+   * region, those requested longest ago are deleted.
    */
   record(deliveries: DeliveredAsset[], keep: number): Promise<void>;
   /** Latest requested first. `region` null: all regions. */
@@ -48,14 +48,14 @@ export interface RegionRecord {
   maintenance: boolean;
 }
 
-/** A process that serves a region. `beat` counts its heartbeats: readers time it with their own clock. */
+/** A process that serves a region. `beat` counts its heartbeats, which readers time with their own clock. */
 export interface RegionNodeRecord {
   id: string;
   region: string;
   beat: number;
-  /** Wall-clock time of the latest heartbeat, to tell nodes that are gone for good. */
+  /** Wall-clock time of the latest heartbeat, to find nodes that are gone for good. */
   seenAtMs: number;
-  /** `seq` of the last event that it has acted upon; null where it has not said. */
+  /** `seq` of the last event that it has acted upon; null if it has not reported one. */
   eventsThrough: number | null;
 }
 
@@ -64,20 +64,21 @@ export interface RegionRepository {
   list(): Promise<RegionRecord[]>;
   find(code: string): Promise<RegionRecord | null>;
   put(region: RegionRecord): Promise<void>;
-  /** Forgets a region, its nodes and its asset records. False where it was not known. */
+  /** Deletes a region, its nodes and its asset records. False: it did not exist. */
   delete(code: string): Promise<boolean>;
-  /** Adds 1 to the node's beat, and the node where it is new; one that was in another region moves. */
+  /** Adds 1 to the node's beat. Adds the node if it is new, and moves it if it was in another region. */
   heartbeat(node: { id: string; region: string; atMs: number; eventsThrough?: number | null }): Promise<void>;
   nodes(): Promise<RegionNodeRecord[]>;
-  /** Forgets a node that said goodbye, or that was not seen since `beforeMs`. */
+  /** Deletes a node that signed off. */
   removeNode(id: string): Promise<void>;
+  /** Deletes nodes without a heartbeat since `beforeMs`. */
   removeNodesSeenBefore(beforeMs: number): Promise<void>;
 }
 
-/** Whether each format decodes with a given engine, kept so that only a new engine costs start-up time. */
+/** Whether each format decodes with a given engine. Kept, so that only a new engine costs time at startup. */
 export interface FormatProofRepository {
   load(engineKey: string): Promise<{ formatId: string; ok: boolean; reason: string | null }[]>;
-  /** Replaces what is known of any engine by what is known of this one. */
+  /** Replaces the proofs of every engine by those of this one. */
   save(engineKey: string, proofs: { formatId: string; ok: boolean; reason: string | null }[]): Promise<void>;
 }
 
@@ -102,9 +103,9 @@ export function createAssetRepository(dialect: Dialect): AssetRepository {
         await lock('assets');
         const [last] = await db.select({ seq: max(assets.requestSeq) }).from(assets);
         const before = last?.seq ?? 0;
-        const rows = latest.map(({ atMs, ...asset }, n) => {
-          const id = `ast_${ulid(atMs).toLowerCase()}`;
-          return { ...asset, id, createdAtMs: atMs, requestSeq: before + 1 + n };
+        const rows = latest.map(({ region, path, bytes, cacheStatus, atMs: createdAtMs }, n) => {
+          const id = `ast_${ulid(createdAtMs).toLowerCase()}`;
+          return { id, region, path, createdAtMs, bytes, cacheStatus, requestSeq: before + 1 + n };
         });
         const target = [assets.region, assets.path];
         await insertAll(rows, (some) => db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }));

@@ -1,14 +1,14 @@
 import { ulid } from 'ulid';
 
-/** What a database is the truth of, wherever it is moved to. */
+/** The deployment that a database belongs to, wherever it is moved. */
 export interface Deployment {
-  /** Given once, when the database is first opened. */
+  /** Made once, when the database is first opened. */
   id: string;
   /** Whether it had any media object when it was opened. */
   hasMedia: boolean;
 }
 
-/** The id of a deployment that begins now. */
+/** Makes the id of a new deployment. */
 export function newDeploymentId(): string {
   return `dep_${ulid().toLowerCase()}`;
 }

@@ -81,9 +81,10 @@ export interface Dialect {
   hold<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
   /**
    * Runs a transaction. `work` may run more than once, so it must have no effects outside the transaction.
+   * @param options.isShared many are asked for at the same moment: SQLite waits for those, and lets them share one commit
    * @returns what `work` returned, after the commit is on disk
    */
-  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  write<T>(work: (tx: Transaction) => Promise<T>, options?: { isShared?: boolean }): Promise<T>;
   /** As `write`, without waiting for the disk. If the machine of the database fails within a second, nothing was written. */
   writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
   /**

@@ -1,10 +1,10 @@
 import type { Event, MediaStatus } from '@mds/contract';
 import type { MediaFailureRecord, MediaRecord, NewRendition } from './media-repository.ts';
 
-/** What is kept of what happens; the rest is told to who listens and forgotten. */
+/** Events that are stored. Progress is only sent to listeners. */
 export type KeptEventType = Exclude<Event['type'], 'media.progress'>;
 
-/** An event before it has a place in the order. */
+/** An event before it has its `seq`. */
 export type NewEvent =
   | {
       type: Exclude<KeptEventType, 'rendition.ready' | 'rendition.failed' | 'region.status_changed' | 'cache.purged'>;
@@ -16,13 +16,13 @@ export type NewEvent =
       data: { id: string; name: string; extension: string; revision: string; reason: string | null };
     }
   | { type: 'region.status_changed'; data: { code: string; status: string } }
-  /** Of a media object, of a path with the SHA-256 of what it stood for, or where both are null of everything. */
+  /** Purges a media object, or a path with the SHA-256 of its objects, or, if both are null, everything. */
   | { type: 'cache.purged'; data: { media_id: string | null; path: string | null; objects?: readonly string[] } };
 
-/** An event and whose it is; null: it concerns every project. */
+/** An event and its project; null: it concerns every project. */
 export type OwnedEvent = NewEvent & { projectId: string | null };
 
-/** What became of a media object. */
+/** An event about the state of a media object. */
 export function mediaEvent(
   type: 'media.created' | 'media.processing' | 'media.ready' | 'media.failed' | 'media.deleted',
   { id, projectId, status, failure }: Pick<MediaRecord, 'id' | 'projectId' | 'status' | 'failure'>,
@@ -30,7 +30,7 @@ export function mediaEvent(
   return { projectId, type, data: { id, status, error: failure } };
 }
 
-/** A rendition that is ready, or has failed. @param of.projectId null where the media object is gone */
+/** A rendition that is ready, or has failed. @param of.projectId null if the media object is gone */
 export function renditionEvent(
   type: 'rendition.ready' | 'rendition.failed',
   of: { projectId: string | null; mediaId: string },
@@ -41,7 +41,7 @@ export function renditionEvent(
   return type === 'rendition.ready' ? { projectId, type, data } : { projectId, type, data: { ...data, reason } };
 }
 
-/** Whether it is the purge of everything, whose `seq` is kept longer than the event. */
+/** Whether an event purges everything. Its `seq` is kept longer than the event. */
 export function purgesEverything({ type, data }: OwnedEvent): boolean {
   return type === 'cache.purged' && data.media_id === null && data.path === null;
 }

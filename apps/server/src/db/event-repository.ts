@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts';
 import type { KeptEventType, NewEvent } from './event-data.ts';
 import { createVersionReader } from './versions.ts';
 
-/** An event in its place. `seq` only grows, whichever process writes. */
+/** A stored event. `seq` only grows, whichever process writes. */
 export interface EventRecord {
   seq: number;
   /** Null: concerns every project. */
@@ -13,26 +13,26 @@ export interface EventRecord {
   createdAtMs: number;
 }
 
-/** Events kept; older ones go. */
+/** How many events are kept. Older ones are deleted. */
 export const KEPT_EVENTS = 10_000;
 
 /** Row of the counters that outlives the event of a purge of everything: it holds the event's `seq`. */
 export const PURGED_EVERYTHING = 'purged_everything';
 
-/** What happened, in one order for all processes. What happens to media is written with the change itself. */
+/** Events, in one order for all processes. Those about media are written in the transaction of the change. */
 export interface EventRepository {
   /** Writes an event that no other repository writes. @returns its `seq` */
   append(event: NewEvent & { projectId: string | null }): Promise<number>;
-  /** Events after `seq`, oldest first, at most `limit`. `projectId`: that project's and everybody's; null: all. */
+  /** At most `limit` events after `seq`, oldest first: those of a project and those that concern every project; null: all. */
   after(seq: number, options: { projectId: string | null; limit: number }): Promise<EventRecord[]>;
-  /** The latest event's `seq`; 0 where nothing has happened. */
+  /** The latest event's `seq`; 0 if there is none. */
   latest(): Promise<number>;
-  /** From where on every event is kept, and the latest purge of everything, however long ago; null: there was none. */
+  /** The `seq` after which every event is kept, and that of the latest purge of everything, however old; null: there was none. */
   horizon(): Promise<{ completeAfter: number; purgedEverything: number | null }>;
   /**
-   * Calls back soon after this process has written events, and perhaps once for several. After those of other processes only where the
-   * database tells of them: whoever must not miss any looks from time to time.
-   * @returns ends it
+   * Calls back soon after this process has written events, perhaps once for several. Only PostgreSQL reports those of other processes, so
+   * a listener that must not miss any also asks from time to time.
+   * @returns stops it
    */
   onAppended(listener: () => void): () => void;
 }

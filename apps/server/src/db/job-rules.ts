@@ -1,20 +1,20 @@
 import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from './job-queue.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
-/** A job is never kept waiting longer than this by a wall clock that was set back. */
+/** A job never waits longer than this, even if the wall clock was set back. */
 export const LONGEST_JOB_DELAY_MS = 10 * 60_000;
 
-/** Of a job whose priority nobody chose. */
+/** The priority of a job if nobody chose another. */
 export const DEFAULT_PRIORITY = 100;
 
-/** What is said of a media object whose workers kept disappearing. */
+/** The failure of a media object whose workers kept disappearing. */
 export const LOST_LEASES_FAILURE: MediaFailureRecord = {
   code: 'worker_lost',
   message: `Processing was begun ${MAX_LOST_LEASES} times, and each time its worker disappeared. Look into the service's log, then retry.`,
   retryable: true,
 };
 
-/** Why a run came to nothing that was given back for no failure, and one whose worker did not live to say. */
+/** Why a run failed that was given back without a failure, and one whose worker died. */
 export const STOPPED_REASON = 'Its worker was stopped.';
 export const LOST_REASON = 'Its worker disappeared.';
 
@@ -32,8 +32,8 @@ export interface JobRow {
 }
 
 /**
- * Where a stored job stands, by the wall clock.
- * @param latest the latest run of the media object's jobs; null: there was none. One of a job under a lease is the run that is under way.
+ * The standing of a stored job, by the wall clock.
+ * @param latest the latest run of the media object's jobs; null: there was none. If the job is under a lease, this is the run in progress.
  */
 export function standingOf(
   job: JobRow,
@@ -56,7 +56,7 @@ export function standingOf(
   };
 }
 
-/** A stored job as an engine that hands jobs out is told of it. */
+/** A stored job as an engine that hands jobs out sees it. */
 export function jobRecordOf(
   job: { id: number; mediaId: string; priority: number; dueAtMs: number; leaseToken: string | null },
   nowMs: number,
@@ -65,7 +65,7 @@ export function jobRecordOf(
   return { jobId, mediaId, priority, token, dueInMs: dueInMsOf(job, nowMs) };
 }
 
-/** Milliseconds until it may be claimed. One that a wall clock has moved far ahead of is due, as `claim` has it. */
+/** Milliseconds until it may be claimed. A job that is due too far ahead is due now, as for `claim`: the wall clock was set back. */
 function dueInMsOf({ dueAtMs }: { dueAtMs: number }, nowMs: number): number {
   return dueAtMs > nowMs + LONGEST_JOB_DELAY_MS ? 0 : Math.max(0, dueAtMs - nowMs);
 }

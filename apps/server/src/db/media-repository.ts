@@ -21,7 +21,7 @@ export interface MediaRecord {
   codecs: string[];
   thumbhash: string | null;
   warnings: string[];
-  /** What the engine found out about the bytes; opaque here, restored with its `parseIdentified`. */
+  /** What the engine knows about the bytes. Opaque here; its `parseIdentified` reads it. */
   identified: unknown;
   failure: MediaFailureRecord | null;
   attempts: number;
@@ -52,14 +52,13 @@ export interface RenditionRecord {
   state: RenditionState;
   reason: string | null;
   /**
-   * Where the object is, once `ready`. Set from the start of processing on, so that the object is never taken for one that
-   * nothing refers to; null for what is skipped.
+   * Where the object is, once `ready`. Set when processing starts, so that the object never seems unreferenced. Null if skipped.
    */
   objectKey: string | null;
   sha256: string | null;
   /** Of all its files. */
   bytes: number | null;
-  /** How many files it consists of, once `ready`. Of several, `objectKey` and `sha256` are those of the first. */
+  /** How many files it consists of, once `ready`. `objectKey` and `sha256` are those of the first. */
   files: number | null;
   width: number | null;
   height: number | null;
@@ -98,7 +97,7 @@ export interface RenditionSelector {
   revision: string | null;
 }
 
-/** What a run of processing made. */
+/** The result of a run of processing. */
 export interface ProcessingResult {
   renditions: NewRendition[];
   thumbhash: string | null;
@@ -112,7 +111,7 @@ export interface Acceptance {
   created: boolean;
 }
 
-/** Media, their renditions and the job that each unfinished media object has. Null where nothing is found. */
+/** Media, their renditions, and the job of each unfinished media object. Null if nothing is found. */
 export interface MediaRepository {
   find(id: string): Promise<MediaRecord | null>;
   findBySha256(projectId: string, sha256: string): Promise<MediaRecord | null>;
@@ -126,42 +125,41 @@ export interface MediaRepository {
   }): Promise<MediaRecord[]>;
   /** How many media of a project wait for a worker. */
   countQueued(projectId: string): Promise<number>;
-  /** As `page`, but only what anybody may know: the busiest query of all. */
+  /** As `page`, but only public fields: the busiest query of all. */
   publicPage(query: { projectId: string; limit: number; before: string | null }): Promise<PublicMediaRecord[]>;
   /**
-   * One transaction: the media row `queued`, its job, and the idempotency key if any. Where the project has the bytes
-   * already (unless `duplicate` is `allow`) or the key is taken, nothing is written and the existing media object comes back.
+   * One transaction: the media row `queued`, its job, and the idempotency key if any. If the project has the bytes already (unless
+   * `duplicate` is `allow`) or the key is taken, nothing is written, and the existing media object is returned.
    */
   accept(
     media: NewMedia,
     options: { duplicate: 'existing' | 'allow'; idempotencyKey: string | null; priority?: number },
   ): Promise<Acceptance>;
   /**
-   * One transaction: `failed -> queued` with a fresh job; a `ready` media object of whose renditions some failed stays `ready` and
-   * gets a job that makes them. The renditions that failed are `pending` from then on. False where nothing failed.
+   * One transaction: `failed -> queued` with a new job. A `ready` media object with failed renditions stays `ready` and gets a job that
+   * makes them. Failed renditions become `pending`. False: nothing had failed.
    */
   retry(id: string): Promise<boolean>;
   /**
-   * One transaction: the renditions kept under these object keys, or with a file under one of them, of whichever media, are no
-   * longer `ready`, and each of those media gets a job that makes them again. The media keep their states.
+   * One transaction: all renditions under these object keys, or with a file under one of them, are no longer `ready`. Their media keep
+   * their states, and each gets a job that makes the renditions again.
    * @returns the ids of those media
    */
   rederive(objectKeys: string[]): Promise<string[]>;
   /**
-   * Deletes row, renditions and job in one transaction, which also notes that objects of the content are to be looked for
-   * ({@link ContentRemovalRepository}). `orphans`: object keys that nothing refers to any more.
+   * One transaction: deletes row, renditions and job, and records that objects of the content must be searched for
+   * (`ContentRemovalRepository`). `orphans`: object keys that nothing refers to any more.
    */
   delete(id: string): Promise<{ media: MediaRecord; orphans: string[] } | null>;
 
   /** `queued -> processing` under a lease, with the planned renditions as `pending` or `skipped`. False: the lease is lost. */
   start(lease: Lease, planned: NewRendition[]): Promise<boolean>;
   /**
-   * Names the files that a rendition of several will have, before their objects are stored, so that none is taken for one
-   * that nothing refers to. They take the place of what was named before. Nothing of them is delivered yet. False: the lease
-   * is lost.
+   * Names the files that a rendition will have, before their objects are stored, so that none of them seems unreferenced. They replace
+   * those that were named before, and are not delivered yet. False: the lease is lost.
    */
   reserveFiles(lease: Lease, rendition: NewRendition, files: readonly NewRenditionFile[]): Promise<boolean>;
-  /** One transaction: this one rendition is `ready`, or has failed, while others are still being made. False: the lease is lost. */
+  /** One transaction: this rendition is `ready` or `failed`, while others are still being made. False: the lease is lost. */
   publishRendition(lease: Lease, rendition: NewRendition): Promise<boolean>;
   /** One transaction: renditions, `ready`, job gone. False: the lease is lost and nothing was written. */
   publish(lease: Lease, result: ProcessingResult, report?: AttemptReport | null): Promise<boolean>;
@@ -181,9 +179,9 @@ export interface MediaRepository {
     revision: string | null;
     file: string;
   }): Promise<(RenditionFileRecord & { updatedAtMs: number }) | null>;
-  /** The files of the renditions of a media object that consist of several; those of unfinished ones, too. */
+  /** All files of those renditions of a media object that consist of several, also of unfinished ones. */
   files(mediaId: string): Promise<RenditionFileRecord[]>;
-  /** A ready rendition of any media object that is kept under this key: media of the same bytes share theirs. */
+  /** A ready rendition under this key, of any media object. Media of the same bytes share their objects. */
   findReadyObject(objectKey: string): Promise<{ rendition: RenditionRecord; files: RenditionFileRecord[] } | null>;
   /** Whether any media object refers to the object: its original, a rendition of it, or a file of one. */
   isReferenced(objectKey: string): Promise<boolean>;

@@ -28,17 +28,22 @@ export function createMediaWrites(
   const { contentRemovals, media, mediaRenditions, renditionFiles } = tables;
   return {
     accept: (record, options) =>
-      write(async (tx) => {
-        const existing = await findExisting(known, tx, record, options);
-        if (existing) return { media: existing, created: false };
-        const values = { ...record, status: 'queued' as const, attempts: 0, idempotencyKey: options.idempotencyKey };
-        const [row] = await tx.db.insert(media).values(values).returning();
-        const accepted = row as MediaRecord;
-        tx.append(mediaEvent('media.created', accepted));
-        await jobs.enqueue(tx, { mediaIds: [record.id], priority: options.priority, nowMs: now() });
-        tx.bump('media');
-        return { media: accepted, created: true };
-      }),
+      write(
+        async (tx) => {
+          const existing = await findExisting(known, tx, record, options);
+          if (existing) return { media: existing, created: false };
+          const { idempotencyKey, priority } = options;
+          const values = { ...record, status: 'queued' as const, attempts: 0, idempotencyKey };
+          const [row] = await tx.db.insert(media).values(values).returning();
+          const accepted = row as MediaRecord;
+          tx.append(mediaEvent('media.created', accepted));
+          await jobs.enqueue(tx, { mediaIds: [record.id], priority, nowMs: now() });
+          tx.bump('media');
+          return { media: accepted, created: true };
+        },
+        // Files arrive many at a time.
+        { isShared: true },
+      ),
 
     retry: (id) =>
       write(async (tx) => {

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator';
 import { z } from 'zod';
 
-/** One step of the schema, as the generator wrote it: `folderMillis` is when, and orders them. */
+/** A migration as drizzle-kit generated it. `folderMillis` is when, and orders them. */
 export interface Migration extends MigrationMeta {
   /** Such as `0001_node_positions`. */
   name: string;
 }
 
-/** Which steps a database has had, and which it lacks to be one of this version; names, oldest first. */
+/** The migrations that a database has had, and those that it lacks for this version; names, oldest first. */
 export interface SchemaState {
-  /** What the database is called in messages; no password is in it. */
+  /** The database's name in messages, without a password. */
   database: string;
   applied: string[];
   pending: string[];
@@ -19,7 +19,7 @@ export interface SchemaState {
 
 const Journal = z.object({ entries: z.array(z.object({ tag: z.string(), when: z.number() })) });
 
-/** All steps of this version, oldest first. */
+/** All migrations of this version, oldest first. */
 export function readMigrations(folder: string): Migration[] {
   const { entries } = Journal.parse(JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8')));
   const names = new Map(entries.map(({ tag, when }) => [when, tag]));
@@ -29,7 +29,7 @@ export function readMigrations(folder: string): Migration[] {
   }));
 }
 
-/** @param isApplied whether the database has had that step */
+/** @param isApplied whether the database has had a migration */
 export function schemaState(
   database: string,
   migrations: readonly Migration[],

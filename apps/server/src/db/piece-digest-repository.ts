@@ -3,16 +3,16 @@ import { changedRows, type Dialect, type Executor, type Transaction } from './di
 import type { Tables } from './tables.ts';
 
 /**
- * SHA-256 of the pieces of large objects, by the SHA-256 of the whole: of `PIECE_BYTES` each, the last one shorter. They go when the
- * last rendition of that content does.
+ * SHA-256 of the pieces of large objects, by the SHA-256 of the whole. Pieces have `PIECE_BYTES` each, the last one fewer. The digests are
+ * deleted with the last rendition of that content.
  */
 export interface PieceDigestRepository {
-  /** Keeps what is given: 32 bytes a piece. Written before the rendition that needs it; writing it again changes nothing. */
+  /** Stores 32 bytes for each piece, before the rendition that needs them. To store them again changes nothing. */
   put(sha256: string, digests: Buffer): Promise<void>;
   find(sha256: string): Promise<Buffer | null>;
   /**
-   * Forgets those of content that was never published, or is no more: left by workers that did not come to an end. None while anybody
-   * holds a lease, who may be about to publish. @returns how many
+   * Deletes those of content that was never published, or no longer exists: workers that died left them. Deletes none while anybody holds
+   * a lease and may be about to publish. @returns how many
    */
   dropUnneeded(): Promise<number>;
 }
@@ -64,7 +64,7 @@ export async function largeContents(
   return [...found];
 }
 
-/** Forgets the piece digests of these contents that no rendition consists of any more. */
+/** Deletes the piece digests of those contents that no rendition has any more. */
 export async function dropPieceDigests(
   { db }: Pick<Transaction, 'db'>,
   { tables, isAnyOf }: Dialect,

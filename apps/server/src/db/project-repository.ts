@@ -1,17 +1,17 @@
 import type { TokenScope } from '@mds/contract';
 import { and, eq, ne, sql } from 'drizzle-orm';
-import { DEFAULT_PROJECT } from './default-project.ts';
+import { DEFAULT_PROJECT, DEFAULT_PROJECT_RECORD } from './default-project.ts';
 import type { Dialect } from './dialect.ts';
 
-/** A project, the hosts that belong to it, and the tokens that act for it. */
+/** Projects, their hosts, and their tokens. */
 export interface ProjectRepository {
-  /** The project that a request's Host (lower case, without port) belongs to; `default` where none claims it. */
+  /** The project that a request's Host (lower case, without port) belongs to; `default` if no project has it. */
   byHost(host: string): Promise<ProjectRecord>;
   find(id: string): Promise<ProjectRecord | null>;
   /** Creates or renames a project and sets its hosts. */
   put(project: { id: string; name: string; hosts: string[] }): Promise<void>;
   findToken(sha256: string): Promise<TokenRecord | null>;
-  /** Stores a token by the SHA-256 of its text, never the text itself. It takes the place of the project's token of that name. */
+  /** Stores a token by the SHA-256 of its text, never the text itself. It replaces the project's token of that name. */
   putToken(token: TokenRecord & { sha256: string }): Promise<void>;
 }
 
@@ -19,9 +19,6 @@ export interface ProjectRecord {
   id: string;
   name: string;
 }
-
-/** The default project before an operator renames it. */
-export const DEFAULT_PROJECT_RECORD: ProjectRecord = { id: DEFAULT_PROJECT, name: 'Default' };
 
 export interface TokenRecord {
   name: string;

@@ -1,6 +1,6 @@
 import type { NewRendition, RenditionRecord } from './media-repository.ts';
 
-/** What tells the renditions of one media object apart. */
+/** What distinguishes the renditions of one media object. */
 export function renditionIdentity(rendition: { name: string; extension: string; revision: string }): string {
   return `${rendition.name}.${rendition.revision}.${rendition.extension}`;
 }
@@ -11,7 +11,7 @@ export interface RenditionChange {
   newlyFailed: boolean;
 }
 
-/** Which of these renditions are not in the database as they are: what was published while others were made stays, its date above all. */
+/** Which of these renditions differ from the stored ones. One that was published while others were made keeps its date. */
 export function changesOf(stored: readonly RenditionRecord[], made: readonly NewRendition[]): RenditionChange[] {
   const before = new Map(stored.map((row) => [renditionIdentity(row), row]));
   return made.flatMap((rendition) => {
@@ -28,8 +28,8 @@ export interface SettledRenditions {
 }
 
 /**
- * Settles which revision of each name is the current one: a new one that is ready takes the place of the old one, and until then, paths
- * without a revision go on delivering that.
+ * Decides which revision of each name is the current one. A new one replaces the old one once it is ready. Until then, paths without a
+ * revision still deliver the old one.
  * @param stored every rendition of the media object
  */
 export function settleCurrent(stored: readonly RenditionRecord[], written: readonly NewRendition[]): SettledRenditions {
@@ -44,7 +44,7 @@ export function settleCurrent(stored: readonly RenditionRecord[], written: reado
     const isReady = rendition.state === 'ready';
     const isDelivered = siblings.some(({ current, state }) => current && state === 'ready');
     rows.set(identity, { ...rendition, current: rendition.current && (isReady || !isDelivered) });
-    // What was stored of it is written over.
+    // It overwrites what was stored of it.
     before.delete(identity);
     superseded.delete(identity);
     if (!rendition.current || !isReady) continue;

@@ -26,11 +26,11 @@ import { createRenditionRows } from './rendition-rows.ts';
 import { createUploadRepository, type UploadRepository } from './upload-repository.ts';
 import { createVersions, type Versions } from './versions.ts';
 
-/** Everything that is kept in the database, behind ports in the service's own words. */
+/** Everything that the database stores, behind ports in the service's own terms. */
 export interface Repositories {
   /**
-   * Whether other processes, on other machines perhaps, may be using the same database. What only its one owner may do at its start
-   * (take back every lease, unlock every upload) must not be done where they may.
+   * Whether other processes, perhaps on other machines, may use the same database. If not, its one owner takes back every lease and
+   * unlocks every upload when it starts.
    */
   readonly shared: boolean;
   readonly deployment: Deployment;
@@ -47,8 +47,8 @@ export interface Repositories {
   uploads: UploadRepository;
   versions: Versions;
   /**
-   * How long a call that comes now will wait for its turn, in milliseconds: as long as the one that has waited longest, or as long as
-   * those before it take at the pace at which calls were served lately. 0: none waits. Costs nothing.
+   * How long a call that comes now will wait for its turn, in milliseconds: as long as the longest wait so far, or as those before it
+   * will take at the recent pace. 0: none waits. Costs nothing.
    */
   waitMs(): number;
   /** Resolves when the database answers and can be written. */

@@ -14,9 +14,20 @@ export type Tables = ReturnType<typeof defineTables>;
  * A new table is listed in `sqlite/schema.ts` and `postgres/schema.ts`, too, from which drizzle-kit generates migrations.
  */
 export function defineTables(types: ColumnTypes) {
-  const { table, text, integer, bigint, sequence, double, boolean, json, bytes } = types;
-  const { index, unique, primaryKey, foreignKey } = types;
+  const projects = defineProjectTables(types);
+  const media = defineMediaTables(types, projects);
+  return {
+    ...projects,
+    ...media,
+    ...defineJobTables(types, media),
+    ...defineArrivalTables(types, projects),
+    ...defineDeliveryTables(types),
+    ...defineSystemTables(types),
+  };
+}
 
+/** Projects, their hosts and tokens. */
+function defineProjectTables({ table, text, bigint }: ColumnTypes) {
   const projects = table('projects', {
     id: text('id').primaryKey(),
     name: text('name').notNull(),
@@ -40,6 +51,14 @@ export function defineTables(types: ColumnTypes) {
     createdAtMs: bigint('created_at_ms').notNull(),
   });
 
+  return { projects, projectHosts, tokens };
+}
+
+/** Media, their renditions, and what is stored about their content. */
+function defineMediaTables(
+  { table, text, integer, bigint, boolean, json, bytes, index, unique, primaryKey, foreignKey }: ColumnTypes,
+  { projects }: ReturnType<typeof defineProjectTables>,
+) {
   const media = table(
     'media',
     {
@@ -87,7 +106,7 @@ export function defineTables(types: ColumnTypes) {
       current: boolean('current').notNull(),
       state: text<'pending' | 'ready' | 'skipped' | 'failed'>('state').notNull(),
       reason: text('reason'),
-      /** Of a rendition of several files, key and hash are those of its first file, and `bytes` those of all. */
+      /** If it has several files, key and hash are those of the first, and `bytes` those of all. */
       objectKey: text('object_key'),
       sha256: text('sha256'),
       bytes: bigint('bytes'),
@@ -137,12 +156,6 @@ export function defineTables(types: ColumnTypes) {
     ],
   );
 
-  /** What this database is the truth of; one row. A storage elsewhere is marked with its id, so that neither is taken for another's. */
-  const deployments = table('deployments', {
-    id: text('id').primaryKey(),
-    createdAtMs: bigint('created_at_ms').notNull(),
-  });
-
   /** SHA-256 of each piece of objects that are larger than one, 32 bytes after 32 bytes. */
   const pieceDigests = table('piece_digests', {
     sha256: text('sha256').primaryKey(),
@@ -155,6 +168,14 @@ export function defineTables(types: ColumnTypes) {
     sinceMs: bigint('since_ms').notNull(),
   });
 
+  return { media, mediaRenditions, renditionFiles, pieceDigests, contentRemovals };
+}
+
+/** The queue. */
+function defineJobTables(
+  { table, text, integer, bigint, sequence, double, json, index }: ColumnTypes,
+  { media }: ReturnType<typeof defineMediaTables>,
+) {
   const jobs = table(
     'jobs',
     {
@@ -201,16 +222,26 @@ export function defineTables(types: ColumnTypes) {
     (table) => [index('attempts_of_media').on(table.mediaId, table.id)],
   );
 
-  /** What happened, in order: for listeners, the latest of it. */
-  const events = table('events', {
-    seq: sequence('seq'),
-    /** Null: concerns every project. */
-    projectId: text('project_id'),
-    type: text<KeptEventType>('type').notNull(),
-    data: json<Record<string, unknown>>('data').notNull(),
-    createdAtMs: bigint('created_at_ms').notNull(),
+  const workers = table('workers', {
+    id: text('id').primaryKey(),
+    pid: integer('pid').notNull(),
+    concurrency: integer('concurrency').notNull(),
+    beat: bigint('beat').notNull(),
+    /** Null, as the two below: its process is of a version that did not say. */
+    host: text('host'),
+    region: text('region'),
+    /** An instant. */
+    sinceMs: bigint('since_ms'),
   });
 
+  return { jobs, processingAttempts, workers };
+}
+
+/** Files that are arriving. */
+function defineArrivalTables(
+  { table, text, integer, bigint, boolean, json, index, unique }: ColumnTypes,
+  { projects }: ReturnType<typeof defineProjectTables>,
+) {
   /** Files on their way in from URLs, and the latest of those that are over. */
   const fetches = table(
     'fetches',
@@ -258,18 +289,46 @@ export function defineTables(types: ColumnTypes) {
     ],
   );
 
-  const workers = table('workers', {
-    id: text('id').primaryKey(),
-    pid: integer('pid').notNull(),
-    concurrency: integer('concurrency').notNull(),
-    beat: bigint('beat').notNull(),
-    /** Null, as the two below: its process is of a version that did not say. */
-    host: text('host'),
-    region: text('region'),
-    /** An instant. */
-    sinceMs: bigint('since_ms'),
-  });
+  /** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
+  const uploads = table(
+    'uploads',
+    {
+      id: text('id').primaryKey(),
+      projectId: text('project_id')
+        .notNull()
+        .references(() => projects.id, { onDelete: 'cascade' }),
+      /** No reference: an upload outlives the token that began it. */
+      tokenSha256: text('token_sha256').notNull(),
+      createdAtMs: bigint('created_at_ms').notNull(),
+      expiresAtMs: bigint('expires_at_ms').notNull(),
+      metadata: json<Record<string, string | null>>('metadata'),
+      filename: text('filename'),
+      duplicate: text<'existing' | 'allow'>('duplicate').notNull(),
+      idempotencyKey: text('idempotency_key'),
+      expectedSha256: text('expected_sha256'),
+      length: bigint('length'),
+      state: text<'open' | 'accepted' | 'rejected' | 'terminated' | 'expired'>('state').notNull(),
+      /** No reference: it tells what became of the upload, also once the media object is deleted. */
+      mediaId: text('media_id'),
+      mediaCreated: boolean('media_created'),
+      failure: json<{ code: string; message: string }>('failure'),
+      lockHolder: text('lock_holder'),
+      lockBeat: bigint('lock_beat').notNull().default(0),
+      lockReleaseRequested: boolean('lock_release_requested').notNull().default(false),
+    },
+    (table) => [
+      index('uploads_by_token').on(table.tokenSha256, table.state),
+      index('uploads_by_state').on(table.state, table.id),
+      index('uploads_by_expiry').on(table.state, table.expiresAtMs),
+      index('uploads_by_lock').on(table.lockHolder),
+    ],
+  );
 
+  return { fetches, uploads };
+}
+
+/** Regions and what they deliver. */
+function defineDeliveryTables({ table, text, bigint, boolean, index, unique, primaryKey }: ColumnTypes) {
   const regions = table('regions', {
     code: text('code').primaryKey(),
     name: text('name').notNull(),
@@ -319,40 +378,26 @@ export function defineTables(types: ColumnTypes) {
     (table) => [primaryKey({ columns: [table.engineKey, table.formatId] })],
   );
 
-  /** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
-  const uploads = table(
-    'uploads',
-    {
-      id: text('id').primaryKey(),
-      projectId: text('project_id')
-        .notNull()
-        .references(() => projects.id, { onDelete: 'cascade' }),
-      /** No reference: an upload outlives the token that began it. */
-      tokenSha256: text('token_sha256').notNull(),
-      createdAtMs: bigint('created_at_ms').notNull(),
-      expiresAtMs: bigint('expires_at_ms').notNull(),
-      metadata: json<Record<string, string | null>>('metadata'),
-      filename: text('filename'),
-      duplicate: text<'existing' | 'allow'>('duplicate').notNull(),
-      idempotencyKey: text('idempotency_key'),
-      expectedSha256: text('expected_sha256'),
-      length: bigint('length'),
-      state: text<'open' | 'accepted' | 'rejected' | 'terminated' | 'expired'>('state').notNull(),
-      /** No reference: it tells what became of the upload, also once the media object is deleted. */
-      mediaId: text('media_id'),
-      mediaCreated: boolean('media_created'),
-      failure: json<{ code: string; message: string }>('failure'),
-      lockHolder: text('lock_holder'),
-      lockBeat: bigint('lock_beat').notNull().default(0),
-      lockReleaseRequested: boolean('lock_release_requested').notNull().default(false),
-    },
-    (table) => [
-      index('uploads_by_token').on(table.tokenSha256, table.state),
-      index('uploads_by_state').on(table.state, table.id),
-      index('uploads_by_expiry').on(table.state, table.expiresAtMs),
-      index('uploads_by_lock').on(table.lockHolder),
-    ],
-  );
+  return { regions, regionNodes, assets, formatProofs };
+}
+
+/** The database itself. */
+function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes) {
+  /** What this database is the truth of; one row. A storage elsewhere is marked with its id, so that neither is taken for another's. */
+  const deployments = table('deployments', {
+    id: text('id').primaryKey(),
+    createdAtMs: bigint('created_at_ms').notNull(),
+  });
+
+  /** What happened, in order: for listeners, the latest of it. */
+  const events = table('events', {
+    seq: sequence('seq'),
+    /** Null: concerns every project. */
+    projectId: text('project_id'),
+    type: text<KeptEventType>('type').notNull(),
+    data: json<Record<string, unknown>>('data').notNull(),
+    createdAtMs: bigint('created_at_ms').notNull(),
+  });
 
   /** Counters that change with every write a reader could see: what hot answers are checked against. */
   const versions = table('versions', {
@@ -360,26 +405,5 @@ export function defineTables(types: ColumnTypes) {
     value: bigint('value').notNull(),
   });
 
-  return {
-    projects,
-    projectHosts,
-    tokens,
-    media,
-    mediaRenditions,
-    renditionFiles,
-    deployments,
-    pieceDigests,
-    contentRemovals,
-    jobs,
-    processingAttempts,
-    events,
-    fetches,
-    workers,
-    regions,
-    regionNodes,
-    assets,
-    formatProofs,
-    uploads,
-    versions,
-  };
+  return { deployments, events, versions };
 }

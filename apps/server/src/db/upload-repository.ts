@@ -3,28 +3,28 @@ import { changedRows, type Dialect } from './dialect.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /**
- * Where an upload stands. `open`: bytes may come, or are all there and not accepted yet. The others are over: `accepted` as a media object,
- * `rejected` for what it is, `terminated` by its sender, `expired` for want of bytes.
+ * `open`: bytes may come, or all are there and not accepted yet. The others are over: `accepted` as a media object, `rejected` because of
+ * its content, `terminated` by its sender, `expired` because no bytes came.
  */
 export type UploadState = 'open' | 'accepted' | 'rejected' | 'terminated' | 'expired';
 
-/** A resumable upload. How much of it is there only its file says. Instants are milliseconds since the epoch. */
+/** A resumable upload. How many bytes are there, only its file knows. Instants are milliseconds since the epoch. */
 export interface UploadRecord {
   id: string;
   projectId: string;
   /** SHA-256 of the token that created it, by which open uploads are counted. */
   tokenSha256: string;
   createdAtMs: number;
-  /** Slides with every byte while it is open; from then on, when it is forgotten. */
+  /** Moves on with every byte while the upload is open. Of one that is over, when its row is deleted. */
   expiresAtMs: number;
-  /** As the client sent it, to be sent back. */
+  /** As the client sent it, and as it gets it back. */
   metadata: Record<string, string | null> | null;
   filename: string | null;
   duplicate: 'existing' | 'allow';
   idempotencyKey: string | null;
-  /** SHA-256 that the client announced, in hexadecimal digits. */
+  /** The SHA-256 that the client announced, as hexadecimal digits. */
   expectedSha256: string | null;
-  /** Size in bytes; null while the client has not said. */
+  /** Size in bytes; null until the client has declared it. */
   length: number | null;
   state: UploadState;
   mediaId: string | null;
@@ -42,43 +42,43 @@ export type UploadOutcome =
   | { state: 'rejected'; failure: NonNullable<UploadRecord['failure']> }
   | { state: 'terminated' | 'expired' };
 
-/** Who holds the lock of an upload: a name that no two processes share, and a number that grows while it lives. */
+/** The process that holds the lock of an upload: a name that no two processes share, and its heartbeat, which counts up. */
 export interface UploadLockHolder {
   holder: string;
   beat: number;
 }
 
-/** Resumable uploads, and the lock that each has: one holder at a time, over all processes. Null where nothing is found. */
+/** Resumable uploads and their locks. Over all processes, each lock has one holder at a time. Null if nothing is found. */
 export interface UploadRepository {
-  /** False where the token has `maxOpen` uploads open already; then nothing was written. */
+  /** False: the token has `maxOpen` open uploads already, and nothing was written. */
   create(upload: NewUpload, options: { maxOpen: number }): Promise<boolean>;
   find(id: string): Promise<UploadRecord | null>;
-  /** Sets the length of an open upload that has none yet. False where there is nothing of the kind. */
+  /** Sets the length of an open upload that has none yet. False: there is no such upload. */
   declareLength(id: string, length: number): Promise<boolean>;
-  /** Slides the expiry of an open upload. */
+  /** Moves the expiry of an open upload. */
   postpone(id: string, expiresAtMs: number): Promise<void>;
-  /** Ends an open upload; its row stays until `expiresAtMs`. False where it is over already. */
+  /** Ends an open upload. Its row stays until `expiresAtMs`. False: it is over already. */
   finish(id: string, outcome: UploadOutcome, expiresAtMs: number): Promise<boolean>;
-  /** Open uploads in the order of creation, from behind an id. */
+  /** Open uploads in the order of creation, after an id. */
   open(query: { after: string | null; limit: number }): Promise<UploadRecord[]>;
   countOpen(): Promise<number>;
-  /** Open uploads whose time is over, the longest overdue first. */
+  /** Open uploads that have expired, the longest overdue first. */
   overdue(nowMs: number, limit: number): Promise<UploadRecord[]>;
-  /** Removes the rows of uploads that are over and were to be kept until then. @returns how many */
+  /** Deletes the rows of uploads that are over, once their time has come. @returns how many */
   forget(nowMs: number): Promise<number>;
 
-  /** Takes the lock where nobody holds it. Null: it is taken; else who holds it, `undefined` where there is no such upload. */
+  /** Takes the lock if it is free. @returns null if it was; else its holder, or `undefined` if there is no such upload */
   lock(id: string, holder: string): Promise<UploadLockHolder | null | undefined>;
-  /** Takes the lock from a holder that is dead: one whose beat is still the given one. */
+  /** Takes the lock from a dead holder: one whose heartbeat has not moved since. */
   takeLock(id: string, from: UploadLockHolder, holder: string): Promise<boolean>;
-  /** Asks whoever holds the lock to let go of it. */
+  /** Asks the holder to release the lock. */
   requestRelease(id: string): Promise<void>;
-  /** Ids of the uploads whose locks a holder has and is asked to let go of. */
+  /** Ids of the uploads whose locks a holder is asked to release. */
   releaseRequested(holder: string): Promise<string[]>;
-  /** Shows that a holder lives. @returns ids of the uploads whose locks it has */
+  /** Sends the heartbeat of a holder. @returns ids of the uploads whose locks it has */
   beat(holder: string): Promise<string[]>;
   unlock(id: string, holder: string): Promise<void>;
-  /** Frees every lock: for the start of the one process that owns the data folder. */
+  /** Releases every lock, when the one process that owns the data folder starts. */
   unlockAll(): Promise<void>;
 }
 

@@ -1,8 +1,8 @@
 import type { ServiceStatus } from '@mds/contract';
 import type { Logger } from '../base/logger.ts';
-import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { RegionNodeRecord, RegionRecord, RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRepository } from '../db/event-repository.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { RegionIdentity } from './region-identity.ts';
 import { createSettled, type Settled } from './settled.ts';
 

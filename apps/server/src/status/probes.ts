@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServiceStatus, worstStatus } from '@mds/contract';
 import type { Engine } from '@mds/transcode';
-import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { JobQueue } from '../db/job-queue.ts';
+import { createHeartbeatWatch } from '../heartbeats/heartbeat-watch.ts';
 import type { FormatCatalogue } from '../processing/format-catalogue.ts';
 import type { Probe } from './status-board.ts';
 

@@ -65,7 +65,9 @@ describe('the lock of an upload', () => {
     const locker = makeLocker();
     const first = locker.newLock(ID);
     const asked = new Promise<void>((resolve) => void first.lock(never, resolve));
-    await expect.poll(() => locker.isHeld(ID)).toBe(true);
+    // Held by this process alone until the database has given the lock.
+    await expect.poll(() => locker.tenure(ID)).not.toBeNull();
+    expect(locker.isHeld(ID)).toBe(true);
     const second = locker.newLock(ID);
     let has = false;
     const waiting = second

@@ -6,24 +6,24 @@ import { CHANNEL, type SharedChanges } from './changes.ts';
 import type { QuerySource } from './dialect.ts';
 import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';
 
-/** Before a lost connection is made anew, at most. */
+/** The longest and the first pause before a lost connection is opened again. */
 const LONGEST_PAUSE_MS = 1_000;
 const FIRST_PAUSE_MS = 20;
 
-/** The connection on which other processes' writes are heard of. */
+/** The connection on which other processes announce their writes. */
 export interface ChangeListener {
   /**
-   * What answers at once also while everything else waits for a free connection: this one. Where it is lost or silent, the pool;
-   * nothing kept is relied on then. For versions, which tell whether what is in memory holds: that must not stand behind what has to
-   * be made. However many ask, one question of each kind waits for its turn, and one is under way.
+   * Runs queries on this connection, which answers at once even if all others are busy. If it is lost or silent, runs them on the
+   * pool; nothing kept is trusted then. It is for versions, which decide if a kept answer still holds: they must not wait behind what
+   * is expensive. However many callers ask, at most one question of each kind waits and one runs.
    */
   readonly queries: QuerySource;
   close(): Promise<void>;
 }
 
 /**
- * Listens on a connection of its own, and makes it anew whenever it is lost, for as long as it takes.
- * @throws whatever the first connection fails with
+ * Listens on a connection of its own, and opens a new one whenever it is lost, however long that takes.
+ * @throws the error of the first connection
  */
 export async function startChangeListener(parts: {
   connection: ClientConfig;
@@ -33,7 +33,7 @@ export async function startChangeListener(parts: {
   timing?: WatchTiming;
 }): Promise<ChangeListener> {
   const { connection, pool, changes, logger, timing } = parts;
-  /** What listens, and whether it is relied on. */
+  /** The connection that listens; `isLate`: it is not trusted at the moment. */
   let listening: WatchedConnection | null = null;
   let isLate = false;
   const closing = new AbortController();
@@ -77,7 +77,7 @@ export async function startChangeListener(parts: {
       try {
         return await listen();
       } catch {
-        // Those who ask the database say what is wrong with it.
+        // The callers of queries report what is wrong with the database.
         await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
       }
     }
@@ -88,11 +88,9 @@ export async function startChangeListener(parts: {
     for (let current: WatchedConnection | null = first; current !== null; ) {
       await watch(current);
       if (closing.signal.aborted) return;
-      logger.warn(
-        'the connection on which the database tells of changes is lost: kept answers are not used until it is back',
-      );
+      logger.warn('the connection for notices of changes is lost: kept answers are not used until it is back');
       current = await reconnect();
-      if (current !== null) logger.info('the database tells of changes again');
+      if (current !== null) logger.info('notices of changes arrive again');
     }
   };
 

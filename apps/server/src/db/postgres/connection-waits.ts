@@ -1,21 +1,21 @@
 import type { Pool, PoolClient } from 'pg';
 
-/** What the pool calls back with. */
+/** The callback of the pool. */
 type Given = (error: Error | undefined, client: PoolClient | undefined, done: (release?: unknown) => void) => void;
 
-/** Of how many calls the pace is that of: so many that one turn of the event loop, in which several are served at once, does not decide. */
+/** How many calls the pace is averaged over: more than one turn of the event loop serves. */
 const PACE_OF_CALLS = 32;
 
 /**
- * Watches the calls that wait for a connection of a pool, those of single queries among them, for which the pool asks itself.
+ * Watches the calls that wait for a connection of a pool, including single queries, for which the pool calls itself.
  * @returns how long a call that comes now will probably wait, in milliseconds; see `Repositories.waitMs`
  */
 export function watchConnectionWaits(pool: Pool): () => number {
-  /** In the order in which they came, which is the one in which the pool serves them. */
+  /** In the order of arrival, in which the pool serves them. */
   const waiting = new Set<{ sinceMs: number }>();
-  /** How long it took from one call that was served to the next, while there were any, on average. */
+  /** The average time from one served call to the next, while calls waited. */
   let paceMs = 0;
-  /** Since when calls have waited and none was served; only while there are any. */
+  /** When a call was last served, while calls wait. */
   let servedMs = 0;
   const ask = pool.connect.bind(pool) as (given: Given) => void;
 

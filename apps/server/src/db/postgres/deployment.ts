@@ -2,7 +2,7 @@ import type { ClientBase } from 'pg';
 import { type Deployment, newDeploymentId } from '../deployment.ts';
 import { ADVISORY_CLASS, DEPLOYMENT_LOCK } from './advisory-locks.ts';
 
-/** Which deployment the database is of; the first time, of a new one. Processes that ask at once all get the same answer. */
+/** The deployment that the database belongs to; the first time, a new one. Processes that ask at the same time get the same answer. */
 export async function deploymentOf(client: ClientBase): Promise<Deployment> {
   const known = await find(client);
   if (known) return known;

@@ -2,41 +2,40 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { storageError, systemCode } from '../../base/storage-error.ts';
 import { databaseUnavailable, NoAnswerError } from '../no-answer-error.ts';
 
-/** SQLSTATEs of a transaction that lost against another, and would do if it were tried again. */
+/** SQLSTATEs of a transaction that lost against another, and may succeed if it is tried again. */
 const LOST_AGAINST_ANOTHER = new Set(['40001', '40P01']);
-/** Times that a call is tried, and the longest pause before the second time; doubled for each further one. */
+/** How often a call is tried, and the longest pause before the second try, which doubles before each further one. */
 const TRIES = 5;
 const PAUSE_MS = 10;
 
-/** SQLSTATEs, or beginnings of them, of a server that cannot do now what it could do before. */
+/** SQLSTATEs, or beginnings of them, of a server that is unable to answer for now. */
 const NOT_NOW = [
-  // Connection exceptions but for what we say wrong (08P01), and logins that are refused: rights and passwords are changed under a
-  // running service, too.
+  // Connection exceptions without our own mistakes (08P01), and refused logins: rights and passwords change under a running service, too.
   ...['08000', '08001', '08003', '08004', '08006', '08007', '28'],
   // Too many connections, out of memory.
   ...['53200', '53300', '53400'],
-  // Shutting down, crashed, starting up; the database is gone, or closed to everybody; an idle session was ended.
+  // Shutting down, crashed, starting up; the database is gone or closed; an idle session was ended.
   ...['57P', '3D000', '55000', '25P03', '25P04'],
-  // A statement took too long, or waited for a lock for too long.
+  // A statement took too long, or waited too long for a lock.
   ...['57014', '55P03'],
-  // A standby: of a cluster that is about to have a new primary.
+  // A standby of a cluster that is about to get a new primary.
   '25006',
 ];
-/** What the system says of a connection that is not to be had. */
+/** The system's codes if no connection can be made. */
 const NO_CONNECTION = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'],
   ...['ENOTFOUND', 'EAI_AGAIN', 'ENOENT'],
 ]);
-/** What the driver says of the same, without a code. */
+/** The driver's messages for the same, which have no code. */
 const LOST_CONNECTION =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has)/;
 
-/** The error of the server or the driver; Drizzle's around it repeats the statement with all of its values. */
+/** The error of the server or the driver. Drizzle's, around it, repeats the statement with all its values. */
 function causeOf(error: unknown): unknown {
   return error instanceof Error && 'query' in error && error.cause !== undefined ? error.cause : error;
 }
 
-/** Whether the database cannot be asked at the moment, while nothing is wrong with what is asked. */
+/** Whether the database cannot answer at the moment, although nothing is wrong with the query. */
 export function isUnavailable(error: unknown): boolean {
   const cause = causeOf(error);
   // Several addresses were tried.
@@ -46,7 +45,7 @@ export function isUnavailable(error: unknown): boolean {
   return cause instanceof Error && LOST_CONNECTION.test(cause.message);
 }
 
-/** What a caller should see of a failed call: `unavailable`, as {@link NoAnswerError} where nothing was answered, `insufficient_storage`, or the database's own error. */
+/** The error for the caller: `unavailable` (a {@link NoAnswerError} if nothing was answered), `insufficient_storage`, or the database's own. */
 export function databaseError(error: unknown): unknown {
   const cause = causeOf(error);
   const code = systemCode(cause);
@@ -58,8 +57,8 @@ export function databaseError(error: unknown): unknown {
 }
 
 /**
- * The repository with the same methods: what loses against another transaction is tried again, and what fails is told as callers know
- * it. That is safe as each method is one transaction or one statement, of which nothing is left where it fails so.
+ * Wraps a repository. A method that loses against another transaction is tried again, and errors become those that callers know. That
+ * is safe, because each method is one transaction or one statement, and leaves nothing behind if it fails this way.
  */
 export function resilient<T extends object>(repository: T): T {
   const methods = Object.entries(repository).map(([name, method]: [string, unknown]) => {
@@ -71,7 +70,7 @@ export function resilient<T extends object>(repository: T): T {
         } catch (error) {
           if (tries === TRIES || !LOST_AGAINST_ANOTHER.has(systemCode(causeOf(error)) ?? ''))
             throw databaseError(error);
-          // At random, or those who met once would meet again.
+          // Random, or two that met once would meet again.
           await sleep(Math.random() * PAUSE_MS * 2 ** tries);
         }
       }

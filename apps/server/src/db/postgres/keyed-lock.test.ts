@@ -18,9 +18,9 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
   }, 120_000);
   afterAll(() => server?.stop());
 
-  const node = (patienceMs = 20_000, connectionString = url) => {
+  const node = (waitMs = 20_000, connectionString = url) => {
     const lock = createPostgresKeyedLock({
-      ...{ connection: { connectionString }, logger: createLogger('silent'), patienceMs },
+      ...{ connection: { connectionString }, logger: createLogger('silent'), waitMs },
       // Silent after less than a second instead of five.
       timing: { beatMs: 160, lateMs: 100, silentBeats: 5 },
     });

@@ -6,35 +6,35 @@ import { createKeyedLock, type KeyedLock } from '../../base/keyed-lock.ts';
 import type { Logger } from '../../base/logger.ts';
 import { openWatchedConnection, type WatchedConnection, type WatchTiming } from './watched-connection.ts';
 
-/** First number of these locks, beside the one of the repositories' own; the second is of the key. */
+/** First number of these locks, next to that of the repositories' own. The second comes from the key. */
 const KEYED_CLASS = 0x4d4454;
-/** How long it is waited for a key that another process has: a large original may be on its way into the store. */
-const PATIENCE_MS = 60_000;
+/** How long a task waits for a key that another process has, which may be storing a large original. */
+const WAIT_MS = 60_000;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
-/** One connection, which has locks until it is lost. */
+/** One connection, which holds locks until it is lost. */
 interface Session {
   connection: WatchedConnection;
-  /** Tasks that run under its locks. */
+  /** How many tasks run under its locks. */
   held: number;
 }
 
 /**
- * {@link KeyedLock} over all processes of a database, by advisory locks of one connection: a process that dies gives back all that it
- * has. Where the connection is lost, so are the locks: what is under way is told, and decides whether it goes on without.
+ * {@link KeyedLock} over all processes of a database, by advisory locks of one connection. The locks of a process that dies are free.
+ * If the connection is lost, so are its locks. Tasks learn of it, and decide if they go on without.
  *
- * A connection that leads nowhere is found out within seconds, and meanwhile by whoever confirms. One on which anything failed is not used
- * any more, as nobody can say which locks its session has.
- * @param parts.patienceMs after it a task is refused with `unavailable`
+ * A dead connection is detected within seconds, and before that by a task that confirms its lock. A connection on which anything failed
+ * is not used any more, because nobody knows which locks its session has.
+ * @param parts.waitMs after it a task is refused with `unavailable`
  */
 export function createPostgresKeyedLock(parts: {
   connection: ClientConfig;
   logger: Pick<Logger, 'warn'>;
-  patienceMs?: number;
+  waitMs?: number;
   timing?: WatchTiming;
 }): KeyedLock & { close(): Promise<void> } {
-  const { connection, logger, patienceMs = PATIENCE_MS, timing } = parts;
+  const { connection, logger, waitMs = WAIT_MS, timing } = parts;
   const here = createKeyedLock();
   let current: Promise<Session> | null = null;
 
@@ -60,7 +60,7 @@ export function createPostgresKeyedLock(parts: {
   };
 
   const take = async (numbers: readonly number[]): Promise<Session> => {
-    const deadlineMs = performance.now() + patienceMs;
+    const deadlineMs = performance.now() + waitMs;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2)) {
       const session = await connect();
       const lock = { text: 'SELECT pg_try_advisory_lock($1, $2) AS taken', values: [...numbers] };
@@ -82,7 +82,7 @@ export function createPostgresKeyedLock(parts: {
         session.held += 1;
         try {
           return await task(locks.lost, async () => {
-            // The server answers this to the very session that has the lock.
+            // The server answers on the very session that has the lock.
             await sure(locks, locks.ask({ text: 'SELECT 1' })).catch((error: unknown) => {
               throw lockLost(error);
             });
@@ -90,7 +90,7 @@ export function createPostgresKeyedLock(parts: {
         } finally {
           session.held -= 1;
           const unlock = { text: 'SELECT pg_advisory_unlock($1, $2)', values: numbers };
-          // With the connection it is gone already.
+          // If this fails, the lock is gone with the connection.
           await sure(locks, locks.query(unlock)).catch(() => undefined);
         }
       }),
@@ -102,7 +102,7 @@ export function createPostgresKeyedLock(parts: {
   };
 }
 
-/** What was asked on the connection that has locks; after any failure nobody knows which ones it has, and it is given up. */
+/** Ends the connection if the answer is a failure, because nobody knows then which locks it has. */
 async function sure<T>(locks: WatchedConnection, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
@@ -113,7 +113,7 @@ async function sure<T>(locks: WatchedConnection, answer: Promise<T>): Promise<T>
 }
 
 function busy(): AppError {
-  return new AppError('unavailable', 'The same file is being taken in or removed elsewhere. Try again in a moment.', {
+  return new AppError('unavailable', 'The same file is being stored or removed elsewhere. Try again in a moment.', {
     headers: { 'Retry-After': '5' },
   });
 }
@@ -126,8 +126,12 @@ function noDatabase(cause: unknown): AppError {
 }
 
 function lockLost(cause: unknown): AppError {
-  return new AppError('unavailable', 'The database was gone while the file was worked on. Try again in a moment.', {
-    cause,
-    headers: { 'Retry-After': '2' },
-  });
+  return new AppError(
+    'unavailable',
+    'The connection to the database was lost while the file was processed. Try again in a moment.',
+    {
+      cause,
+      headers: { 'Retry-After': '2' },
+    },
+  );
 }

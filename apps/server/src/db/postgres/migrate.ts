@@ -6,34 +6,34 @@ import { type Migration, readMigrations, type SchemaState, schemaState } from '.
 import { ADVISORY_CLASS, MIGRATION_LOCK } from './advisory-locks.ts';
 import type { DatabaseSettings } from './settings.ts';
 
-/** The same folder from `src` and from `dist`: migrations are data and ship as they are. */
+/** Migrations are data and ship as they are, so that `src` and `dist` both use this folder. */
 const MIGRATIONS = fileURLToPath(new URL('../../../src/db/postgres/migrations', import.meta.url));
-/** What we use of it: identity columns, `SKIP LOCKED`, JSON. Older ones get no fixes any more. */
+/** We use identity columns, `SKIP LOCKED` and JSON. Older versions get no fixes any more. */
 const OLDEST_VERSION = 13;
 
 /**
- * Checks the database and brings its schema up to date, all in one transaction, which any number of processes may begin at once. Never
+ * Checks the database and brings its schema up to date, in one transaction. Any number of processes may do so at the same time. Never
  * migrates down, never deletes.
- * @throws DatabaseRefusedError where it is not one to touch
+ * @throws DatabaseRefusedError if this program must not use the database
  */
 export async function migrate(client: ClientBase, { schema, shown }: DatabaseSettings): Promise<void> {
   await client.query('BEGIN');
   try {
-    // Whoever waits here for another process's migration waits as long as that takes.
+    // Waits for another process's migration as long as that takes.
     await client.query('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0');
     await client.query('SELECT pg_advisory_xact_lock($1, $2)', [ADVISORY_CLASS, MIGRATION_LOCK]);
     await refuseUnfit(client, shown);
     const mine = readMigrations(MIGRATIONS);
     const applied = await appliedMigrations(client, { mine, schema, shown });
     if (applied === null) {
-      // Even where it is there, making it takes the right to make schemas, which a user of one need not have.
+      // `IF NOT EXISTS` needs the right to create schemas even if the schema exists, and a user need not have it.
       const { rowCount } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       if (rowCount === 0) await client.query(`CREATE SCHEMA "${schema}"`);
       await client.query('CREATE TABLE __drizzle_migrations (hash text PRIMARY KEY, created_at bigint NOT NULL)');
     }
     for (const { hash, folderMillis, sql } of mine) {
       if (applied?.has(hash)) continue;
-      // The generator writes where it thinks the tables are; they are where the search path leads.
+      // The generator writes a schema. The tables are in that of the search path.
       for (const statement of sql) await client.query(statement.replaceAll('"public".', ''));
       await client.query('INSERT INTO __drizzle_migrations (hash, created_at) VALUES ($1, $2)', [hash, folderMillis]);
     }
@@ -57,8 +57,8 @@ function withoutRight(error: Error, { schema, shown }: Pick<DatabaseSettings, 's
 }
 
 /**
- * Which steps the database has had, and which {@link migrate} would take. Nothing is written, and nothing waited for.
- * @throws DatabaseRefusedError where the database is not one to touch
+ * Lists the migrations that the database has had, and those that {@link migrate} would apply. Writes nothing and waits for nothing.
+ * @throws DatabaseRefusedError if this program must not use the database
  */
 export async function inspectSchema(client: ClientBase, settings: DatabaseSettings): Promise<SchemaState> {
   await refuseUnfit(client, settings.shown);
@@ -84,7 +84,7 @@ async function refuseUnfit(client: ClientBase, shown: string): Promise<void> {
   }
 }
 
-/** Hashes of the migrations that were applied; null where there is no table of them, nor any other. */
+/** Hashes of the migrations that were applied; null if there is no table at all. */
 async function appliedMigrations(
   client: ClientBase,
   { mine, schema, shown }: { mine: readonly Migration[] } & Pick<DatabaseSettings, 'schema' | 'shown'>,
@@ -103,7 +103,7 @@ async function appliedMigrations(
   const applied = await client.query<{ hash: string; at: string }>(
     'SELECT hash, created_at AS at FROM __drizzle_migrations ORDER BY created_at',
   );
-  // Other programs keep such a table, too.
+  // Other programs have such a table, too.
   if (applied.rows[0]?.hash !== mine[0]?.hash) throw stranger;
   const newest = Math.max(...mine.map(({ folderMillis }) => folderMillis));
   if (applied.rows.some(({ at }) => Number(at) > newest)) {

@@ -4,8 +4,8 @@ import { AppError } from '../../base/app-error.ts';
 import type { Logger } from '../../base/logger.ts';
 import { systemCode } from '../../base/storage-error.ts';
 import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refused-error.ts';
+import { DEFAULT_PROJECT_RECORD } from '../default-project.ts';
 import type { SchemaState } from '../migrations.ts';
-import { DEFAULT_PROJECT_RECORD } from '../project-repository.ts';
 import { createRepositories, type Repositories } from '../repositories.ts';
 import { PROBE_VERSION } from '../versions.ts';
 import { startChangeListener } from './change-listener.ts';
@@ -16,30 +16,30 @@ import { createPostgresDialect } from './dialect.ts';
 import { isUnavailable, resilient } from './errors.ts';
 import { inspectSchema, migrate } from './migrate.ts';
 import { type PoolShare, sharePool } from './pool-share.ts';
-import { type DatabaseSettings, databaseSettings, OPENING_NAME, PATIENCE_MS } from './settings.ts';
+import { type DatabaseSettings, databaseSettings, OPENING_NAME, WAIT_MS } from './settings.ts';
 
-/** Connections of a process, beside the one that listens. Each is a process of the server's. */
+/** Connections of a process, besides the one that listens. Each is a process of the server. */
 const CONNECTIONS = 10;
-/** Of these, as many are taken at most by what may wait for somebody's lock: the others are for those who read. */
+/** How many of them writers use at most, which may wait for locks. The others are for readers. */
 const WRITING_CONNECTIONS = 6;
-/** How long a server may take to come up after this process has: they may be started together. In milliseconds. */
-const START_PATIENCE_MS = 15_000;
+/** How long this process waits for a server that starts at the same time; in milliseconds. */
+const START_WAIT_MS = 15_000;
 const START_PAUSE_MS = 250;
-/** Readiness and status want to know soon whether the database can be written. */
-const PROBE_PATIENCE_MS = 1_000;
+/** Readiness and status must know soon if the database can be written. */
+const PROBE_WAIT_MS = 1_000;
 
 /**
  * Opens a PostgreSQL database, brings its schema up to date, and opens every repository over it.
  * @param databaseUrl see {@link databaseSettings}
- * @param options.startPatienceMs how long it waits for a server that is about to come up
- * @throws DatabaseRefusedError where the database is not one to touch, or cannot be reached
+ * @param options.startWaitMs how long it waits for a server that is starting
+ * @throws DatabaseRefusedError if this program must not use the database, or cannot reach it
  */
 export async function openPostgresRepositories(
   databaseUrl: string,
-  { logger, startPatienceMs = START_PATIENCE_MS }: { logger: Logger; startPatienceMs?: number },
+  { logger, startWaitMs = START_WAIT_MS }: { logger: Logger; startWaitMs?: number },
 ): Promise<Repositories> {
   const settings = databaseSettings(databaseUrl);
-  const deployment = await onOneConnection(settings, startPatienceMs, async (client) => {
+  const deployment = await onOneConnection(settings, startWaitMs, async (client) => {
     await migrate(client, settings);
     await ensureDefaultProject(client);
     return deploymentOf(client);
@@ -50,13 +50,13 @@ export async function openPostgresRepositories(
   pool.on('connect', (client) => client.on('error', () => undefined));
   pool.on('error', (error) => logger.warn({ code: systemCode(error) }, 'an idle connection to the database was lost'));
   const waitMs = watchConnectionWaits(pool);
-  const writing = sharePool(pool, { most: WRITING_CONNECTIONS, patienceMs: PATIENCE_MS });
+  const writing = sharePool(pool, { most: WRITING_CONNECTIONS, waitMs: WAIT_MS });
   try {
     const listener = await startChangeListener({ connection: settings.connection, pool, changes, logger });
     const dialect = createPostgresDialect({ pool, writing, listening: listener.queries, changes });
     const { probe } = resilient({
       async probe() {
-        await Promise.race([writeProbe(writing), overdue(PROBE_PATIENCE_MS)]);
+        await Promise.race([writeProbe(writing), overdue(PROBE_WAIT_MS)]);
       },
     });
     return {
@@ -77,21 +77,21 @@ export async function openPostgresRepositories(
 }
 
 /**
- * Which steps of the schema the database has had, and which opening it would take.
- * @throws DatabaseRefusedError where the database is not one to touch, or cannot be reached
+ * Lists the migrations that the database has had, and those that opening it would apply.
+ * @throws DatabaseRefusedError if this program must not use the database, or cannot reach it
  */
-export function inspectPostgres(databaseUrl: string, startPatienceMs = START_PATIENCE_MS): Promise<SchemaState> {
+export function inspectPostgres(databaseUrl: string, startWaitMs = START_WAIT_MS): Promise<SchemaState> {
   const settings = databaseSettings(databaseUrl);
-  return onOneConnection(settings, startPatienceMs, (client) => inspectSchema(client, settings));
+  return onOneConnection(settings, startWaitMs, (client) => inspectSchema(client, settings));
 }
 
-/** Waits for the server, and does something on a connection that is for this alone. */
+/** Waits for the server, and runs `work` on a connection of its own. */
 async function onOneConnection<T>(
   settings: DatabaseSettings,
-  patienceMs: number,
+  waitMs: number,
   work: (client: ClientBase) => Promise<T>,
 ): Promise<T> {
-  const deadline = performance.now() + patienceMs;
+  const deadline = performance.now() + waitMs;
   for (;;) {
     const client = new Client({ ...settings.connection, query_timeout: 0, application_name: OPENING_NAME });
     client.on('error', () => undefined);
@@ -107,7 +107,7 @@ async function onOneConnection<T>(
   }
 }
 
-/** Whether waiting helps: not where the server answers that user, password or database are wrong. */
+/** Whether it helps to wait. It does not if the server answers that user, password or database are wrong. */
 function mayComeUp(error: unknown): boolean {
   const code = systemCode(error) ?? '';
   return isUnavailable(error) && !code.startsWith('28') && code !== '3D000';
@@ -115,7 +115,7 @@ function mayComeUp(error: unknown): boolean {
 
 function refusal(error: unknown, { shown }: DatabaseSettings): unknown {
   if (error instanceof DatabaseRefusedError) return error;
-  // Of `pg`, which gives it no code.
+  // An error of `pg`, which has no code.
   if (error instanceof Error && error.message === 'The server does not support SSL connections') {
     return new DatabaseRefusedError(
       `The database ${shown} offers no TLS, which MDS_DATABASE_URL asks for (sslmode). Turn it on there, or name the right server.`,
@@ -146,7 +146,7 @@ async function writeProbe(pool: Pick<PoolShare, 'query'>): Promise<void> {
   });
 }
 
-async function overdue(patienceMs: number): Promise<never> {
-  await sleep(patienceMs, undefined, { ref: false });
+async function overdue(waitMs: number): Promise<never> {
+  await sleep(waitMs, undefined, { ref: false });
   throw new AppError('unavailable', 'The database does not answer in time.', { headers: { 'Retry-After': '5' } });
 }

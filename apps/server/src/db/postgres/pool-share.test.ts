@@ -9,13 +9,8 @@ describeOverPostgres('while somebody else locks tables of PostgreSQL', (fixture)
   it('fault 20: whoever only reads does not stand behind writers, of whom none is forgotten', async () => {
     const one = await fixture.open();
     await one.media.accept(newMedia(0), EXISTING);
-    await one.regions.put({
-      code: 'fra1',
-      name: 'Frankfurt',
-      zone: 'europe-central',
-      country: 'DE',
-      maintenance: false,
-    });
+    const frankfurt = { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false };
+    await one.regions.put(frankfurt);
     const stranger = await fixture.connect();
     await stranger.query('BEGIN; LOCK TABLE media, jobs, region_nodes, uploads, versions IN EXCLUSIVE MODE');
     let written = 0;

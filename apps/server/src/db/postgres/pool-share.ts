@@ -1,17 +1,17 @@
 import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 
-/** What a share of a pool gives: connections one may have to wait for. Of the ten forms that pg has of each method, the one in use. */
+/** A share of a pool, whose connections a call may have to wait for. It has those forms of pg's methods that are in use. */
 export interface PoolShare {
   connect(): Promise<PoolClient>;
   query<Row extends QueryResultRow>(config: QueryConfig, values?: unknown[]): Promise<QueryResult<Row>>;
 }
 
 /**
- * A share of a pool: at most `most` of its connections at a time. Whoever writes may wait for somebody else's lock, with a connection that
- * nobody else can use meanwhile; through a share, those who only read find one all the same.
- * @param patienceMs how long a call waits for its turn, as one of the pool itself waits for a connection
+ * Creates a share of a pool: at most `most` of its connections at a time. A writer may wait for somebody's lock with a connection that
+ * nobody else can use meanwhile. With a share, readers still find one.
+ * @param waitMs how long a call waits for its turn, as a call of the pool waits for a connection
  */
-export function sharePool(pool: Pool, { most, patienceMs }: { most: number; patienceMs: number }): PoolShare {
+export function sharePool(pool: Pool, { most, waitMs }: { most: number; waitMs: number }): PoolShare {
   let taken = 0;
   const waiting = new Set<() => void>();
 
@@ -21,7 +21,7 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
       return;
     }
     await new Promise<void>((resolve, reject) => {
-      // Who gives back hands over: `taken` stays as it is.
+      // A connection that is given back is handed over, so that `taken` stays as it is.
       const go = () => {
         clearTimeout(timer);
         waiting.delete(go);
@@ -30,7 +30,7 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
       const timer = setTimeout(() => {
         waiting.delete(go);
         reject(new Error('timeout exceeded when trying to connect'));
-      }, patienceMs);
+      }, waitMs);
       waiting.add(go);
     });
   };
@@ -63,7 +63,7 @@ export function sharePool(pool: Pool, { most, patienceMs }: { most: number; pati
       client.release();
       return result;
     } catch (error) {
-      // As the pool does it: what the connection is in is not known.
+      // As the pool does it, because the state of the connection is not known.
       client.release(error as Error);
       throw error;
     }

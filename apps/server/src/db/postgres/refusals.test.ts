@@ -12,7 +12,7 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
   /** What the refusal says, with all that a log would show of it. */
   const refusalOf = async (url: string): Promise<string> => {
     try {
-      await (await openPostgresRepositories(url, { logger: silent, startPatienceMs: 0 })).close();
+      await (await openPostgresRepositories(url, { logger: silent, startWaitMs: 0 })).close();
     } catch (error) {
       if (!(error instanceof DatabaseRefusedError)) throw error;
       const { stack, cause } = error;
@@ -113,7 +113,7 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       const url = Object.assign(new URL(fixture.url), { port: String(port) });
       expect(await refusalOf(url.href)).toMatch(new RegExp(`127.0.0.1:${port}/.*cannot be opened: .*ECONNREFUSED`));
       // It may be there when the service is started again, and whoever starts it is to know.
-      await expect(openPostgresRepositories(url.href, { logger: silent, startPatienceMs: 0 })).rejects.toThrow(
+      await expect(openPostgresRepositories(url.href, { logger: silent, startWaitMs: 0 })).rejects.toThrow(
         DatabaseUnreachableError,
       );
     });

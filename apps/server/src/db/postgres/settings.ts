@@ -1,52 +1,52 @@
 import type { ClientConfig } from 'pg';
 import { DatabaseRefusedError } from '../database-refused-error.ts';
 
-/** How long a call waits for a connection, or for a lock that another one holds; as SQLite's does. In milliseconds. */
-export const PATIENCE_MS = 10_000;
-/** No statement of ours takes as long. Past it, the server is told to give it up, and a little later it is held for gone. */
+/** How long a call waits for a connection, or for a lock of another, as with SQLite; in milliseconds. */
+export const WAIT_MS = 10_000;
+/** None of our statements takes as long. After it the server cancels the statement, and a little later the server counts as gone. */
 const STATEMENT_MS = 30_000;
-/** A process that stands still in the middle of a transaction keeps its locks from everybody else no longer than this. */
+/** How long a process that stands still in the middle of a transaction keeps its locks. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
-/** What a URL may say after its question mark; one that says it wrongly would connect without TLS, for instance, and nobody would know. */
+/** The parameters that a URL may have. With a misspelled one, the service might connect without TLS, and nobody would know. */
 const PARAMETERS: ReadonlySet<string> = new Set([
   ...['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
   ...['schema', 'options', 'host', 'port', 'client_encoding'],
 ]);
 
-/** What the server calls connections of a service whose tables are in that schema; names there have 63 bytes at most. */
+/** The application name of a service whose tables are in that schema. PostgreSQL cuts it off after 63 bytes. */
 export const serviceName = (schema: string): string => (schema === 'public' ? 'mds' : `mds ${schema}`.slice(0, 63));
 
 /**
- * What it calls the connection of a service that finds out whose database it is, and has begun on nothing: where it waits for the tables of
- * a move, it sees what was moved.
+ * The application name of a service that is opening the database and has done nothing yet. If it waits for the tables during a move, it
+ * sees what was moved.
  */
 export const OPENING_NAME = 'mds-opening';
 
-/** Where the database is, as its URL says. */
+/** The database that a URL names. */
 export interface DatabaseSettings {
-  /** For every connection; holds the password. */
+  /** For every connection. Contains the password. */
   connection: ClientConfig;
   /** The schema that the tables are in. */
   schema: string;
-  /** What it is called in messages: host, port and database, and no password. */
+  /** The database's name in messages: host, port and database, without the password. */
   shown: string;
 }
 
 /**
- * Reads the URL of a database: `postgres://user:password@host:port/database`, with libpq's `sslmode`, and `schema` where the tables
- * are to be elsewhere than in `public`.
- * @throws DatabaseRefusedError which does not repeat the URL, as that holds a password
+ * Reads the URL of a database: `postgres://user:password@host:port/database`, with libpq's `sslmode`, and `schema` if the tables are not
+ * in `public`.
+ * @throws DatabaseRefusedError which does not repeat the URL, because that contains a password
  */
 export function databaseSettings(databaseUrl: string): DatabaseSettings {
   let url: URL;
   try {
     url = new URL(databaseUrl);
   } catch {
-    // Without the cause: it holds the URL.
+    // Without the cause, which contains the URL.
     throw new DatabaseRefusedError('MDS_DATABASE_URL is no URL. It looks like postgres://user:password@host/database.');
   }
-  // What is taken for the name of the database, or for a parameter, is a part of the password then, and must not be shown.
+  // Then a part of the password is taken for the name of the database or a parameter, and must not be shown.
   if (/@/.test(url.pathname + url.search + url.hash) || url.pathname.slice(1).includes('/')) {
     throw new DatabaseRefusedError(
       'MDS_DATABASE_URL cannot be read. In its user and password, special characters are written as %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #.',
@@ -77,8 +77,8 @@ export function databaseSettings(databaseUrl: string): DatabaseSettings {
       connectionString: url.href,
       application_name: serviceName(schema),
       options,
-      connectionTimeoutMillis: PATIENCE_MS,
-      lock_timeout: PATIENCE_MS,
+      connectionTimeoutMillis: WAIT_MS,
+      lock_timeout: WAIT_MS,
       statement_timeout: STATEMENT_MS,
       query_timeout: STATEMENT_MS + 5_000,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,

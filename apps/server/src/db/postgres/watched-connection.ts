@@ -2,65 +2,65 @@ import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type ClientConfig, type QueryConfig, type QueryResult, type QueryResultRow } from 'pg';
 
-/** When a connection is doubted, by beats: each asks the server for a sign of life. */
+/** When a connection counts as late and as lost. Each heartbeat asks the server for a sign of life. */
 export interface WatchTiming {
-  /** Between two beats, in milliseconds. */
+  /** Between two heartbeats, in milliseconds. */
   beatMs: number;
-  /** A beat that is not answered within this is late, in milliseconds. */
+  /** A heartbeat without an answer after this time is late, in milliseconds. */
   lateMs: number;
-  /** After so many further beats in a row at which still nothing was answered the connection is given up. */
+  /** After so many further heartbeats without any answer, the connection is given up. */
   silentBeats: number;
 }
 
 /** Late after half a second, given up after 5 s. */
 const TIMING: WatchTiming = { beatMs: 1_000, lateMs: 500, silentBeats: 5 };
-/** How much longer the server waits for us than we for it: nobody is given what was ours before we know that we lost it. */
-const SERVER_PATIENCE = 4;
-/** Where the configuration names none: how long a connection may take to come about. */
+/** How much longer the server waits for us than we for it. So nobody gets our locks before we know that we lost them. */
+const SERVER_WAIT_FACTOR = 4;
+/** How long it may take to connect, if the configuration does not set it. */
 const CONNECT_MS = 10_000;
-/** How long a server is waited for that is told goodbye. */
+/** How long to wait for the server when a connection is closed. */
 const GOODBYE_MS = 1_000;
-/** PostgreSQL 13 has no such setting; its sessions end when the system finds their connections dead. */
-const PATIENCE_OF_SERVER = `SELECT set_config(name, $1, false) FROM pg_settings WHERE name = 'idle_session_timeout'`;
+/** PostgreSQL 13 has no such setting. Its sessions end when the system finds that their connections are dead. */
+const SET_SERVER_WAIT = `SELECT set_config(name, $1, false) FROM pg_settings WHERE name = 'idle_session_timeout'`;
 
-/** A connection that somebody relies on while it says nothing: for what it hears, or for what the server keeps for its session. */
+/** A connection that matters even while it is silent: for notices that it receives, or for locks that the server holds for its session. */
 export interface WatchedConnection {
   /**
-   * Queries take their turns, and none of them waits for longer than the silence that ends the connection.
-   * @throws what the server says; where the connection is lost, also while it waits for its turn, that
+   * Runs a query. Queries take turns, and none waits for longer than the silence that ends the connection.
+   * @throws the server's error, or that the connection is lost, also while the query waits for its turn
    */
   query<Row extends QueryResultRow>(query: QueryConfig): Promise<QueryResult<Row>>;
-  /** The same for a question, which changes nothing: whoever asks it while it waits for its turn shares the answer, which is as new to all. */
+  /** Runs a query that changes nothing. Callers who ask the same while it waits for its turn share the answer. */
   ask<Row extends QueryResultRow>(question: QueryConfig): Promise<QueryResult<Row>>;
-  /** Aborted with the connection, however it ends. */
+  /** Aborted when the connection ends, for any reason. */
   readonly lost: AbortSignal;
-  /** Ends it at once and says nothing to the server, which may not hear it. */
+  /** Ends it at once, without a message to the server, which might not arrive. */
   giveUp(cause: unknown): void;
   close(): Promise<void>;
 }
 
 /**
- * Opens a connection of its own and asks it for signs of life until it is lost. A connection can lead nowhere without anybody being
- * told: its server was replaced by another, or a firewall forgot it. The system would notice after a quarter of an hour.
+ * Opens a connection and asks it for signs of life until it is lost. A connection can be dead without a sign: its server was replaced,
+ * or a firewall forgot it. The system would notice after a quarter of an hour.
  *
- * What counts as silence is beats without an answer, and no time: a process that stood still, or its machine, has looked once when it
+ * Silence is counted in heartbeats without an answer, not in time. A process that stood still, or its machine, has asked once when it
  * goes on, and not five times.
- * @throws whatever it cannot be opened with
+ * @throws the error of the attempt to connect
  */
 export async function openWatchedConnection(parts: {
   connection: ClientConfig;
   onNotification?: (payload: string) => void;
-  /** Told that a beat is late, and that there was an answer after all. */
+  /** Called when a heartbeat is late, and when the answer has come after all. */
   onLate?: (isLate: boolean) => void;
   timing?: WatchTiming | undefined;
 }): Promise<WatchedConnection> {
   const { onNotification, onLate, timing = TIMING } = parts;
-  // Ours, so that it can be ended whatever the driver waits for.
+  // Our own, so that it can be destroyed whatever the driver waits for.
   const socket = new Socket();
   const client = new Client({
     connectionTimeoutMillis: CONNECT_MS,
     ...parts.connection,
-    // The driver's own limit would leave a query running whose answer nobody gets: a lock that is taken then has no owner.
+    // With the driver's own limit, a query would run on without a reader, and a lock that it takes would have no owner.
     query_timeout: 0,
     stream: () => socket,
   });
@@ -88,11 +88,11 @@ export async function openWatchedConnection(parts: {
       try {
         return await client.query<Row>(query);
       } finally {
-        // A refusal is a sign of life, too.
+        // An error of the server is a sign of life, too.
         silentBeats = 0;
       }
     });
-    // Whether the one before was answered is its caller's business.
+    // The caller of the query before handles its failure.
     before = answered.catch(() => undefined);
     return answered;
   };
@@ -118,7 +118,7 @@ export async function openWatchedConnection(parts: {
       await query({ text: 'SELECT 1' });
       if (isLate) onLate?.(false);
     } catch (error) {
-      // Nothing can be wrong with what was asked.
+      // The query is correct, so the connection is not.
       giveUp(error);
     } finally {
       clearTimeout(late);
@@ -134,8 +134,8 @@ export async function openWatchedConnection(parts: {
       silentBeats += 1;
       if (silentBeats >= timing.silentBeats) giveUp(new Error('the database gave no sign of life'));
     }, timing.beatMs);
-    const patienceMs = timing.beatMs * timing.silentBeats * SERVER_PATIENCE;
-    await query({ text: PATIENCE_OF_SERVER, values: [String(patienceMs)] });
+    const serverWaitMs = timing.beatMs * timing.silentBeats * SERVER_WAIT_FACTOR;
+    await query({ text: SET_SERVER_WAIT, values: [String(serverWaitMs)] });
   } catch (error) {
     giveUp(error);
     throw error;

@@ -33,7 +33,10 @@ export function createSqliteDialect(
   const commits = createGroupCommit(writer);
   const changes = createChanges();
 
-  const run = async <T>(work: (tx: Transaction) => Promise<T>): Promise<{ result: T; numbers: number[] }> => {
+  const run = async <T>(
+    work: (tx: Transaction) => Promise<T>,
+    isUrgent = true,
+  ): Promise<{ result: T; numbers: number[] }> => {
     const { result, numbers } = await commits.write(
       async () => {
         const outbox = createOutbox(tables, events);
@@ -41,7 +44,7 @@ export function createSqliteDialect(
         const result = await work({ db, append: outbox.append, bump: outbox.bump, lock: async () => undefined });
         return { result, numbers: await outbox.write(db), change: outbox.change() };
       },
-      { onCommit: ({ change }) => changes.note(change) },
+      { onCommit: ({ change }) => changes.note(change), isUrgent },
     );
     return { result, numbers };
   };
@@ -65,26 +68,29 @@ export function createSqliteDialect(
       return async (...values) => statement.all(...values);
     },
 
-    change: (statement) => commits.write(async () => statement(db)),
-    hold: (statement) => commits.write(async () => statement(db), { isSynced: false }),
-    write: async (work) => (await run(work)).result,
-    writeSoon: (work) => commits.write(() => work({ db }), { isSynced: false }),
+    change: (statement) => commits.write(async () => statement(db), { isUrgent: true }),
+    hold: (statement) => commits.write(async () => statement(db), { isSynced: false, isUrgent: true }),
+    write: async (work, { isShared = false } = {}) => (await run(work, !isShared)).result,
+    writeSoon: (work) => commits.write(() => work({ db }), { isSynced: false, isUrgent: true }),
 
     // One row at a time costs a third of many rows in one statement, which has to be parsed with all of its parameters.
     async insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>) {
-      const prepared = new Map<string, { run(values: Row): unknown }>();
+      const inserts = new Map<string, { run(values: Row): unknown }>();
+      // A null takes no placeholder, which would be stored as the type of its column has it: as false, or as JSON.
+      const insertOf = (nulls: string, row: Row) => {
+        const values = Object.entries(row).map(([name, value]) => [
+          name,
+          value === null ? null : sql.placeholder(name),
+        ]);
+        const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
+        const insert = one.prepare();
+        inserts.set(nulls, insert);
+        return insert;
+      };
       for (const row of rows) {
-        const columns = Object.entries(row);
-        const nulls = columns.map(([, value]) => (value === null ? 0 : 1)).join('');
-        let insert = prepared.get(nulls);
-        if (insert === undefined) {
-          // A null takes no placeholder, which would be stored as a column's type has it: as false, or as JSON.
-          const values = columns.map(([name, value]) => [name, value === null ? null : sql.placeholder(name)]);
-          const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
-          insert = one.prepare();
-          prepared.set(nulls, insert);
-        }
-        insert.run(row);
+        let nulls = '';
+        for (const value of Object.values(row)) nulls += value === null ? '0' : '1';
+        (inserts.get(nulls) ?? insertOf(nulls, row)).run(row);
       }
     },
 

@@ -4,7 +4,7 @@ import type BetterSqlite3 from 'better-sqlite3';
 const [major = 0] = process.versions.node.split('.').map(Number);
 
 /**
- * better-sqlite3 in the version that this Node can run: 13 needs Node 22 or newer, and 12 ends the whole process on Node
+ * better-sqlite3 in the version that this Node.js can run: 13 needs Node 22 or newer, and 12 ends the whole process on Node
  * 24 (docs/adr/0009-two-versions-of-better-sqlite3.md). Import it from here only.
  */
 const Database = createRequire(import.meta.url)(

@@ -17,6 +17,8 @@ export interface CommitOptions<T> {
   onCommit?(result: T): void;
   /** False: the commit does not wait for the disk, unless that of another write of the group does. */
   isSynced?: boolean;
+  /** Begins at once, with all that waits. Otherwise it waits for what else arrives in this turn of the event loop. */
+  isUrgent?: boolean;
 }
 
 /** `synchronous`: the log is not synced at every commit. */
@@ -27,12 +29,12 @@ interface Waiting {
   attempt(): Promise<() => void>;
   reject(reason: unknown): void;
   isSynced: boolean;
+  isUrgent: boolean;
 }
 
 /**
- * Makes a {@link GroupCommit} over a connection that nothing else writes with. A commit blocks the event loop while the disk syncs.
- * What arrives meanwhile is looked at in the next turn, all at once, and waits for one more sync instead of one each. A single write
- * does not wait for company.
+ * Creates a {@link GroupCommit} over a connection that nothing else writes with. A commit blocks the event loop while the disk syncs.
+ * What arrives meanwhile is looked at in the next turn, all at once, and waits for one more sync instead of one each.
  */
 export function createGroupCommit(client: Database): GroupCommit {
   const statements = new Map<string, { run(): unknown }>();
@@ -104,13 +106,16 @@ export function createGroupCommit(client: Database): GroupCommit {
   };
 
   const flush = async (): Promise<void> => {
-    const group = queue;
-    queue = [];
+    if (isRunning) return;
     isRunning = true;
-    const isUnsynced = synced > NORMAL && group.every(({ isSynced }) => !isSynced);
-    if (isUnsynced) client.pragma(`synchronous = ${NORMAL}`);
-    await commit(group);
-    if (isUnsynced) client.pragma(`synchronous = ${synced}`);
+    do {
+      const group = queue;
+      queue = [];
+      const isUnsynced = synced > NORMAL && group.every(({ isSynced }) => !isSynced);
+      if (isUnsynced) client.pragma(`synchronous = ${NORMAL}`);
+      await commit(group);
+      if (isUnsynced) client.pragma(`synchronous = ${synced}`);
+    } while (queue.some(({ isUrgent }) => isUrgent));
     isRunning = false;
     if (queue.length > 0) return void setImmediate(flush);
     const listeners = onIdle;
@@ -119,20 +124,18 @@ export function createGroupCommit(client: Database): GroupCommit {
   };
 
   return {
-    write: (work, { onCommit, isSynced = true } = {}) =>
+    write: (work, { onCommit, isSynced = true, isUrgent = false } = {}) =>
       new Promise((resolve, reject) => {
-        if (queue.length === 0 && !isRunning) setImmediate(flush);
-        queue.push({
-          isSynced,
-          reject,
-          async attempt() {
-            const result = await work();
-            return () => {
-              onCommit?.(result);
-              resolve(result);
-            };
-          },
-        });
+        const attempt = async () => {
+          const result = await work();
+          return () => {
+            onCommit?.(result);
+            resolve(result);
+          };
+        };
+        queue.push({ attempt, reject, isSynced, isUrgent });
+        if (isUrgent) void flush();
+        else if (queue.length === 1) setImmediate(flush);
       }),
 
     async idle() {

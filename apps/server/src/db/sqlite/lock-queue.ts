@@ -1,9 +1,9 @@
 import { AppError } from '../../base/app-error.ts';
 import { systemCode } from '../../base/storage-error.ts';
 
-/** How long a call waits for a database that another process has locked, as a rule; in milliseconds. */
-export const LOCK_PATIENCE_MS = 10_000;
-/** Between two tries, at first and at most: a transaction of ours takes a few milliseconds, a lock that lasts is somebody's tool. */
+/** How long a call waits for a database that another process has locked, by default; in milliseconds. */
+export const LOCK_WAIT_MS = 10_000;
+/** Pauses between two tries, the first and the longest. Our transactions take a few milliseconds; a longer lock is some tool's. */
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 25;
 
@@ -14,22 +14,22 @@ interface Waiting {
   deadlineMs: number;
 }
 
-/** Has calls wait for a locked database while the event loop goes on. */
+/** Lets calls wait for a locked database while the event loop goes on. */
 export interface LockQueue {
   /**
-   * The repository with the same methods, each of which is tried again while the database is locked. That is safe as each is one
-   * transaction or one statement, which takes the lock before it does anything.
-   * @throws AppError `unavailable` (of each method) where the lock lasts longer than `patienceMs`; then nothing was written
+   * Wraps a repository. Each method is tried again while the database is locked. That is safe, because it is one transaction or one
+   * statement, which takes the lock before it does anything.
+   * @throws AppError `unavailable`, by each method, if the lock lasts longer than `waitMs`; then nothing was written
    */
-  guard<T extends object>(repository: T, patienceMs?: number): T;
+  guard<T extends object>(repository: T, waitMs?: number): T;
   /** Resolves when nobody waits any more. */
   drained(): Promise<void>;
 }
 
 /**
- * Makes a {@link LockQueue}. SQLite's own way of waiting (`busy_timeout`) puts the whole thread to sleep, and with it every answer
- * that needs no write; so the connection must not have one. Who waits is served in order, one in a turn of the loop. A call that
- * comes in the moment in which the lock is free may overtake those who are about to look.
+ * Creates a {@link LockQueue}. SQLite's own wait (`busy_timeout`) blocks the whole thread, and with it answers that need no write, so
+ * connections must not have one. Waiting calls are served in order, one in each turn of the event loop. A call that arrives just when
+ * the lock is free may overtake them.
  */
 export function createLockQueue(): LockQueue {
   let queue: Waiting[] = [];
@@ -53,7 +53,7 @@ export function createLockQueue(): LockQueue {
       timer = undefined;
       const listeners = onDrained;
       onDrained = [];
-      for (const tell of listeners) tell();
+      for (const listener of listeners) listener();
       return;
     }
     try {
@@ -69,18 +69,18 @@ export function createLockQueue(): LockQueue {
       queue.shift();
       first.reject(error);
     }
-    // Even so, others have their turn between two transactions.
+    // Gives others their turn between two transactions.
     lookIn(0);
   };
 
-  const wait = (attempt: () => Promise<unknown>, patienceMs: number): Promise<unknown> =>
+  const wait = (attempt: () => Promise<unknown>, waitMs: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      queue.push({ attempt, resolve, reject, deadlineMs: performance.now() + patienceMs });
+      queue.push({ attempt, resolve, reject, deadlineMs: performance.now() + waitMs });
       if (timer === undefined) lookIn(FIRST_PAUSE_MS);
     });
 
   return {
-    guard<T extends object>(repository: T, patienceMs = LOCK_PATIENCE_MS): T {
+    guard<T extends object>(repository: T, waitMs = LOCK_WAIT_MS): T {
       const methods = Object.entries(repository).map(([name, method]: [string, unknown]) => {
         if (typeof method !== 'function') throw new TypeError(`${name} of a repository is not a method`);
         const guarded = (...args: unknown[]): unknown => {
@@ -88,7 +88,7 @@ export function createLockQueue(): LockQueue {
           if (!(answer instanceof Promise)) return answer;
           return answer.catch((error: unknown) => {
             if (!isLocked(error)) throw error;
-            return wait(() => method.apply(repository, args), patienceMs);
+            return wait(() => method.apply(repository, args), waitMs);
           });
         };
         return [name, guarded];
@@ -98,7 +98,7 @@ export function createLockQueue(): LockQueue {
     },
 
     async drained() {
-      // Whoever called a moment ago has met the lock, and is about to queue.
+      // A call of this moment has met the lock, and is about to queue.
       await new Promise((resolve) => setImmediate(resolve));
       if (queue.length > 0) await new Promise<void>((resolve) => onDrained.push(resolve));
     },
@@ -113,7 +113,7 @@ function isLocked(error: unknown): boolean {
 function lockedForLong(cause: unknown): AppError {
   return new AppError(
     'unavailable',
-    'The database is locked by another program, so that nothing can be written. Nothing was kept; ask again in a few seconds.',
+    'Another program has locked the database, so nothing can be written. Nothing was stored; try again in a few seconds.',
     { cause, headers: { 'Retry-After': '5' } },
   );
 }

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { DEFAULT_PROJECT_RECORD } from '../default-project.ts';
 import { type Deployment, newDeploymentId } from '../deployment.ts';
-import { DEFAULT_PROJECT_RECORD } from '../project-repository.ts';
 import { createRepositories, type Repositories } from '../repositories.ts';
 import { PROBE_VERSION } from '../versions.ts';
 import { openDatabase, openReader } from './database.ts';
@@ -11,7 +11,7 @@ import type { Database } from './driver.ts';
 import { createLockQueue } from './lock-queue.ts';
 
 /** Readiness and status must know soon if the database can be written; in milliseconds. */
-const PROBE_PATIENCE_MS = 1_000;
+const PROBE_WAIT_MS = 1_000;
 
 /** What tests set. */
 export interface SqliteOptions {
@@ -49,7 +49,7 @@ export function openSqliteRepositories(file: string, { now, keptEvents }: Sqlite
     deployment,
     // It has the only connections, which belong to this process.
     waitMs: () => 0,
-    probe: locks.guard(probing, PROBE_PATIENCE_MS).probe,
+    probe: locks.guard(probing, PROBE_WAIT_MS).probe,
     async close() {
       await locks.drained();
       await dialect.idle();
