@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Bitrate, Edge, Name, none, Quality, sourceKinds } from './shared.ts';
 
-/** AAC in MP4, brought to one loudness in two passes: measured, then set (EBU R 128, ITU-R BS.1770). */
+/** AAC in MP4, normalized to a fixed loudness in two passes: measure, then apply the gain (EBU R 128, ITU-R BS.1770). */
 export const AudioPreset = z.strictObject({
   type: z.literal('audio'),
   name: Name,
@@ -15,7 +15,7 @@ export const AudioPreset = z.strictObject({
   height: none,
   fit: none,
   quality: none,
-  /** Of two channels; one takes half. */
+  /** Bits per second for two channels; one channel gets half. */
   bitrate: Bitrate.default(128_000),
   /** Integrated loudness in LUFS: EBU R 128 asks for -23; music services use about -14. */
   loudness: z.number().min(-40).max(-8).default(-23),
@@ -31,7 +31,7 @@ const waveform = {
   bitrate: none,
 };
 
-/** Peaks to draw a sound from: the JSON of BBC's audiowaveform, version 2, one channel, 8 bits. */
+/** Peaks for drawing a waveform: the JSON of BBC's audiowaveform, version 2, one channel, 8 bits. */
 export const WaveformPeaksPreset = z.strictObject({
   ...waveform,
   kind: z.literal('audio').default('audio'),
@@ -48,7 +48,7 @@ export const WaveformPeaksPreset = z.strictObject({
 });
 export type WaveformPeaksPreset = z.infer<typeof WaveformPeaksPreset>;
 
-/** The sound drawn, with a transparent ground. */
+/** The waveform as an image with a transparent background. */
 export const WaveformPicturePreset = z.strictObject({
   ...waveform,
   kind: z.literal('image').default('image'),

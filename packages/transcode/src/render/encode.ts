@@ -1,7 +1,7 @@
 import type { Sharp } from 'sharp';
 import type { PicturePreset } from '../presets/picture.ts';
 
-/** Sets the encoder that a preset asks for. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC unless asked to keep them. */
+/** Sets the encoder of a preset. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC by default. */
 export function encodeWith(picture: Sharp, preset: PicturePreset): Sharp {
   switch (preset.container) {
     case 'webp':

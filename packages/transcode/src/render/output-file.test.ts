@@ -14,7 +14,7 @@ function folder(): string {
   return path;
 }
 
-test('invariant 2: a file has its name only once it was read back', async () => {
+test('invariant 2: a file gets its name only after it was read back', async () => {
   const out = folder();
   const place = join(out, 'a.txt');
   const seen = await placeWhole(
@@ -26,7 +26,7 @@ test('invariant 2: a file has its name only once it was read back', async () => 
   expect(readdirSync(out)).toEqual(['a.txt']);
 });
 
-test('invariant 2: what cannot be written, or is not what it should be, leaves nothing behind', async () => {
+test('invariant 2: a file that cannot be written or is wrong leaves nothing behind', async () => {
   const out = folder();
   const place = join(out, 'a');
   const halfWritten = async (temporary: string) => {
@@ -35,17 +35,19 @@ test('invariant 2: what cannot be written, or is not what it should be, leaves n
   };
   await expect(placeWhole(place, halfWritten, () => null)).rejects.toThrow('the disk is full');
   await expect(writeWhole(place, { width: 8, height: 8 }, (t) => writeFile(t, 'no picture'))).rejects.toThrow(
-    'it came out',
+    'the encoded file looks like plain text',
   );
   const small = (temporary: string) => quarters(8, 6).png().toFile(temporary);
-  await expect(writeWhole(place, { width: 8, height: 8 }, small)).rejects.toThrow('it came out 8 x 6 instead of 8 x 8');
+  await expect(writeWhole(place, { width: 8, height: 8 }, small)).rejects.toThrow(
+    'the encoded file is 8 x 6 instead of 8 x 8',
+  );
   const png = await quarters(64, 64).png().toBuffer();
   const cut = (temporary: string) => writeFile(temporary, png.subarray(0, png.length - 20));
-  await expect(writeWhole(place, { width: 64, height: 64 }, cut)).rejects.toThrow('it came out incomplete');
+  await expect(writeWhole(place, { width: 64, height: 64 }, cut)).rejects.toThrow('the encoded file is incomplete');
   expect(readdirSync(out)).toEqual([]);
 });
 
-test('a text is told with its size in bytes', async () => {
+test('a text is reported with its size in bytes', async () => {
   const facts = await writeWholeText(join(folder(), 'a.vtt'), 'WEBVTT – ü');
   expect(facts).toEqual({ bytes: 13, width: 0, height: 0, frames: 1, durationMs: null });
 });

@@ -1,12 +1,12 @@
 import type { Bytes } from '../bytes.ts';
 import { CorruptHeaderError, endsEarlyWarning, type FrameLimits, type ImageHeader } from './header.ts';
 
-/** What a delay of 0 or 1 hundredths lasts in browsers, and so here. */
+/** Browsers play a delay of 0 or 1 hundredths as this long, and so do we. */
 const shortestDelayMs = 100;
 
 /**
- * Walks the blocks of a GIF (GIF89a specification), counting frames and their delays; no picture data is decompressed.
- * Every frame takes a whole canvas when decoded, whatever part of it the frame covers.
+ * Walks the blocks of a GIF (GIF89a specification) and counts frames and their delays. No image data is decompressed. When
+ * decoded, every frame takes a whole canvas, even if the frame covers only a part of it.
  */
 export function readGifHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
   const width = bytes.u16le(6);
@@ -43,7 +43,7 @@ export function readGifHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
       }
       offset = skipSubBlocks(bytes, offset + 2);
     } else if (frames > 0) {
-      // Rubbish after the last frame: decoders stop here too.
+      // Garbage after the last frame: decoders stop here too.
       break;
     } else {
       throw new CorruptHeaderError(`an unknown block begins at byte ${offset}.`);

@@ -13,7 +13,7 @@ export function isPreview(planned: PlannedRendition): planned is PlannedPreview 
   return planned.preset.type === 'preview';
 }
 
-/** A few seconds from where the poster was found, as an animated WebP that repeats for ever. */
+/** A few seconds from the poster frame on, as an animated WebP that repeats for ever. */
 export function previewStep(
   planned: PlannedPreview,
   weight: number,
@@ -57,10 +57,10 @@ export function previewStep(
   };
 }
 
-/** Of the encoder, 0 to 6: an animation is thirty pictures, and more effort saves it few bytes. */
+/** Encoder effort, 0 to 6. An animation has thirty images, and more effort saves few bytes. */
 const effort = 3;
 
-/** Whole milliseconds that do not drift from the frame rate. */
+/** Whole milliseconds without drift from the frame rate. */
 function delaysOf(frames: number, frameRate: number): number[] {
   const at = (frame: number) => Math.round((frame * 1_000) / frameRate);
   return Array.from({ length: frames }, (_, frame) => at(frame + 1) - at(frame));

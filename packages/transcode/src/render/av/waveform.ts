@@ -15,7 +15,7 @@ export function isWaveform(planned: PlannedRendition): planned is PlannedWavefor
   return planned.preset.type === 'waveform';
 }
 
-/** Peaks and pictures of a sound, all from one decode. */
+/** Makes the peaks and images of a waveform, all from one decode. */
 export function waveformStep(wanted: readonly PlannedWaveform[], track: AudioTrack, weight: number): Step {
   return {
     name: 'waveform',
@@ -33,7 +33,7 @@ export function waveformStep(wanted: readonly PlannedWaveform[], track: AudioTra
           problem ??= error;
         }
       }
-      // The fate of those that were not spoken of.
+      // Becomes the failure of the renditions that were not finished.
       if (problem !== null) throw problem;
     },
   };
@@ -52,7 +52,7 @@ async function collectPeaks(context: StepContext, track: AudioTrack): Promise<Pe
     },
   });
   const peaks = collector.finish();
-  if (peaks.samples === 0) throw new RenderError('corrupt_media', 'nothing of the sound can be decoded');
+  if (peaks.samples === 0) throw new RenderError('corrupt_media', 'the audio cannot be decoded');
   return peaks;
 }
 
