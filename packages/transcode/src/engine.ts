@@ -6,14 +6,8 @@ import { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from 
 import { findPrograms, type Programs } from './ffmpeg/programs.ts';
 import { formats } from './formats.ts';
 import { type IdentifiedFile, parseIdentified } from './identified.ts';
-import {
-  type ChildExit,
-  createIsolate,
-  IsolateError,
-  type IsolateFailure,
-  type IsolateStats,
-  TaskError,
-} from './isolate.ts';
+import { type ChildExit, createIsolate, type IsolateStats } from './isolate.ts';
+import { IsolateError, type IsolateFailure, TaskError } from './isolate-errors.ts';
 import { defaultLimits, type EngineLimits } from './limits.ts';
 import type { PlannedRendition } from './plan.ts';
 import type { ProvenFormat } from './prove.ts';
