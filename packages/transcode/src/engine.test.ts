@@ -150,7 +150,7 @@ test('fault 7: a GIF of 5,000 frames is refused by its header', async () => {
   await expect(engine.identify(file(solidGif(4, 5_000)))).rejects.toMatchObject({ code: 'too_many_frames' });
 });
 
-test('fault 14 (engine): a child that dies in a render fails only that render, with the reason', async () => {
+test('fault 14 (engine): a child that dies fails only its own render, with the reason', async () => {
   const exits: string[] = [];
   const dying = engineWith({
     concurrency: 1,
@@ -178,7 +178,7 @@ test('fault 14 (engine): a child that dies in a render fails only that render, w
   expect(dying.stats.render.restarts).toBe(1);
 });
 
-test('fault 14 (engine): a render whose child dies still reports the programs of that child', async () => {
+test('fault 14 (engine): a render whose child dies still reports its programs', async () => {
   const { clip } = clipMaker(outDir());
   // 4:4:4, so that it is encoded, not copied.
   const path = clip('slow.mp4', [...picture('s=640x360:r=25:d=60'), ...h264, '-pix_fmt', 'yuv444p']);
@@ -255,7 +255,7 @@ test('fault 22: a photograph that lost its second half is shown with a warning',
   }
 });
 
-test('fault 22: a complete PNG with wrong bytes fails, because its decoder would invent pixels', async () => {
+test('fault 22: a PNG with wrong bytes fails: its decoder would invent pixels', async () => {
   const noise = seededRandom(8);
   const pixels = Buffer.from(Array.from({ length: 100 * 100 * 3 }, () => noise() * 255));
   const { sharp } = await import('./vips.ts');
@@ -266,7 +266,7 @@ test('fault 22: a complete PNG with wrong bytes fails, because its decoder would
   expect(await outcomeOf(file(png))).toBe('failed corrupt_media');
 });
 
-test('fault 22: a file that is two formats at once is one of them or refused, never a crash', async () => {
+test('fault 22: a file of two formats counts as one of them or is refused', async () => {
   const of = (id: string) => samples.find((sample) => sample.id === id)?.bytes ?? Buffer.alloc(0);
   // The SVG after the image is ignored: the first bytes decide the format.
   expect(await outcomeOf(file(Buffer.concat([of('jpeg'), of('svg')])))).toBe('ready');

@@ -197,12 +197,12 @@ type FoundPrograms = { programs: Programs; missing: null } | { programs: null; m
 /** Added to the render timeout for each second of media. A render that makes no progress is killed earlier. */
 const renderMsPerSecondOfMedia = 120_000;
 /** The longest delay that Node's timers accept. */
-const longestTimeoutMs = 2 ** 31 - 1;
+const maxTimeoutMs = 2 ** 31 - 1;
 
 function renderTimeoutMs({ kind, durationMs }: IdentifiedFile, limits: EngineLimits): number {
   if (kind === 'image') return limits.renderTimeoutMs;
   const mediaMs = ((durationMs ?? 0) / 1_000) * renderMsPerSecondOfMedia;
-  return Math.min(longestTimeoutMs, limits.renderTimeoutMs + Math.ceil(mediaMs));
+  return Math.min(maxTimeoutMs, limits.renderTimeoutMs + Math.ceil(mediaMs));
 }
 
 function identifyError(error: unknown): Error {

@@ -78,7 +78,7 @@ test('the niceness of the service passes to its children: only root may lower it
   expect(niceness.stdout).toBe('5\n');
 });
 
-test('a child starts ahead of its first task, once, and does not keep the program running', async () => {
+test('a child can start before its first task and does not keep the program running', async () => {
   const isolate = hostile({ concurrency: 2 });
   isolate.warmUp();
   isolate.warmUp();
@@ -105,7 +105,7 @@ test('children are reused, and replaced after their share of tasks', async () =>
 });
 
 test.each(['SIGSEGV', 'SIGKILL', 'SIGABRT'] as const)(
-  'invariant 3, fault 14 (engine): %s fails only its own task, is named, and the next task runs',
+  'invariant 3, fault 14 (engine): %s is named and fails only its own task',
   async (signal) => {
     const isolate = hostile();
     const [killed, next] = await Promise.allSettled([
@@ -137,7 +137,7 @@ test('an error of a task reaches its caller and costs no child', async () => {
   expect(isolate.stats).toMatchObject({ restarts: 0, tasks: 2 });
 });
 
-test('fault 14 (engine): an endless task is killed at its timeout, even on the main thread', async () => {
+test('fault 14 (engine): an endless task is killed at its timeout, even a busy loop', async () => {
   const isolate = hostile();
   const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
   await expect(isolate.run('spin', {}, { timeoutMs: 300 })).rejects.toMatchObject({ failure: 'timeout' });

@@ -174,7 +174,7 @@ function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Dec
   const { tracks } = source;
   if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video');
   const audioTrack = playedAudio(tracks.audio);
-  const audioBecause = audioTrack && whyNotPlainAac(audioTrack);
+  const audioBecause = audioTrack && audioEncodeReason(audioTrack);
   const audio = audioTrack === null ? 'none' : audioBecause === null ? 'copy' : 'encode';
   const { video } = tracks;
   if (video === null) {
@@ -224,7 +224,7 @@ function planRung(
         ? `its ${megabits(video.bitrate)} are more than the ${megabits(bitrate)} of this rung`
         : null;
   const encodedBecause = sameSize
-    ? (whyNotEverywhere(video) ?? tooMuch())
+    ? (videoEncodeReason(video) ?? tooMuch())
     : `the source has another size, ${source.width} x ${source.height}`;
   return { name, bitrate, ...size, encodedBecause };
 }
@@ -234,7 +234,7 @@ function megabits(bitrate: number): string {
 }
 
 /** Why this is not H.264 that every browser and phone decodes, upright and with square pixels: "because …", or null. */
-function whyNotEverywhere(video: VideoTrack): string | null {
+function videoEncodeReason(video: VideoTrack): string | null {
   const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
   if (codec !== 'h264') return 'it is not H.264';
   if (pixelFormat !== 'yuv420p' && pixelFormat !== 'yuvj420p') return `its pixels are ${pixelFormat}, not 8-bit 4:2:0`;
@@ -256,17 +256,17 @@ export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T
 }
 
 /** Why this is not AAC that every browser plays at a modest bit rate: "because …", or null. */
-function whyNotPlainAac({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
+function audioEncodeReason({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
   if (codec !== 'aac') return 'it is not AAC';
   if (profile !== null && profile !== 'LC') return `it is ${profile}, not AAC-LC`;
   if (channels > 2) return `it has ${channels} channels`;
   if (sampleRate > 48_000) return `its sample rate, ${sampleRate} Hz, is above 48000`;
   // If the container has no bit rate, the copy reveals it.
-  return bitrate === null ? null : whyTooManyBits(bitrate);
+  return bitrate === null ? null : bitrateEncodeReason(bitrate);
 }
 
 /** Why AAC with this bit rate is encoded again: "because …", or null. */
-export function whyTooManyBits(bitrate: number): string | null {
+export function bitrateEncodeReason(bitrate: number): string | null {
   return bitrate > 192_000 ? `its ${Math.round(bitrate / 1_000)} kb/s are more than 192` : null;
 }
 

@@ -92,7 +92,7 @@ export async function runProgram(
   let usage: Usage = { cpuMs: null, memoryBytes: null };
   let stderr = '';
   let line = '';
-  const hidden = hider(options.hide ?? {});
+  const hidden = createPathHider(options.hide ?? {});
   const describe = (outcome: string): ProgramRun => ({
     step: options.step,
     argv: [program.path.split('/').pop() ?? '', ...args.map(hidden)],
@@ -244,7 +244,7 @@ export function parseProgress(text: string): EncodeProgress {
   return { timeMs: Math.floor(last('out_time_us') / 1_000), frame: last('frame') };
 }
 
-function hider(hide: Readonly<Record<string, string>>): (text: string) => string {
+function createPathHider(hide: Readonly<Record<string, string>>): (text: string) => string {
   const longestFirst = Object.entries(hide).sort(([a], [b]) => b.length - a.length);
   return (text) => longestFirst.reduce((result, [path, name]) => result.replaceAll(path, name), text);
 }

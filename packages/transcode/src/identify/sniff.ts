@@ -1,6 +1,6 @@
 import type { ImageFormatId } from '../formats.ts';
 import type { AvContainer } from '../formats-av.ts';
-import { isTransportStream, sniffBehindId3, sniffFrames } from './av/sniff-mpeg.ts';
+import { isTransportStream, sniffAfterId3, sniffFrames } from './av/sniff-mpeg.ts';
 import type { Bytes } from './bytes.ts';
 import { decodeText, rootElement } from './text.ts';
 
@@ -114,7 +114,7 @@ export function sniff(bytes: Bytes): Sniffed {
   if (text(4, 4) === 'ftyp') return sniffBrands(head);
   if (text(0, 4) === '\x1a\x45\xdf\xa3') return sniffEbml(head);
   if (text(0, 3) === 'ID3') {
-    const container = sniffBehindId3(bytes);
+    const container = sniffAfterId3(bytes);
     return container === null ? { looksLike: 'an ID3 tag without audio after it' } : { container };
   }
   const other = others.find(([, ...signatures]) => matches(signatures));

@@ -41,13 +41,13 @@ test('an operator sees all mistakes in the presets at once', () => {
   }
 });
 
-test('two presets with one delivery path are refused; the same name in another format is not', () => {
+test('two presets with one delivery path are refused, but not two formats of one name', () => {
   const preset = { name: 'hero', container: 'webp', width: 100 };
   expect(() => parsePresets([preset, preset])).toThrow(/hero\.webp/);
   expect(parsePresets([preset, { ...preset, container: 'avif' }])).toHaveLength(2);
 });
 
-test('a revision changes with every parameter that changes the bytes, and with no other', () => {
+test('a revision changes with each parameter that changes the bytes, and with no other', () => {
   const [preset] = parsePresets([{ name: 'hero', container: 'webp', width: 100 }]);
   if (preset?.container !== 'webp') throw new Error('a WebP preset was expected');
   const revision = presetRevision(preset);

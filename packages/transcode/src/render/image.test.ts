@@ -89,7 +89,7 @@ test('the orientation in a HEIF comes from its own properties, not from EXIF', a
   expect([width, height]).toEqual([source.width, source.height]);
 });
 
-test('a large image has six renditions with the right sizes and formats, and a thumbhash', async () => {
+test('a large image has six renditions of the right sizes and formats and a thumbhash', async () => {
   const { result, of, folder } = await render(await quarters(4000, 3000).jpeg().toBuffer());
   const made = result.renditions.map((r) => [
     `${r.name}.${r.extension}`,
@@ -284,7 +284,7 @@ test('transparency is kept in WebP and AVIF, and becomes white in JPEG', async (
   }
 });
 
-test('an animated GIF keeps its frames, delays and loops in WebP; its JPEG is the first frame', async () => {
+test('an animated GIF keeps frames, delays and loops in WebP; JPEG has its first frame', async () => {
   const { of, result, source } = await render(solidGif(32, 6, 20, 3));
   expect(source).toMatchObject({ frames: 6, durationMs: 1_200 });
   const { pages, delay, loop } = await sharp(of('small.webp')).metadata();

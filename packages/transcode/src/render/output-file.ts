@@ -28,7 +28,7 @@ export function readyFile(
  * Writes a file under a temporary name, reads it back, and only then gives it its final name. If writing fails or `readBack`
  * throws, it throws and leaves nothing behind.
  */
-export async function placeWhole<T>(
+export async function writeVerified<T>(
   path: string,
   write: (temporary: string) => Promise<unknown>,
   readBack: (temporary: string) => T | Promise<T>,
@@ -45,13 +45,13 @@ export async function placeWhole<T>(
   }
 }
 
-/** {@link placeWhole} for an image. Throws if the file is not an image of that size. */
-export function writeWhole(
+/** {@link writeVerified} for an image. Throws if the file is not an image of that size. */
+export function writeVerifiedImage(
   path: string,
   size: { width: number; height: number },
   write: (temporary: string) => Promise<unknown>,
 ): Promise<OutputFacts> {
-  return placeWhole(path, write, (temporary) => {
+  return writeVerified(path, write, (temporary) => {
     const facts = readPicture(temporary);
     if (facts.width !== size.width || facts.height !== size.height) {
       throw new Error(`the encoded file is ${facts.width} x ${facts.height} instead of ${size.width} x ${size.height}`);
@@ -60,9 +60,9 @@ export function writeWhole(
   });
 }
 
-/** {@link placeWhole} for a text. */
-export function writeWholeText(path: string, text: string): Promise<OutputFacts> {
-  return placeWhole(
+/** {@link writeVerified} for a text. */
+export function writeVerifiedText(path: string, text: string): Promise<OutputFacts> {
+  return writeVerified(
     path,
     (temporary) => writeFile(temporary, text),
     async (temporary) => {
@@ -74,7 +74,7 @@ export function writeWholeText(path: string, text: string): Promise<OutputFacts>
 }
 
 /** Copies a rendition for another one with the same bytes. */
-export async function copyWhole(from: string, to: string): Promise<void> {
+export async function copyRendition(from: string, to: string): Promise<void> {
   const temporary = `${to}.partial`;
   try {
     await copyFile(from, temporary);

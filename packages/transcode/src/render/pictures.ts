@@ -7,7 +7,7 @@ import { presetRevision } from '../presets/presets.ts';
 import { atMost } from './at-most.ts';
 import { fromRaw, toRaw } from './decode.ts';
 import { encodeWith } from './encode.ts';
-import { copyWhole, readyFile, writeWhole } from './output-file.ts';
+import { copyRendition, readyFile, writeVerifiedImage } from './output-file.ts';
 import type { FailedRendition, ReadyRendition } from './result.ts';
 
 /**
@@ -110,9 +110,9 @@ async function renderBatch(
   const placeOf = ({ name, extension }: PlannedPicture) => join(outDir, `${name}.${extension}`);
   try {
     const place = placeOf(lead);
-    const facts = await writeWhole(place, lead, write);
+    const facts = await writeVerifiedImage(place, lead, write);
     // Copied before anyone is notified, because the receiver may move the file away.
-    for (const member of members) if (member !== lead) await copyWhole(place, placeOf(member));
+    for (const member of members) if (member !== lead) await copyRendition(place, placeOf(member));
     for (const member of members) finish(member, readyFile(member, placeOf(member), facts, notes));
   } catch (error) {
     const reason = error instanceof Error ? (error.message.replaceAll(outDir, '').split('\n')[0] ?? '') : String(error);

@@ -7,7 +7,7 @@ const wanted: FramePosition[] = [
   { atMs: 0, seek: 'first' },
 ];
 
-test('a frame time is the seek time plus its offset, in whatever order they are printed', () => {
+test('a frame time is the seek time plus its offset, in any order of the output', () => {
   const output = [
     'frame:0    pts:512     pts_time:0.04',
     'place=1',

@@ -15,10 +15,10 @@ export interface FramePosition {
 }
 
 /**
- * Bytes per pixel of the raw frames of {@link stretchArgs}: RGB, or RGBA if the source has transparency. All other frames are
+ * Bytes per pixel of the raw frames of {@link spanArgs}: RGB, or RGBA if the source has transparency. All other frames are
  * RGB over black, because posters and storyboards must look like the video, which is laid over black.
  */
-export function stretchChannels({ hasAlpha }: VideoTrack): 3 | 4 {
+export function spanChannels({ hasAlpha }: VideoTrack): 3 | 4 {
   return hasAlpha ? 4 : 3;
 }
 
@@ -52,20 +52,20 @@ export function stillArgs(path: string, source: VideoSource, size: Size, positio
 }
 
 /** Evenly spaced frames of a time span, as raw pixels on standard output. */
-export function stretchArgs(
+export function spanArgs(
   path: string,
   source: VideoSource,
   size: Size,
-  stretch: { readonly startMs: number; readonly frames: number; readonly frameRate: number },
+  span: { readonly startMs: number; readonly frames: number; readonly frameRate: number },
 ): string[] {
-  const { startMs, frames, frameRate } = stretch;
-  const stretched = still(source, size, stretchChannels(videoOf(source)));
+  const { startMs, frames, frameRate } = span;
+  const filters = still(source, size, spanChannels(videoOf(source)));
   return [
     ...(startMs > 0 ? ['-ss', seconds(startMs)] : []),
     ...decoderOptions(source),
     ...sourceOptions(source),
     ...['-i', path, '-map', `0:${videoOf(source).index}`],
-    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${stretched}`, '-frames:v', String(frames)],
+    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${filters}`, '-frames:v', String(frames)],
     ...rawTo('pipe:1'),
   ];
 }

@@ -11,7 +11,7 @@ export interface VideoOutput {
   readonly crf: number;
   /** x264's preset. */
   readonly speed: string;
-  /** Bits per second that a stretch of one second must not exceed. */
+  /** The most bits that any one second may have. */
   readonly bitrate: number;
 }
 

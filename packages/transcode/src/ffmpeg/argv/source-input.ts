@@ -12,7 +12,7 @@ export function sourceInput(path: string, source: IdentifiedFile & { readonly tr
 }
 
 /** Longer than the priming samples of AAC encoders (2112 at 44.1 kHz). Audio that begins earlier than this is real content. */
-const mostPrimingMs = 50;
+const maxPrimingMs = 50;
 
 /**
  * Options before {@link sourceInput}. They move time 0 to the first video frame if the audio begins slightly before it. Matroska
@@ -23,5 +23,5 @@ export function fromFirstFrame({ format, tracks }: Pick<IdentifiedFile, 'format'
   const { video, audio } = tracks;
   if (video === null || (format !== 'mkv' && format !== 'webm')) return [];
   const early = Math.max(0, ...audio.map(({ startMs }) => video.startMs - startMs));
-  return early > 0 && early <= mostPrimingMs ? ['-itsoffset', `${-early / 1_000}`] : [];
+  return early > 0 && early <= maxPrimingMs ? ['-itsoffset', `${-early / 1_000}`] : [];
 }

@@ -270,7 +270,7 @@ test('fault 22: an empty file is refused as empty, and a few bytes are refused',
   }
 });
 
-test('without ffmpeg, images are accepted, and video and audio are refused with the reason', async () => {
+test('without ffmpeg, images are accepted; video and audio are refused with the reason', async () => {
   const none = engineWith({ programs: { ffmpeg: join(folder, 'none') } });
   const path = clip('plain.mp4', [...picture(), ...tone(), ...h264]);
   await expect(none.identify(path)).rejects.toMatchObject(

@@ -4,7 +4,7 @@ import type { ProbedPacket, Prober } from './probe.ts';
 /** Packets that are read first: twenty seconds at 30 frames a second, in which a phone or screen recorder changes its pace. */
 const firstPackets = 600;
 /** Most frames that H.264 and HEVC may hold back for reordering. */
-const mostReordered = 16;
+const maxReordered = 16;
 /** Containers round times: Matroska to a millisecond, and two rounding errors may add up. */
 const roundingS = 0.0021;
 /** Higher frame rates are mistakes of a container; no camera has them. */
@@ -14,8 +14,8 @@ const maxFrameRate = 1_000;
 const furtherPositions = [0.2, 0.4, 0.6, 0.8];
 const packetsAtPosition = 150;
 /** The share of all gaps that must have the same length to count as the rate of moving parts. */
-const leastShare = 0.1;
-const leastGaps = 3;
+const minShare = 0.1;
+const minGaps = 3;
 /** Frame rates of cameras and screen recorders. */
 const usualRates: readonly Ratio[] = [
   ...[10, 12, 15, 20, 24, 25, 30, 48, 50, 60, 90, 100, 120].map((num) => ({ num, den: 1 })),
@@ -59,7 +59,7 @@ function timesOf(packets: readonly ProbedPacket[], most: number): number[] {
   if (decoding.length === packets.length) return decoding.sort((a, b) => a - b);
   const showing = packets.flatMap(({ pts }) => pts ?? []).sort((a, b) => a - b);
   // Frames between the last ones may be in packets that were not read.
-  return packets.length < most ? showing : showing.slice(0, -mostReordered);
+  return packets.length < most ? showing : showing.slice(0, -maxReordered);
 }
 
 function gapsOf(times: readonly number[]): number[] {
@@ -74,19 +74,19 @@ function judge(
 ): Pick<VideoTrack, 'frameRate' | 'variableFrameRate'> {
   const gaps = gapsOf(times);
   const usual = median(gaps.filter((gap) => gap > 0));
-  if (usual === null) return { frameRate: sane(stated, null), variableFrameRate: false };
+  if (usual === null) return { frameRate: plausibleRate(stated, null), variableFrameRate: false };
   const even = gaps.filter((gap) => isAbout(gap, usual));
   const outliers = gaps.length - even.length;
   // An exact average that differs from the first frames reveals changes further on.
   const changesLater = !isAbout(stated.den / stated.num, usual);
   const variableFrameRate =
     outliers > Math.max(1, gaps.length / 100) || (changesLater && stated.num / stated.den < 1 / usual);
-  if (variableFrameRate || nominal === null) return { frameRate: sane(stated, usual), variableFrameRate };
+  if (variableFrameRate || nominal === null) return { frameRate: plausibleRate(stated, usual), variableFrameRate };
   // In a fragmented MP4, the average counts the frames over a duration in which other tracks may be longer.
   const measured = even.length / even.reduce((sum, gap) => sum + gap, 0);
   const uncertain = Math.max(sameRate, roundingS / usual / Math.max(1, even.length));
   const wrong = !isNear(stated, measured, uncertain) && isNear(nominal, measured, uncertain);
-  return { frameRate: wrong ? nominal : sane(stated, usual), variableFrameRate };
+  return { frameRate: wrong ? nominal : plausibleRate(stated, usual), variableFrameRate };
 }
 
 function isAbout(gap: number, usual: number): boolean {
@@ -100,7 +100,7 @@ function isNear({ num, den }: Ratio, rate: number, tolerance: number): boolean {
 /** The rate from the shortest gap that enough frames have; null if there is none. */
 function movingRate(gaps: readonly number[], nominal: Ratio | null): Ratio | null {
   const rising = gaps.filter((gap) => gap > 0).sort((a, b) => a - b);
-  const least = Math.max(leastGaps, rising.length * leastShare);
+  const least = Math.max(minGaps, rising.length * minShare);
   for (const shortest of rising) {
     const alike = rising.filter((gap) => gap >= shortest && gap <= shortest + Math.max(roundingS, shortest * 0.1));
     if (alike.length < least) continue;
@@ -114,7 +114,7 @@ function movingRate(gaps: readonly number[], nominal: Ratio | null): Ratio | nul
   return null;
 }
 
-function sane(stated: Ratio, usualGap: number | null): Ratio {
+function plausibleRate(stated: Ratio, usualGap: number | null): Ratio {
   if (stated.num / stated.den <= maxFrameRate) return stated;
   return usualGap === null ? { num: 25, den: 1 } : { num: Math.max(1, Math.round(1_000 / usualGap)), den: 1_000 };
 }

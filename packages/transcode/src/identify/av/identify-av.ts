@@ -51,7 +51,7 @@ export async function identifyAv(
   const read = await prober.probe().catch((error: unknown) => {
     throw rejectionOf(error, whole.endsEarly ? 'is cut off, and the rest cannot be read' : 'is damaged', unread);
   });
-  const probe = container === 'matroska' || container === 'webm' ? countedFromStart(read) : read;
+  const probe = container === 'matroska' || container === 'webm' ? withTimesFromStart(read) : read;
   const streams = sortStreams(probe.streams);
   const format = formatOf(container, streams);
   const name = avFormats[format].names;
@@ -184,7 +184,7 @@ function chooseTracks(streams: Streams, probe: Probe, format: AvFormatId, warnin
     return track ?? [];
   });
   if (shown === undefined) {
-    if (audio.length === 0) throw nothingDecodes(names);
+    if (audio.length === 0) throw undecodableError(names);
     return { video: null, audio: withBitrate(audio, probe) };
   }
   const track = videoTrack(shown, remainingBitrate(probe));
@@ -257,7 +257,7 @@ function videoFormat(id: AvFormatId): AvFormatId {
   return found === undefined ? id : (found[0] as AvFormatId);
 }
 
-function nothingDecodes(name: string): MediaRejectedError {
+function undecodableError(name: string): MediaRejectedError {
   return new MediaRejectedError(
     'corrupt_media',
     `No track of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
@@ -303,7 +303,7 @@ async function checkDecoding(
     ...(video ? { video: video.index } : {}),
     ...(played ? { audio: played.index } : {}),
   });
-  if (!decoded.video && !decoded.audio) throw nothingDecodes(name);
+  if (!decoded.video && !decoded.audio) throw undecodableError(name);
   if (video && !decoded.video) {
     throw new MediaRejectedError(
       'corrupt_media',
@@ -339,7 +339,7 @@ function isGuessed({ messages }: Probe): boolean {
  * In Matroska, durations are end times. In other containers, and during playback, time starts at the first frame. For a track,
  * programs write one or the other; a track lasts at most until the end of the file.
  */
-function countedFromStart(probe: Probe): Probe {
+function withTimesFromStart(probe: Probe): Probe {
   const end = seconds(probe.format.duration);
   const start = seconds(probe.format.start_time);
   if (end === null || start === null || start <= 0 || end <= start) return probe;

@@ -182,12 +182,12 @@ function packetOf(line: string): ProbedPacket {
 }
 
 /** Beyond this, milliseconds are no longer exact integers. 30,000 years are far above any limit on durations. */
-const mostSeconds = 1e12;
+const maxSeconds = 1e12;
 
 /** A time as ffprobe writes it. Null for `N/A`, for nothing, and for values that no clock can show. */
 export function seconds(text: string | undefined): number | null {
   const value = text === undefined ? Number.NaN : Number.parseFloat(text);
-  return Math.abs(value) <= mostSeconds ? value : null;
+  return Math.abs(value) <= maxSeconds ? value : null;
 }
 
 function lineReader(onLine: (line: string) => void) {

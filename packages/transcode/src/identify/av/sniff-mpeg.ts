@@ -17,7 +17,7 @@ const searchedBytes = 4_096;
  * The format after an ID3v2 tag at the start of a file. Tags may have any size, because they contain images.
  * https://id3.org/id3v2.4.0-structure, section 3.1
  */
-export function sniffBehindId3(bytes: Bytes): AvContainer | null {
+export function sniffAfterId3(bytes: Bytes): AvContainer | null {
   const start = afterId3(bytes);
   if (bytes.peek(start, 4).toString('latin1') === 'fLaC') return 'flac';
   return sniffFrames(bytes, start);

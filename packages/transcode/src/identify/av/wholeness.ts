@@ -58,8 +58,8 @@ function lengthOf(first: number): number {
 }
 
 /**
- * RFC 3533, 6: the last page of a stream is flagged. A page has at most 65,307 bytes: a header of 27 whose last byte counts the
- * entries of a size table, the table of up to 255 sizes, and data of the sum of these sizes.
+ * RFC 3533, 6: the last page of a stream is flagged. A page has at most 65,307 bytes. Its header has 27 bytes, and the last of
+ * these is the number of entries in a table of up to 255 sizes. The table and data of that total size follow.
  */
 function oggEndsEarly(bytes: Bytes): boolean {
   const tail = bytes.peek(Math.max(0, bytes.size - 65_536), 65_536);

@@ -6,7 +6,7 @@ import { inputOptions } from '../../ffmpeg/input.ts';
 import type { AudioTrack } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { AudioPreset } from '../../presets/audio.ts';
-import { type OutputFacts, placeWhole, readyFile } from '../output-file.ts';
+import { type OutputFacts, readyFile, writeVerified } from '../output-file.ts';
 import { gainFor, type Loudness, measureLoudness } from './loudness.ts';
 import type { Step, StepContext } from './step.ts';
 
@@ -46,7 +46,7 @@ export function audioStep(planned: PlannedAudio, track: AudioTrack, weight: numb
       }
       const place = join(outDir, `${name}.${extension}`);
       const notes: string[] = [];
-      const facts = await placeWhole(
+      const facts = await writeVerified(
         place,
         async (temporary) => {
           notes.push(...(await make(context, preset, track, loudness, temporary)));

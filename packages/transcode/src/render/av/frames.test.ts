@@ -24,7 +24,7 @@ test('a black, white or one-frame video still has poster, preview and storyboard
   }
 });
 
-test('invariant 5: poster, preview and storyboard have the same bytes alone and beside others', async () => {
+test('invariant 5: poster, preview and storyboard have equal bytes alone and together', async () => {
   const path = clip('moving.mp4', ...lavfi('testsrc2=s=640x360:r=30:d=5'), ...x264);
   const all = await render(path, [...posters, preview, ...storyboard]);
   for (const preset of [...posters, preview, storyboard[0]]) {
@@ -34,7 +34,7 @@ test('invariant 5: poster, preview and storyboard have the same bytes alone and 
   }
 });
 
-test('an undecodable video fails with a sentence, and so does the index of its storyboard', async () => {
+test('an undecodable video fails with a sentence, and so does its storyboard index', async () => {
   const path = clip('colors.mp4', ...colors(6), '-filter_complex', 'concat=n=6', ...x264);
   const { result, folder } = await render(path, [...posters, preview, ...storyboard], { source: { format: 'webm' } });
   expect(result.renditions.map(({ state }) => state)).toEqual(['failed', 'failed', 'failed', 'failed', 'failed']);

@@ -10,7 +10,7 @@ test('no rounded segment duration exceeds the target duration', () => {
   expect(targetDuration([{ segments: [segment(0.04, 1)] }])).toBe(1);
 });
 
-test('the bandwidth is that of the worst stretch; a very short last segment does not count', () => {
+test('the bandwidth is that of the worst segments, without a very short last one', () => {
   const segments = [segment(4, 1_000_000), segment(4, 2_000_000), segment(0.1, 500_000)];
   expect(bandwidthOf(segments, 4)).toEqual({
     peak: Math.ceil((2_500_000 * 8) / 4.1),

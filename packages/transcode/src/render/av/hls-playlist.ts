@@ -56,7 +56,7 @@ export function mediaPlaylist({ initUri, segments }: MediaPlaylist, target: numb
 
 /** Bits per second of a media playlist (RFC 8216, 4.3.4.2). */
 export interface Bandwidth {
-  /** Of the worst run of segments that lasts between half and one and a half times the target duration. */
+  /** Bandwidth of the worst run of segments that lasts between half and one and a half times the target duration. */
   readonly peak: number;
   readonly average: number;
 }

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Ratio } from '../../identified.ts';
-import { whyTooManyBits } from '../../plan.ts';
+import { bitrateEncodeReason } from '../../plan.ts';
 import { type Mp4Track, timeAt } from './mp4-track.ts';
 
 /** How a copy of the source's video may be used. Reasons are the second half of a sentence: "because …". */
@@ -21,9 +21,9 @@ export function neverCopied(reason: string): CopyVerdict {
 }
 
 /** Average distance. With closer keyframes, an encode at a low bit rate would spend its bits on little else. */
-const closestKeyframesSeconds = 0.5;
+const minKeyframeDistanceS = 0.5;
 /** ffmpeg takes the keyframe times as one argument, which Linux limits to 128 KiB; each time has 13 bytes. */
-const mostKeyframes = 9_000;
+const maxKeyframes = 9_000;
 
 /**
  * Judges a copy of the source's video. It must begin at 0 with a frame that needs no other. To be cut into segments, it must
@@ -59,10 +59,10 @@ export async function judgeCopy(track: Mp4Track, frameRate: Ratio, target: numbe
     if (!isEven(at)) return uncut('its frames are not evenly spaced');
     starts.push(Math.round(frameOf(at)));
   }
-  if (starts.length > mostKeyframes)
+  if (starts.length > maxKeyframes)
     return uncut('it has too many segments for keyframes at the same frames in all rungs');
   const all = idr.filter(isEven).map((sample) => Math.round(frameOf(sample)));
-  const few = all.length <= Math.min(mostKeyframes, Math.max(starts.length, end / closestKeyframesSeconds));
+  const few = all.length <= Math.min(maxKeyframes, Math.max(starts.length, end / minKeyframeDistanceS));
   return { notAsFile: null, notAsSegments: null, starts, keyframes: few ? all : starts };
 }
 
@@ -120,5 +120,5 @@ export function judgeAudioCopy(track: Mp4Track, bitrate: number | null): string 
   }
   if (bitrate !== null) return null;
   const bytes = samples.sizes.reduce((sum, size) => sum + size, 0);
-  return whyTooManyBits((8 * bytes * sampleRate) / (aacFrame * samples.count));
+  return bitrateEncodeReason((8 * bytes * sampleRate) / (aacFrame * samples.count));
 }

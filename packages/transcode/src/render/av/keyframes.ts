@@ -2,7 +2,7 @@ import type { Mp4Track } from './mp4-track.ts';
 import { timeAt } from './mp4-track.ts';
 
 /** If audio exceeds the video by less than this, the rest stays in the last segment. */
-const shortestTailSeconds = 0.4;
+const minTailSeconds = 0.4;
 
 /** The samples of an encoded video at these frames; segments begin with them. */
 export function startsAtFrames(track: Mp4Track, frames: readonly number[], framesPerSecond: number): number[] {
@@ -39,7 +39,7 @@ export function audioStarts(track: Mp4Track, times: readonly number[], target: n
   for (let sample = 1; sample < samples.count; sample += 1) {
     const middle = (samples.times[sample] ?? 0) + (samples.durations[sample] ?? 0) / 2;
     if (middle / timescale <= timeOf(place)) continue;
-    if (place >= times.length && end - timeOf(place) < shortestTailSeconds) break;
+    if (place >= times.length && end - timeOf(place) < minTailSeconds) break;
     starts.push(sample);
     place += 1;
   }

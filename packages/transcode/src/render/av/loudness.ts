@@ -72,7 +72,7 @@ export async function measureLoudness(
 }
 
 /** A recording that needs more boost is not quiet but empty, and only its noise would be raised. */
-const mostBoostDb = 40;
+const maxBoostDb = 40;
 
 /** The gain in dB to the preset's loudness, as far as the peaks allow, and a sentence about it. */
 export function gainFor(
@@ -83,8 +83,8 @@ export function gainFor(
     return { gainDb: 0, peakLimited: false, note: 'The audio is silent or nearly silent; its volume was not changed.' };
   }
   const wanted = loudness - integrated;
-  const gainDb = Math.min(wanted, true_peak - truePeak, mostBoostDb);
-  const peakLimited = gainDb < wanted && gainDb < mostBoostDb;
+  const gainDb = Math.min(wanted, true_peak - truePeak, maxBoostDb);
+  const peakLimited = gainDb < wanted && gainDb < maxBoostDb;
   const measured = `Measured ${lufs(integrated)}`;
   const change = `${gainDb < 0 ? 'lowered' : 'raised'} by ${Math.abs(gainDb).toFixed(1)} dB`;
   const note =

@@ -48,7 +48,7 @@ test('an index that is cut anywhere is refused with a sentence', async () => {
   }
 });
 
-test('a table that claims thousands of millions of samples allocates no memory for them', async () => {
+test('a table that claims billions of samples allocates no memory for them', async () => {
   for (const clip of clips) {
     for (const equalSize of [0, 1]) {
       const odd = Buffer.from(clip);

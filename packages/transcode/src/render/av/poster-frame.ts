@@ -26,9 +26,9 @@ const channels = 3;
 const pixelsAtOnce = 16_000_000;
 
 /**
- * Finds a frame that is not black, white or part of a fade. Keyframes come first, because they cost almost nothing. If none is
- * good, as in a short clip whose only keyframe is black, the exact frames at these times and the first of the file follow. The
- * best of all is used, so a black video has a poster, too.
+ * Finds a frame that is not black, white or part of a fade. Keyframes come first, because they cost almost nothing. Often none
+ * is good, as in a short clip whose only keyframe is black. Then the exact frames at these times and the first of the file
+ * follow. The best of all is used, so a black video has a poster, too.
  * @throws RenderError `corrupt_media` if no frame can be decoded
  */
 export async function findPosterFrame(context: StepContext): Promise<PosterFrame> {
@@ -43,7 +43,7 @@ export async function findPosterFrame(context: StepContext): Promise<PosterFrame
     ...(await scoreFrames(context, [...places('exact', lastFractions), { atMs: 0, seek: 'first' as const }])),
   ];
   const found = bestOf(all);
-  if (found === null) throw nothingDecodes();
+  if (found === null) throw undecodableError();
   return found;
 }
 
@@ -100,7 +100,7 @@ async function scoreInOneRun(
 }
 
 /** The source is at fault: its headers are readable, but none of its frames is. */
-export function nothingDecodes(): RenderError {
+export function undecodableError(): RenderError {
   return new RenderError('corrupt_media', 'no frame of the video can be decoded');
 }
 

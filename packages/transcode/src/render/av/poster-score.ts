@@ -14,8 +14,9 @@ const dark = 40;
 const glaring = 225;
 
 /**
- * Scores a small frame by three criteria: the entropy of its brightness (low for black, white or faded frames), its edges (few
- * in blurred and flat ones), and whether it is neither too dark nor too bright. Transparent pixels count as black.
+ * Scores a small frame by three criteria. Its brightness should have high entropy, unlike that of black, white or faded frames.
+ * It should have many edges, unlike blurred and flat frames. It should be neither too dark nor too bright. Transparent pixels
+ * count as black.
  */
 export function scoreFrame({ data, width, height, channels }: RawPixels): FrameScore {
   const pixels = width * height;

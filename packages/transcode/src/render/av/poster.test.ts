@@ -5,7 +5,7 @@ import { lavfi, renderedClips, x264 } from '../../../test/rendered-clips.ts';
 
 const { clip, render } = renderedClips();
 
-test('a clip with a black start and its only keyframe there has a poster that is not black', async () => {
+test('a clip with its only keyframe in a black start has a poster that is not black', async () => {
   const path = clip(
     'black-lead.mp4',
     ...[...lavfi('color=black:s=320x180:r=25:d=2'), ...lavfi('testsrc2=s=320x180:r=25:d=4')],

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { stretchArgs, stretchChannels } from '../../ffmpeg/argv/frames.ts';
+import { spanArgs, spanChannels } from '../../ffmpeg/argv/frames.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { PreviewPreset } from '../../presets/video.ts';
 import { sharp } from '../../vips.ts';
-import { readyFile, writeWhole } from '../output-file.ts';
-import { nothingDecodes, type PosterFrame, videoTrack } from './poster-frame.ts';
+import { readyFile, writeVerifiedImage } from '../output-file.ts';
+import { type PosterFrame, undecodableError, videoTrack } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 
 export type PlannedPreview = PlannedRendition & { readonly preset: PreviewPreset };
@@ -33,20 +33,20 @@ export function previewStep(
 
       const frameRate = Math.min(preset.frame_rate, video.frameRate.num / video.frameRate.den);
       const frames = Math.max(1, Math.round(preset.seconds * frameRate));
-      const channels = stretchChannels(video);
+      const channels = spanChannels(video);
       const frameBytes = width * height * channels;
-      const stretch = { startMs, frames, frameRate };
-      const data = await context.ffmpeg(stretchArgs(path, source, planned, stretch), {
+      const span = { startMs, frames, frameRate };
+      const data = await context.ffmpeg(spanArgs(path, source, planned, span), {
         maxOutputBytes: frames * frameBytes,
       });
       const pages = Math.floor(data.length / frameBytes);
-      if (pages === 0) throw nothingDecodes();
+      if (pages === 0) throw undecodableError();
       signal?.throwIfAborted();
       context.progress(0.5);
 
       const place = join(outDir, `${planned.name}.${planned.extension}`);
       const raw = { width, height: height * pages, channels, pageHeight: height };
-      const facts = await writeWhole(place, planned, (temporary) =>
+      const facts = await writeVerifiedImage(place, planned, (temporary) =>
         sharp(data.subarray(0, pages * frameBytes), { raw, limitInputPixels: false })
           .webp({ quality: preset.quality, effort, loop: 0, delay: delaysOf(pages, frameRate) })
           .toFile(temporary),

@@ -13,14 +13,14 @@ export interface StoryboardLayout {
 }
 
 /** Minimum distance of tiles; closer ones would not help anybody. */
-const leastApartMs = 1_000;
+const minApartMs = 1_000;
 
 export function storyboardLayout(
   { width, height, preset }: Pick<PlannedRendition, 'width' | 'height'> & { readonly preset: StoryboardPreset },
   durationMs: number | null,
 ): StoryboardLayout {
   const known = Math.max(1, durationMs ?? 0);
-  const tiles = Math.min(preset.max_tiles, Math.max(1, Math.floor(known / leastApartMs)));
+  const tiles = Math.min(preset.max_tiles, Math.max(1, Math.floor(known / minApartMs)));
   const columns = Math.min(preset.columns, tiles);
   return { tiles, columns, rows: Math.ceil(tiles / columns), width, height, durationMs: known };
 }

@@ -39,7 +39,7 @@ test('each storyboard tile shows its time, and the index covers the video withou
   }
 });
 
-test('the index of a storyboard fails with its sprite, so players never request a missing one', async () => {
+test('a storyboard index fails with its sprite, so players request no missing image', async () => {
   const path = clip('undecoded.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
   const broken = join(folder, 'ffmpeg-that-fails');
   writeFileSync(broken, '#!/bin/sh\nexit 1\n', { mode: 0o755 });

@@ -6,8 +6,8 @@ import type { PlannedRendition } from '../../plan.ts';
 import { presetRevision, spriteOf } from '../../presets/presets.ts';
 import type { StoryboardIndexPreset, StoryboardPreset, StoryboardSpritePreset } from '../../presets/video.ts';
 import { fromRaw } from '../decode.ts';
-import { readyFile, writeWhole, writeWholeText } from '../output-file.ts';
-import { nothingDecodes, videoTrack } from './poster-frame.ts';
+import { readyFile, writeVerifiedImage, writeVerifiedText } from '../output-file.ts';
+import { undecodableError, videoTrack } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 import { type KeyframeGap, keyframeGaps } from './storyboard-gaps.ts';
 import { type StoryboardLayout, storyboardIndex, storyboardLayout } from './storyboard-layout.ts';
@@ -78,7 +78,7 @@ async function writeIndex(
   const sprite = spriteOf(planned.preset);
   const text = storyboardIndex(layout, `${sprite.name}.${presetRevision(sprite)}.${sprite.extension}`);
   const place = join(context.outDir, `${planned.name}.${planned.extension}`);
-  const facts = await writeWholeText(place, text);
+  const facts = await writeVerifiedText(place, text);
   context.finish(planned, readyFile(planned, place, facts));
 }
 
@@ -98,7 +98,7 @@ async function writeSprite(
   context.progress(0.9);
   const place = join(context.outDir, `${planned.name}.${planned.extension}`);
   const picture = fromRaw({ data: pixels, ...sprite, channels: 3 });
-  const facts = await writeWhole(place, sprite, (temporary) =>
+  const facts = await writeVerifiedImage(place, sprite, (temporary) =>
     picture.jpeg({ quality: planned.preset.quality, progressive: true }).toFile(temporary),
   );
   context.finish(planned, readyFile(planned, place, facts, [note]));
@@ -156,7 +156,7 @@ async function collectFrames(context: StepContext, layout: StoryboardLayout): Pr
     if (frames.length > 0 && widest <= apartMs / 2) return { frames, note: '' };
   }
   const { frames } = await decodePass(context, layout, 'all');
-  if (frames.length === 0) throw nothingDecodes();
+  if (frames.length === 0) throw undecodableError();
   return { frames, note: '' };
 }
 

@@ -153,15 +153,15 @@ function reasonAgainst(planned: PlannedHls | PlannedMp4, { notAsSegments, notAsF
 function videoNote(planned: PlannedHls | PlannedMp4, rung: PlannedRung, { video }: Copies): string {
   const { name, width, height, encodedBecause } = rung;
   const verdict = video && reasonAgainst(planned, video.verdict);
-  return `Video ${isHls(planned) ? name : `${width} x ${height}`}: ${copiedOr(encodedBecause, verdict)}`;
+  return `Video ${isHls(planned) ? name : `${width} x ${height}`}: ${copyNote(encodedBecause, verdict)}`;
 }
 
 function audioNote({ video }: PlannedHls | PlannedMp4, { audioReason }: Copies): string {
-  return `Audio: ${copiedOr(video.audioBecause, audioReason)}`;
+  return `Audio: ${copyNote(video.audioBecause, audioReason)}`;
 }
 
 /** `because`: why the source does not fit. `though`: why it is encoded although it fits. */
-function copiedOr(because: string | null, though: string | null): string {
+function copyNote(because: string | null, though: string | null): string {
   if (because !== null) return `encoded, because ${because}.`;
   return though === null
     ? 'copied from the source, which already fits.'

@@ -97,7 +97,7 @@ describe('a source that already fits', () => {
     expect(ffmpegWarnings(ready(rendered, 'mp4').path)).toBe('');
   });
 
-  test('but has too few keyframes is encoded for the ladder, copied for the MP4, with notes', async () => {
+  test('but has too few keyframes is encoded for the ladder, copied for the MP4', async () => {
     const path = clip('sparse.mp4', ...picture('320x180', 6), ...fitting, '-g', '1000');
     const rendered = await render(path, [hls, mp4], { mayCopy: true });
     expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because its keyframes/);
@@ -105,7 +105,7 @@ describe('a source that already fits', () => {
     expect(durationsOf(readFileSync(join(rendered.outDir, 'hls/180p.m3u8'), 'utf8'))).toEqual([2, 2, 2]);
   });
 
-  test('but whose keyframes become sparse after the first minute is encoded for the ladder', async () => {
+  test('but whose keyframes become sparse after a minute is encoded for the ladder', async () => {
     const dense = Array.from({ length: 33 }, (_, n) => 2 * n).join(',');
     const path = clip(
       'sparse-later.mp4',

@@ -121,7 +121,7 @@ describe('sources of every shape', () => {
     ['pq', 'smpte2084', pq, 4_000],
     ['hlg', 'arib-std-b67', hlg1000, 990],
   ] as const)(
-    'high dynamic range (%s, 10 bits) is mapped and tagged, and as bright as other video',
+    'high dynamic range (%s, 10 bits) is mapped, tagged and as bright as other video',
     async (hdr, transfer, signal, highlight) => {
       const tags = ['-color_primaries', 'bt2020', '-color_trc', transfer, '-colorspace', 'bt2020nc'];
       // Greys that a screen shows as a quarter and a half of white's code value, and a highlight.

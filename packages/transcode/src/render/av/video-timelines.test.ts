@@ -109,7 +109,7 @@ describe('timelines', () => {
     expect(Math.abs((ready(rendered, 'mp4').durationMs ?? 0) - 5_000)).toBeLessThan(30);
   });
 
-  test('all playlists have one target duration, even if audio ends last (RFC 8216, 6.2.4)', async () => {
+  test('all playlists have one target duration, even if audio is longer (RFC 8216)', async () => {
     const path = clip('moment.mp4', ...picture('320x180', 1.2), ...tone(1.9), ...fastVideo, '-c:a', 'aac');
     const { outDir } = await render(path);
     const targets = ['180p', '90p', 'audio'].map((name) => {

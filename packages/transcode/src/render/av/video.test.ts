@@ -53,7 +53,7 @@ const main = () => {
 };
 
 describe('a video with audio', () => {
-  test('ffmpeg plays the MP4, and the master playlist from both addresses, without warnings', async () => {
+  test('ffmpeg plays the MP4, and the master from both addresses, without warnings', async () => {
     const rendered = await main();
     const { path, revision } = ready(rendered, 'hls');
     expect(ffmpegWarnings(path)).toBe('');

@@ -19,11 +19,11 @@ export interface WaveformData {
 }
 
 /** The minimum of audiowaveform itself. */
-const leastSamplesPerPixel = 2;
+const minSamplesPerPixel = 2;
 
 /** At most `points` pairs, and hardly fewer unless the audio is very short. */
 export function waveformData(peaks: Peaks, sampleRate: number, { points }: WaveformPeaksPreset): WaveformData {
-  const factor = Math.max(Math.ceil(peaks.lowest.length / points), leastSamplesPerPixel / peaks.samplesPerBin);
+  const factor = Math.max(Math.ceil(peaks.lowest.length / points), minSamplesPerPixel / peaks.samplesPerBin);
   const { samplesPerBin, lowest, highest } = joinPeaks(peaks, Math.max(1, factor));
   const data: number[] = [];
   // 16 bits to 8, as audiowaveform does it: divided, and truncated towards zero.

@@ -4,7 +4,7 @@ import { monoArgs } from '../../ffmpeg/argv/audio.ts';
 import type { AudioTrack } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { WaveformPreset } from '../../presets/audio.ts';
-import { type OutputFacts, readyFile, writeWhole, writeWholeText } from '../output-file.ts';
+import { type OutputFacts, readyFile, writeVerifiedImage, writeVerifiedText } from '../output-file.ts';
 import type { Step, StepContext } from './step.ts';
 import { waveformData, waveformPicture } from './waveform-files.ts';
 import { createPeakCollector, type Peaks } from './waveform-peaks.ts';
@@ -59,7 +59,7 @@ async function collectPeaks(context: StepContext, track: AudioTrack): Promise<Pe
 function write(place: string, { preset }: PlannedWaveform, peaks: Peaks, track: AudioTrack): Promise<OutputFacts> {
   if (preset.container === 'webp') {
     const picture = waveformPicture(peaks, preset).webp({ quality: preset.quality });
-    return writeWhole(place, preset, (temporary) => picture.toFile(temporary));
+    return writeVerifiedImage(place, preset, (temporary) => picture.toFile(temporary));
   }
-  return writeWholeText(place, JSON.stringify(waveformData(peaks, track.sampleRate, preset)));
+  return writeVerifiedText(place, JSON.stringify(waveformData(peaks, track.sampleRate, preset)));
 }
