@@ -130,7 +130,7 @@ function noTrack(source: IdentifiedFile, kind: 'video' | 'audio'): Decision {
 }
 
 function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision {
-  if (source.kind === 'audio') return { state: 'skip', reason: 'Audio has no picture; a waveform is made instead.' };
+  if (source.kind === 'audio') return { state: 'skip', reason: 'Audio has no picture; a waveform preset can show it.' };
   const size = fitInside(source, preset);
   const largest = maxEncodedEdge[preset.container];
   if (Math.max(size.width, size.height) > largest) {

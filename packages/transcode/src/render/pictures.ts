@@ -3,10 +3,10 @@ import type { Sharp } from 'sharp';
 import { rgbaToThumbHash } from 'thumbhash';
 import type { RawPixels } from '../heic.ts';
 import { fitInside, type PlannedPicture, type Size } from '../plan.ts';
+import type { PicturePreset } from '../presets/picture.ts';
 import { presetRevision } from '../presets/presets.ts';
 import { atMost } from './at-most.ts';
 import { fromRaw, toRaw } from './decode.ts';
-import { encodeWith } from './encode.ts';
 import { copyRendition, readyFile, writeVerifiedImage } from './output-file.ts';
 import type { FailedRendition, ReadyRendition } from './result.ts';
 
@@ -127,6 +127,30 @@ async function renderBatch(
         reason: `${name}.${extension} could not be made: ${reason}`,
       });
     }
+  }
+}
+
+/** Sets the encoder of a preset. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC by default. */
+function encodeWith(picture: Sharp, preset: PicturePreset): Sharp {
+  switch (preset.container) {
+    case 'webp':
+      return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });
+    case 'avif':
+      return picture.avif({
+        quality: preset.quality,
+        effort: preset.effort,
+        chromaSubsampling: preset.chroma,
+        tune: preset.tune,
+      });
+    case 'jpeg':
+      return picture.flatten({ background: preset.background }).jpeg({
+        quality: preset.quality,
+        chromaSubsampling: preset.chroma,
+        progressive: preset.progressive,
+        mozjpeg: preset.mozjpeg,
+      });
+    case 'png':
+      return picture.png({ compressionLevel: preset.effort });
   }
 }
 
