@@ -7,7 +7,7 @@ import { decodeText, rootElement } from './text.ts';
 /** The accepted format or container, or a description of the bytes that completes "This looks like …". */
 export type Sniffed = { format: ImageFormatId | 'heif' } | { container: AvContainer } | { looksLike: string };
 
-/** Enough for an SVG behind a long comment. */
+/** Enough for an SVG after a long comment. */
 const headBytes = 64 * 1024;
 
 interface Signature {

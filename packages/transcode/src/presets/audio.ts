@@ -17,7 +17,7 @@ export const AudioPreset = z.strictObject({
   quality: none,
   /** Bits per second for two channels; one channel gets half. */
   bitrate: Bitrate.default(128_000),
-  /** Integrated loudness in LUFS: EBU R 128 asks for -23; music services use about -14. */
+  /** Integrated loudness in LUFS: EBU R 128 requires -23; music services use about -14. */
   loudness: z.number().min(-40).max(-8).default(-23),
   /** The highest true peak, in dBTP. */
   true_peak: z.number().min(-9).max(0).default(-1),
@@ -43,7 +43,7 @@ export const WaveformPeaksPreset = z.strictObject({
   height: none,
   fit: none,
   quality: none,
-  /** Pairs of lowest and highest sample, at most. */
+  /** The most pairs of lowest and highest sample. */
   points: z.int().min(10).max(20_000).default(2_000),
 });
 export type WaveformPeaksPreset = z.infer<typeof WaveformPeaksPreset>;

@@ -50,7 +50,7 @@ export async function decodeStill(
  * Formats whose decoders fill missing parts with grey or nothing. Other decoders leave old memory there: parts of this image, or
  * of another one.
  */
-const recovering: ReadonlySet<string> = new Set(['jpeg', 'gif']);
+const fillsMissingParts: ReadonlySet<string> = new Set(['jpeg', 'gif']);
 
 /** Decodes strictly first. If that fails, errors are ignored in a second attempt, but only if nothing is made up. */
 async function decodeTolerantly(
@@ -67,7 +67,7 @@ async function decodeTolerantly(
   try {
     return { ...(await decode('warning')), warnings: [] };
   } catch (error) {
-    if (!recovering.has(header.format)) throw error;
+    if (!fillsMissingParts.has(header.format)) throw error;
     return { ...(await decode('none')), warnings: [damageWarning] };
   }
 }

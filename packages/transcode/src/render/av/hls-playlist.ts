@@ -12,7 +12,7 @@ export interface MediaPlaylist {
   readonly name: string;
   readonly initUri: string;
   readonly segments: readonly Segment[];
-  /** As RFC 6381 writes it. */
+  /** In the notation of RFC 6381. */
   readonly codec: string;
 }
 
