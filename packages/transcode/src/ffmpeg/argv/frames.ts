@@ -87,7 +87,7 @@ export function tilesArgs(
   const { tiles, durationMs, decoded, file } = board;
   const apartS = durationMs / tiles / 1_000;
   const keyframes = decoded === 'keyframes';
-  // All times are moved back by half a span. With `up`, output frame n is then the last that begins in or before the middle of
+  // All times are moved earlier by half a span. With `up`, output frame n is then the last that begins in or before the middle of
   // its span. With `near`, it is the last that begins before the span's end. The last keyframe is held, because otherwise it
   // would count as shown for only one frame.
   const spread = [

@@ -33,14 +33,14 @@ const pixelsAtOnce = 16_000_000;
  */
 export async function findPosterFrame(context: StepContext): Promise<PosterFrame> {
   const durationMs = context.source.durationMs ?? 0;
-  const places = (seek: FramePosition['seek'], where: readonly number[]) =>
-    [...new Set(where.map((fraction) => Math.floor(durationMs * fraction)))].map((atMs) => ({ atMs, seek }));
-  const byKeyframe = await scoreFrames(context, places('keyframe', fractions));
+  const positionsAt = (seek: FramePosition['seek'], shares: readonly number[]) =>
+    [...new Set(shares.map((fraction) => Math.floor(durationMs * fraction)))].map((atMs) => ({ atMs, seek }));
+  const byKeyframe = await scoreFrames(context, positionsAt('keyframe', fractions));
   const best = bestOf(byKeyframe);
   if (best?.good) return best;
   const all = [
     ...byKeyframe,
-    ...(await scoreFrames(context, [...places('exact', lastFractions), { atMs: 0, seek: 'first' as const }])),
+    ...(await scoreFrames(context, [...positionsAt('exact', lastFractions), { atMs: 0, seek: 'first' as const }])),
   ];
   const found = bestOf(all);
   if (found === null) throw undecodableError();
