@@ -110,15 +110,15 @@ it('with --json standard error holds JSON errors only', async () => {
 
 it('does not repeat the list of accepted formats for every file', async () => {
   await using it = await setUp();
-  const list = 'Accepted are pictures as JPEG, PNG, WebP; sounds as MP3.';
+  const list = 'Accepted formats: images as JPEG, PNG, WebP; audio as MP3.';
   it.service.on('POST', (request, response) => {
     request.resume();
-    sendProblem(response, 422, 'unsupported_format', `This looks like plain text, whatever its name says. ${list}`);
+    sendProblem(response, 422, 'unsupported_format', `This looks like plain text, whatever its name is. ${list}`);
   });
   await writeFile(it.at('in/b.txt'), 'b');
-  const short = 'This looks like plain text, whatever its name says (see mds formats).';
+  const short = 'This looks like plain text, whatever its name is (see mds formats).';
   const { stdout, stderr } = await it.run(['ingest', 'in']);
-  expect((stdout + stderr).match(/Accepted are/g) ?? []).toHaveLength(0);
+  expect((stdout + stderr).match(/Accepted formats/g) ?? []).toHaveLength(0);
   expect((stdout + stderr).split(short)).toHaveLength(5);
   await it.run(['watch', 'in', '--once', '--settle', '0']);
   expect((await it.run(['watch', 'in', '--status'])).stdout).toContain(short);

@@ -42,7 +42,7 @@ async function outcomeOf(path: string): Promise<string> {
   }
 }
 
-test('an engine costs nothing until it is used, and names what it is made of', async () => {
+test('an idle engine has no process, and it reports the versions of its parts', async () => {
   const idle = engineWith();
   expect(idle.stats.identify.pids).toEqual([]);
   expect(await idle.versions()).toMatchObject({
@@ -53,11 +53,11 @@ test('an engine costs nothing until it is used, and names what it is made of', a
   expect(await idle.selfTest()).toEqual({ ok: true, detail: expect.stringContaining('libvips') });
 });
 
-test('every registered format proves itself on its bundled sample', async () => {
+test('every registered format decodes its bundled sample', async () => {
   expect(await engine.proveFormats()).toEqual(formats.map(({ id }) => ({ id, ok: true })));
 });
 
-test('with one thread a picture is encoded one rendition after another, the slowest first, and the bytes are the same', async () => {
+test('one thread encodes one rendition at a time, slowest first, with the same bytes', async () => {
   const path = file(await quarters(2400, 1800).jpeg().toBuffer(), 'photo.jpg');
   const single = engineWith({ concurrency: 1, renderThreads: 1 });
   const source = await single.identify(path);
@@ -77,7 +77,7 @@ test('with one thread a picture is encoded one rendition after another, the slow
   expect(one.bytes).toEqual((await renditionsBy(engine)).bytes);
 });
 
-test('from bytes to renditions, with progress', async () => {
+test('an uploaded image becomes its renditions, with progress', async () => {
   const path = file(await quarters(800, 600).jpeg().toBuffer(), 'photo.txt');
   const source = await engine.identify(path);
   const plan = planRenditions(source, [...defaultPresets]);
@@ -95,7 +95,7 @@ test('from bytes to renditions, with progress', async () => {
     expect(rendition.state === 'ready' && existsSync(rendition.path)).toBe(true);
 });
 
-test('a video and a sound go the same way, and say which programs were run', async () => {
+test('video and audio become renditions, with progress and a report of the programs', async () => {
   const { clip } = clipMaker(outDir());
   const film = clip('film.mp4', [...picture('s=160x90:r=10:d=1'), ...tone(1), ...h264, '-c:a', 'aac']);
   const song = clip('song.mp3', [...tone(1), '-c:a', 'libmp3lame']);
@@ -121,7 +121,7 @@ test('a video and a sound go the same way, and say which programs were run', asy
   }
 });
 
-test('the same bytes and presets give the same files, so that a job may run twice', async () => {
+test('the same bytes and presets give the same files, so a job may run twice', async () => {
   const path = file(await quarters(500, 300).png().toBuffer());
   const source = await engine.identify(path);
   const digests = [];
@@ -139,7 +139,7 @@ test('the same bytes and presets give the same files, so that a job may run twic
 });
 
 test('fault 6: a flat PNG of 17,000 x 17,000 is refused while memory stays small', async () => {
-  // A cap that starting up fits into and 289 million pixels would not.
+  // This cap is enough to start a child but not for 289 million pixels.
   const small = engineWith({ limits: { maxMemoryBytes: 300 * 2 ** 20 } });
   const path = file(flatPng(17_000, 17_000));
   await expect(small.identify(path)).rejects.toMatchObject({ code: 'too_many_pixels' });
@@ -150,7 +150,7 @@ test('fault 7: a GIF of 5,000 frames is refused by its header', async () => {
   await expect(engine.identify(file(solidGif(4, 5_000)))).rejects.toMatchObject({ code: 'too_many_frames' });
 });
 
-test('fault 14 (engine): a child that dies in the middle of a render fails that render alone, and says how', async () => {
+test('fault 14 (engine): a child that dies fails only its own render, with the reason', async () => {
   const exits: string[] = [];
   const dying = engineWith({
     concurrency: 1,
@@ -167,7 +167,7 @@ test('fault 14 (engine): a child that dies in the middle of a render fails that 
     message: expect.stringContaining('SIGSEGV'),
   });
   await expect.poll(() => dying.stats.render.busy, { timeout: 20_000 }).toBe(1);
-  // Only now: each render makes its folder before it queues, so that of two asked for at once either may get the child first.
+  // Not before: each render makes its folder before it queues, so two simultaneous ones could start in any order.
   const next = dying.render({ path, source, plan: planRenditions(source, plain), outDir: outDir() });
   await expect.poll(() => dying.stats.render.queued, { timeout: 20_000 }).toBe(1);
   for (const pid of dying.stats.render.pids) process.kill(pid, 'SIGSEGV');
@@ -178,9 +178,9 @@ test('fault 14 (engine): a child that dies in the middle of a render fails that 
   expect(dying.stats.render.restarts).toBe(1);
 });
 
-test('fault 14 (engine): of a render whose child dies, what was run until then is known, and what was just running', async () => {
+test('fault 14 (engine): a render whose child dies still reports its programs', async () => {
   const { clip } = clipMaker(outDir());
-  // 4:4:4, so that it is not copied.
+  // 4:4:4, so that it is encoded, not copied.
   const path = clip('slow.mp4', [...picture('s=640x360:r=25:d=60'), ...h264, '-pix_fmt', 'yuv444p']);
   const presets = parsePresets([
     { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 320 },
@@ -190,7 +190,7 @@ test('fault 14 (engine): of a render whose child dies, what was run until then i
   const source = await dying.identify(path);
   let killed = false;
   const onProgress = ({ done, fraction }: RenderProgress) => {
-    // The poster is a tenth of the work at most: beyond, the ladder's ffmpeg gets on.
+    // The poster is at most a tenth of the work, so beyond that the ladder's ffmpeg is running.
     if (killed || done !== 1 || fraction < 0.1) return;
     killed = true;
     for (const pid of dying.stats.render.pids) process.kill(pid, 'SIGKILL');
@@ -198,7 +198,7 @@ test('fault 14 (engine): of a render whose child dies, what was run until then i
   const plan = planRenditions(source, presets);
   const render = dying.render({ path, source, plan, outDir: outDir() }, { onProgress });
   const error = await render.catch((thrown: unknown) => thrown);
-  if (!(error instanceof RenderError)) throw new Error('The render went on without its process.');
+  if (!(error instanceof RenderError)) throw new Error('The render continued without its process.');
   expect(error.code).toBe('engine_crashed');
   const poster = error.runs.filter(({ step }) => step === 'poster');
   expect(poster.length).toBeGreaterThan(0);
@@ -210,7 +210,7 @@ test('fault 14 (engine): of a render whose child dies, what was run until then i
   expect(JSON.stringify(error.runs)).not.toContain(path);
 }, 60_000);
 
-test('fault 14 (engine): a render past its time or its memory ends with that reason', async () => {
+test('fault 14 (engine): a render over its time or memory fails with that reason', async () => {
   const path = file(await quarters(3000, 2000).jpeg().toBuffer());
   const slow = parsePresets([{ name: 'slow', container: 'avif', width: 3000, effort: 9 }]);
   const source = await engine.identify(path);
@@ -231,7 +231,7 @@ test('fault 14 (engine): a render past its time or its memory ends with that rea
 const pictures = formats.filter(({ kind }) => kind === 'image');
 const samples = pictures.map((format) => ({ id: format.id, bytes: readFileSync(samplePath(format)) }));
 
-test('fault 22: cut off at any point, every format ends ready with a warning or with a reason', async () => {
+test('fault 22: a file cut anywhere ends ready with a warning, or fails with a reason', async () => {
   const outcomes: Record<string, string[]> = {};
   for (const { id, bytes } of samples) {
     outcomes[id] = [];
@@ -239,7 +239,7 @@ test('fault 22: cut off at any point, every format ends ready with a warning or 
       outcomes[id].push(await outcomeOf(file(bytes.subarray(0, Math.floor(bytes.length * share)))));
     }
     expect(outcomes[id][0]).toBe('rejected empty_file');
-    // A picture that lost half of itself must not pass for a whole one.
+    // An image that lost half of its bytes must not pass as complete.
     expect(outcomes[id].slice(1, 4), id).not.toContain('ready');
     expect(outcomes[id].join(), id).not.toMatch(/crashed|timeout/);
   }
@@ -255,7 +255,7 @@ test('fault 22: a photograph that lost its second half is shown with a warning',
   }
 });
 
-test('fault 22: a whole PNG with wrong bytes inside fails with a reason, as its decoder would make up what it cannot read', async () => {
+test('fault 22: a PNG with wrong bytes fails: its decoder would invent pixels', async () => {
   const noise = seededRandom(8);
   const pixels = Buffer.from(Array.from({ length: 100 * 100 * 3 }, () => noise() * 255));
   const { sharp } = await import('./vips.ts');
@@ -266,16 +266,16 @@ test('fault 22: a whole PNG with wrong bytes inside fails with a reason, as its 
   expect(await outcomeOf(file(png))).toBe('failed corrupt_media');
 });
 
-test('fault 22: a file that is two formats at once is one of them or refused, never a crash', async () => {
+test('fault 22: a file of two formats counts as one of them or is refused', async () => {
   const of = (id: string) => samples.find((sample) => sample.id === id)?.bytes ?? Buffer.alloc(0);
-  // A document type behind a picture is not looked at: the picture is what it begins with.
+  // The SVG after the image is ignored: the first bytes decide the format.
   expect(await outcomeOf(file(Buffer.concat([of('jpeg'), of('svg')])))).toBe('ready');
   expect(await outcomeOf(file(Buffer.concat([of('png'), Buffer.from('PK\x03\x04'), of('gif')])))).toBe('ready');
   expect(await outcomeOf(file(Buffer.concat([of('gif'), of('jpeg')])))).toMatch(/^ready/);
   expect(await outcomeOf(file(Buffer.concat([Buffer.from('%PDF-1.4\n'), of('png')])))).toBe(
     'rejected unsupported_format',
   );
-  // One format's magic on another's body.
+  // The first bytes of one format on the body of another.
   for (const head of samples) {
     for (const body of samples) {
       if (head.id === body.id) continue;
@@ -286,7 +286,7 @@ test('fault 22: a file that is two formats at once is one of them or refused, ne
   expect(engine.stats.identify.restarts + engine.stats.render.restarts).toBe(0);
 });
 
-test('fault 22: 240 mutated files of all formats crash nothing and hang nothing', async () => {
+test('fault 22: 240 mutated files of all formats cause no crash and no hang', async () => {
   const random = seededRandom(20_261_120);
   const fixtures = ['alpha.heic', 'p3-profile.heic', 'ten-bit.heic'].map((name) => ({
     id: name,

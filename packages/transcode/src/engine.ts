@@ -6,14 +6,8 @@ import { MediaRejectedError, RejectionCode, RenderError, RenderErrorCode } from 
 import { findPrograms, type Programs } from './ffmpeg/programs.ts';
 import { formats } from './formats.ts';
 import { type IdentifiedFile, parseIdentified } from './identified.ts';
-import {
-  type ChildExit,
-  createIsolate,
-  IsolateError,
-  type IsolateFailure,
-  type IsolateStats,
-  TaskError,
-} from './isolate.ts';
+import { type ChildExit, createIsolate, type IsolateStats } from './isolate.ts';
+import { IsolateError, type IsolateFailure, TaskError } from './isolate-errors.ts';
 import { defaultLimits, type EngineLimits } from './limits.ts';
 import type { PlannedRendition } from './plan.ts';
 import type { ProvenFormat } from './prove.ts';
@@ -27,61 +21,59 @@ export interface RenderJob {
   path: string;
   source: IdentifiedFile;
   plan: PlannedRendition[];
-  /** Those that are there already: not made, but what is made becomes what it would be beside them. */
+  /** Renditions that exist already and are not made again. The new ones get the same bytes as if all were made together. */
   beside?: PlannedRendition[] | undefined;
-  /** Made where it does not exist. Files are `name.extension` in it, each whole from the moment it has that name. */
+  /** Created if it does not exist. A file gets its name there, `name.extension`, only when it is complete. */
   outDir: string;
 }
 
-/** The media engine: untrusted bytes go in, facts and renditions come out; decoding happens in other processes. */
+/** The media engine: turns untrusted bytes into facts and renditions. Decoding happens in other processes. */
 export interface Engine {
-  /**
-   * Says what a file is. Throws a `MediaRejectedError`; for an aborted or stopped call, a `RenderError` with code `aborted`.
-   */
+  /** Identifies a file. Throws a `MediaRejectedError`, or a `RenderError` with code `aborted` if the call is aborted or stopped. */
   identify(path: string, options?: { signal?: AbortSignal | undefined }): Promise<IdentifiedFile>;
   /**
-   * Makes the renditions planned as `make`. A rendition that fails alone is in the result; a source that gives nothing, or a
-   * process that dies, throws a `RenderError`, which knows the programs that were run.
+   * Makes the renditions that are planned as `make`. The result also lists renditions that failed alone. If the whole source
+   * fails, or the child process dies, it throws a `RenderError` with the programs that were run.
    */
   render(
     job: RenderJob,
     options?: { signal?: AbortSignal | undefined; onProgress?: ((progress: RenderProgress) => void) | undefined },
   ): Promise<RenderResult>;
-  /** Decodes the bundled sample of every registered format. Does not throw: a format that fails says why. */
+  /** Decodes the bundled sample of every registered format. Does not throw: the result has the reason for each failure. */
   proveFormats(): Promise<ProvenFormat[]>;
   /** A quick round trip through encoder and decoder, for the status page. Does not throw. */
   selfTest(): Promise<{ ok: boolean; detail: string }>;
-  /** Starts a process ahead of the first file, which then is not slower than the next: half a second, the codecs' loading. */
+  /** Starts a child before the first file arrives. Otherwise that file waits half a second until the codecs are loaded. */
   warmUp(part: 'identify' | 'render'): void;
   /**
-   * Versions of the decoders and encoders: the key under which proofs are kept. Of ffmpeg and ffprobe, `none` where there are
-   * none. Looks for them at the first call.
+   * Versions of the decoders and encoders. Format proofs are stored under them. If ffmpeg or ffprobe is missing, its version is
+   * `none`. The first call searches for both programs.
    */
   versions(): Promise<Readonly<Record<string, string>>>;
   readonly stats: { readonly identify: IsolateStats; readonly render: IsolateStats };
-  /** Kills the children; what runs or waits fails as `aborted`. */
+  /** Kills the children. Running and waiting calls fail with `aborted`. */
   stop(): Promise<void>;
 }
 
 export interface EngineOptions {
   limits?: Partial<EngineLimits> | undefined;
-  /** Renders at once; default: one less than the cores, at least 1. */
+  /** Renders at once. Default: one less than the number of cores, at least 1. */
   concurrency?: number | undefined;
-  /** Threads of each render of a picture; default: as many as there are cores. Those of video are its encoder's. */
+  /** Threads for each image render. Default: the number of cores. Video encoders choose their own. */
   renderThreads?: number | undefined;
-  /** Paths of ffmpeg and ffprobe; what is not given is looked for: on PATH, then in the bundled packages. */
+  /** Paths of ffmpeg and ffprobe. A program without a path is searched for on PATH, then in the bundled packages. */
   programs?: { ffmpeg?: string | undefined; ffprobe?: string | undefined } | undefined;
-  /** Told of every child that ended, and why. For logs and metrics. */
+  /** Called after each exit of a child, with the reason. For logs and metrics. */
   onChildExit?: ((exit: ChildExit & { pool: 'identify' | 'render' }) => void) | undefined;
 }
 
-/** A self-test is a second's work; more means that something is wrong. */
+/** A self-test takes about a second; longer means that something is wrong. */
 const selfTestTimeoutMs = 15_000;
 const proofTimeoutMs = 60_000;
 
 /**
- * Makes an engine. Cheap: no process is started and no codec is loaded before the first call. Identifying has children of its
- * own, so that an upload's answer does not wait for renders.
+ * Creates an engine. This is cheap: no process starts and no codec loads before the first call. Identification has its own
+ * children, so uploads do not wait for renders.
  */
 export function createEngine(options: EngineOptions = {}): Engine {
   const limits: EngineLimits = { ...defaultLimits, ...options.limits };
@@ -105,19 +97,19 @@ export function createEngine(options: EngineOptions = {}): Engine {
     niceness: 10,
     onChildExit: (exit) => options.onChildExit?.({ ...exit, pool: 'render' }),
   });
-  let looking: Promise<FoundPrograms> | undefined;
-  /** Looked for once, and not before somebody needs them. */
-  const lookForPrograms = (): Promise<FoundPrograms> => {
-    looking ??= findPrograms(options.programs ?? {}).then(
+  let foundPrograms: Promise<FoundPrograms> | undefined;
+  /** Searches once, at the first call that needs the programs. */
+  const searchPrograms = (): Promise<FoundPrograms> => {
+    foundPrograms ??= findPrograms(options.programs ?? {}).then(
       (programs) => ({ programs, missing: null }),
       (error: unknown) => ({ programs: null, missing: asError(error).message }),
     );
-    return looking;
+    return foundPrograms;
   };
 
   return {
     async identify(path, { signal } = {}) {
-      const { programs } = await lookForPrograms();
+      const { programs } = await searchPrograms();
       const input: IdentifyInput = { path: resolve(path), limits, programs };
       try {
         return parseIdentified(
@@ -131,7 +123,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     async render(job, { signal, onProgress } = {}) {
       const outDir = resolve(job.outDir);
       const plan = job.plan.filter(({ state }) => state === 'make');
-      const { programs } = await lookForPrograms();
+      const { programs } = await searchPrograms();
       const { source, beside = [] } = job;
       const input: RenderInput = {
         ...{ path: resolve(job.path), source, plan, beside, outDir, limits, programs },
@@ -151,14 +143,14 @@ export function createEngine(options: EngineOptions = {}): Engine {
         });
         return result as RenderResult;
       } catch (error) {
-        throw renderError(error, [...runs.values()].map(cutOff));
+        throw renderError(error, [...runs.values()].map(markCutOff));
       }
     },
 
     async proveFormats() {
       const proven: ProvenFormat[] = [];
-      const { programs, missing } = await lookForPrograms();
-      // One task each: a sample that kills the process proves nothing against the others.
+      const { programs, missing } = await searchPrograms();
+      // One task for each format, so a sample that kills the process does not affect the others.
       for (const { id, kind } of formats) {
         if (kind !== 'image' && missing !== null) {
           proven.push({ id, ok: false, reason: missing });
@@ -173,7 +165,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
 
     async selfTest() {
       try {
-        // By a child that a service has anyway: one that leaves rendering to its worker has no other.
+        // In the identify pool, because an API process that leaves rendering to workers has no render children.
         return { ok: true, detail: String(await identifying.run('selfTest', {}, { timeoutMs: selfTestTimeoutMs })) };
       } catch (error) {
         return { ok: false, detail: error instanceof Error ? error.message : String(error) };
@@ -181,12 +173,12 @@ export function createEngine(options: EngineOptions = {}): Engine {
     },
 
     warmUp(part) {
-      void lookForPrograms();
+      void searchPrograms();
       (part === 'identify' ? identifying : rendering).warmUp();
     },
 
     async versions() {
-      const { programs } = await lookForPrograms();
+      const { programs } = await searchPrograms();
       return engineVersions(programs);
     },
 
@@ -202,32 +194,32 @@ export function createEngine(options: EngineOptions = {}): Engine {
 
 type FoundPrograms = { programs: Programs; missing: null } | { programs: null; missing: string };
 
-/** A film takes longer than a picture: so much for each of its seconds, though what no longer gets on is ended before. */
+/** Added to the render timeout for each second of media. A render that makes no progress is killed earlier. */
 const renderMsPerSecondOfMedia = 120_000;
-/** Node's timers go no further. */
-const longestTimeoutMs = 2 ** 31 - 1;
+/** The longest delay that Node's timers accept. */
+const maxTimeoutMs = 2 ** 31 - 1;
 
 function renderTimeoutMs({ kind, durationMs }: IdentifiedFile, limits: EngineLimits): number {
   if (kind === 'image') return limits.renderTimeoutMs;
   const mediaMs = ((durationMs ?? 0) / 1_000) * renderMsPerSecondOfMedia;
-  return Math.min(longestTimeoutMs, limits.renderTimeoutMs + Math.ceil(mediaMs));
+  return Math.min(maxTimeoutMs, limits.renderTimeoutMs + Math.ceil(mediaMs));
 }
 
 function identifyError(error: unknown): Error {
   if (error instanceof TaskError) {
     const code = RejectionCode.safeParse(error.code);
     if (code.success) return new MediaRejectedError(code.data, error.message, { cause: error });
-    // The system's own codes (ENOENT, EACCES): the caller's mistake or the machine's, not the file's.
+    // The system's own codes (ENOENT, EACCES) are a mistake of the caller or the machine, not of the file.
     if (/^E(?!RR_)[A-Z0-9]+$/.test(error.code ?? '')) return error;
-    return stumbledOver(error);
+    return identificationBroke(error);
   }
-  if (error instanceof ZodError) return stumbledOver(error);
+  if (error instanceof ZodError) return identificationBroke(error);
   if (!(error instanceof IsolateError)) return asError(error);
   switch (error.failure) {
     case 'timeout':
       return new MediaRejectedError(
         'identify_timeout',
-        'Looking at the file took too long, so it was given up. It may be damaged or made to do that; export it again.',
+        'Reading the file took too long, so it was stopped. The file may be damaged or malicious; export it again.',
         { cause: error },
       );
     case 'aborted':
@@ -236,17 +228,17 @@ function identifyError(error: unknown): Error {
     default:
       return new MediaRejectedError(
         'identify_crashed',
-        `The file could not be looked at. ${error.message} It may be damaged; export it again.`,
+        `The file could not be read. ${error.message} It may be damaged; export it again.`,
         { cause: error },
       );
   }
 }
 
-/** A defect of identification that a file brought about: not its sender's error, but nothing that another attempt would mend. */
-function stumbledOver(cause: Error): MediaRejectedError {
+/** An unexpected error in our own identification code. The sender is not at fault, but a retry would fail the same way. */
+function identificationBroke(cause: Error): MediaRejectedError {
   return new MediaRejectedError(
     'identify_crashed',
-    'What the file says of itself makes no sense. It may be damaged; export it again, or convert it with another program.',
+    'The contents of the file are contradictory. It may be damaged; export it again, or convert it with another program.',
     { cause },
   );
 }
@@ -267,8 +259,8 @@ function renderError(error: unknown, runs: readonly ProgramRun[]): Error {
   return code.success ? new RenderError(code.data, error.message, { cause: error, runs }) : error;
 }
 
-/** A program whose end nobody was left to see: it was killed with the process that had started it. */
-function cutOff(run: ProgramRun): ProgramRun {
+/** Marks a program that was killed together with the process that ran it, so its own outcome is unknown. */
+function markCutOff(run: ProgramRun): ProgramRun {
   return run.outcome === stillRunning ? { ...run, outcome: 'was cut off: the process that ran it ended' } : run;
 }
 

@@ -16,7 +16,7 @@ export const RejectionCode = z.enum([
 ]);
 export type RejectionCode = z.infer<typeof RejectionCode>;
 
-/** Why a rendition, or a whole render, came to nothing. Stable, as `RejectionCode` is. */
+/** Why a rendition, or a whole render, failed. Stable, like `RejectionCode`. */
 export const RenderErrorCode = z.enum([
   'corrupt_media',
   'unsupported_codec',
@@ -28,7 +28,7 @@ export const RenderErrorCode = z.enum([
 ]);
 export type RenderErrorCode = z.infer<typeof RenderErrorCode>;
 
-/** The file was not accepted. `message` is a sentence for a person: what was wrong and what to do about it. */
+/** The file was not accepted. `message` is a sentence for a person: what is wrong and how to fix it. */
 export class MediaRejectedError extends Error {
   readonly code: RejectionCode;
 
@@ -40,8 +40,8 @@ export class MediaRejectedError extends Error {
 }
 
 /**
- * Another attempt at the same bytes can only help where chance took part: a machine that was too busy, a child process
- * that something else killed, a caller that stopped. A damaged file or a breached memory cap would fail again.
+ * A retry helps only if the failure was accidental: a busy machine, a child process killed from outside, or a caller that
+ * stopped. A damaged file or an exceeded memory limit would fail again.
  */
 const retryableCodes: ReadonlySet<RenderErrorCode> = new Set<RenderErrorCode>([
   'render_timeout',
@@ -51,8 +51,8 @@ const retryableCodes: ReadonlySet<RenderErrorCode> = new Set<RenderErrorCode>([
 ]);
 
 /**
- * Rendering failed as a whole. `retryable` says whether another attempt could end differently; `runs` are the programs that had
- * been run by then, the one that was cut off among them, as far as they are known.
+ * The whole render failed. `retryable`: another attempt could succeed. `runs` lists the programs that were run, including one
+ * that was cut off, as far as they are known.
  */
 export class RenderError extends Error {
   readonly code: RenderErrorCode;

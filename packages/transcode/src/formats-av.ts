@@ -19,7 +19,7 @@ export type AvFormatId =
   | 'flac'
   | 'aac';
 
-/** A container that can be told by a file's bytes; what is in it decides the format. */
+/** A container that can be recognized by a file's bytes. Its streams decide the format. */
 export type AvContainer =
   | 'mp4'
   | 'mov'
@@ -39,7 +39,7 @@ interface AvFormat {
   readonly extensions: readonly [string, ...string[]];
   readonly contentTypes: readonly [string, ...string[]];
   readonly codecs: { readonly video?: readonly string[]; readonly audio?: readonly string[] };
-  /** How people write it. */
+  /** The name in messages, usable after "this" and "the". */
   readonly names: string;
 }
 
@@ -47,8 +47,8 @@ interface AvFormat {
 const anyAudio = ['aac', 'mp3', 'mp2', 'opus', 'vorbis', 'flac', 'alac', 'ac3', 'eac3', 'pcm'];
 
 /**
- * The accepted video and audio formats. Two ids share a container where players and browsers tell a file with pictures from
- * one without; the other containers hold both under one id.
+ * The accepted video and audio formats. Two ids share a container if players and browsers distinguish its video files from its
+ * audio files. The other containers hold both under one id.
  */
 export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
   mp4: {
@@ -95,7 +95,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     extensions: ['weba'],
     contentTypes: ['audio/webm'],
     codecs: { audio: ['opus', 'vorbis'] },
-    names: 'WebM sound',
+    names: 'WebM audio file',
   },
   mkv: {
     kind: 'video',
@@ -114,7 +114,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     extensions: ['mka'],
     contentTypes: ['audio/x-matroska', 'audio/matroska'],
     codecs: { audio: anyAudio },
-    names: 'Matroska sound',
+    names: 'Matroska audio file',
   },
   mpegts: {
     kind: 'video',
@@ -146,7 +146,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     extensions: ['ogg', 'oga'],
     contentTypes: ['audio/ogg'],
     codecs: { audio: ['vorbis', 'flac'] },
-    names: 'Ogg sound',
+    names: 'Ogg audio file',
   },
   opus: {
     kind: 'audio',
@@ -154,7 +154,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
     extensions: ['opus'],
     contentTypes: ['audio/ogg', 'audio/opus'],
     codecs: { audio: ['opus'] },
-    names: 'Opus sound',
+    names: 'Opus file',
   },
   mp3: {
     kind: 'audio',
@@ -190,7 +190,7 @@ export const avFormats: Readonly<Record<AvFormatId, AvFormat>> = {
   },
 };
 
-/** ffmpeg's demuxer of each container, as `-f` takes it. */
+/** ffmpeg's demuxer for each container, as `-f` takes it. */
 export const demuxers: Readonly<Record<AvContainer, string>> = {
   mp4: 'mov',
   mov: 'mov',
@@ -206,8 +206,8 @@ export const demuxers: Readonly<Record<AvContainer, string>> = {
 };
 
 /**
- * ffmpeg's decoders of the accepted codecs, and no others: the ones written for rare formats are where decoders break. PNG
- * and MJPEG are also what cover art comes in. libvpx and libvpx-vp9 are there for alpha, which ffmpeg's own lack.
+ * ffmpeg's decoders for the accepted codecs, and no others, because decoders of rare formats are the ones that break. PNG and
+ * MJPEG are also the formats of cover art. libvpx and libvpx-vp9 are here for alpha, which ffmpeg's own decoders lack.
  */
 export const acceptedDecoders: readonly string[] = [
   ...['h264', 'hevc', 'libdav1d', 'libaom-av1', 'av1', 'vp8', 'libvpx', 'vp9', 'libvpx-vp9'],
@@ -232,8 +232,8 @@ export const acceptedDecoders: readonly string[] = [
 ];
 
 /**
- * Decoders of what people's files hold beside what we play: subtitles, sounds in further codecs, cover art. They are left out,
- * or named in the refusal. Their setting up reads little or nothing of the file.
+ * Decoders for streams that files often hold besides the accepted ones: subtitles, further audio codecs, cover art. Such
+ * streams are left out, or named in the refusal. Opening these decoders reads little or nothing of the file.
  */
 export const openedDecoders: readonly string[] = [
   ...['subrip', 'srt', 'ass', 'ssa', 'mov_text', 'webvtt', 'text', 'dvdsub', 'dvbsub', 'pgssub', 'xsub', 'cc_dec'],
@@ -242,7 +242,7 @@ export const openedDecoders: readonly string[] = [
   ...['bmp', 'gif', 'webp'],
 ];
 
-/** The name under which a format lists a codec: all `pcm_…` are `pcm`. */
+/** The name under which formats list a codec: all `pcm_…` are `pcm`. */
 export function codecFamily(codec: string): string {
   return codec.startsWith('pcm_') && acceptedDecoders.includes(codec) ? 'pcm' : codec;
 }

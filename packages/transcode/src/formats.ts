@@ -15,12 +15,12 @@ export interface Format {
   };
 }
 
-/** Ids of the image formats: what a sniffer may answer, and what needs a sample in `samples/`. */
+/** Ids of the image formats. The sniffer returns them, and each needs a sample in `samples/`. */
 export type ImageFormatId = 'jpeg' | 'png' | 'webp' | 'avif' | 'gif' | 'tiff' | 'heic' | 'svg';
 
 /**
- * The accepted image formats. JPEG 2000 and JPEG XL are missing on purpose: sharp's libvips is built without OpenJPEG
- * and libjxl, and a format that can never be proven would degrade the status of every deployment for ever.
+ * The accepted image formats. JPEG 2000 and JPEG XL are missing on purpose: sharp's libvips is built without OpenJPEG and
+ * libjxl. A format that can never be proven would degrade the status of every deployment for ever.
  */
 const imageFormats: Record<ImageFormatId, Omit<Format, 'id' | 'kind'>> = {
   jpeg: {
@@ -43,7 +43,7 @@ const imageFormats: Record<ImageFormatId, Omit<Format, 'id' | 'kind'>> = {
   svg: { container: 'svg', extensions: ['svg'], contentTypes: ['image/svg+xml'], codecs: { image: ['svg'] } },
 };
 
-/** The registry of accepted formats. `Engine.proveFormats` says which of them this machine can really decode. */
+/** The registry of accepted formats. `Engine.proveFormats` shows which of them this machine can really decode. */
 export const formats: readonly Format[] = [
   ...Object.entries(imageFormats).map(([id, format]): Format => ({ id, kind: 'image', ...format })),
   ...Object.entries(avFormats).map(([id, { names: _, ...format }]): Format => ({ id, ...format })),
@@ -51,20 +51,20 @@ export const formats: readonly Format[] = [
 
 const byId = new Map(formats.map((format) => [format.id, format]));
 
-/** The registered format of that id; throws a `RangeError` for one that is not registered (a programming error). */
+/** The registered format with that id. An unregistered id is a programming error and throws a `RangeError`. */
 export function formatById(id: string): Format {
   const format = byId.get(id);
   if (!format) throw new RangeError(`No format is registered as "${id}".`);
   return format;
 }
 
-/** How people write a format's name. */
+/** The name of a format in messages. */
 export function formatName(id: string): string {
   if (id in avFormats) return avFormats[id as AvFormatId].names;
   return id === 'webp' ? 'WebP' : id.toUpperCase();
 }
 
-/** What people call each format where all are listed: one that holds several kinds of media by the same name in each. */
+/** The name of each format in the list of all formats. A format for several kinds of media has the same name in each. */
 const commonNames = {
   ...{ jpeg: 'JPEG', png: 'PNG', webp: 'WebP', avif: 'AVIF', gif: 'GIF', tiff: 'TIFF', heic: 'HEIC', svg: 'SVG' },
   ...{ mp4: 'MP4', mov: 'MOV', webm: 'WebM', mkv: 'Matroska', mpegts: 'MPEG-TS', avi: 'AVI', ogv: 'Ogg (VP8)' },
@@ -72,8 +72,8 @@ const commonNames = {
   ...{ weba: 'WebM', mka: 'Matroska' },
 } as const satisfies Record<ImageFormatId | AvFormatId, string>;
 
-/** The accepted formats in a sentence's words, for the messages of rejections. */
-export const acceptedFormatsText = Object.entries({ image: 'pictures', video: 'videos', audio: 'sounds' } as const)
+/** The accepted formats as a phrase, for the messages of rejections. */
+export const acceptedFormatsText = Object.entries({ image: 'images', video: 'videos', audio: 'audio' } as const)
   .map(([kind, words]) => {
     const ids = formats.filter((format) => format.kind === kind).map(({ id }) => id as keyof typeof commonNames);
     const names = ids.map((id) => commonNames[id]);

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** Pixels as a decoder gives them: rows without gaps, 8 bits a sample. */
+/** Decoded pixels: rows without gaps, 8 bits a sample. */
 export interface RawPixels {
   data: Buffer;
   width: number;
@@ -8,17 +8,17 @@ export interface RawPixels {
   channels: 1 | 2 | 3 | 4;
 }
 
-/** An opened HEIC; size as displayed. `close` frees its memory. */
+/** An opened HEIC, with its size as displayed. `close` frees its memory. */
 export interface OpenHeic {
   readonly width: number;
   readonly height: number;
   readonly hasAlpha: boolean;
-  /** Decodes to RGB, or RGBA where there is transparency, in the colours of the file's own profile. Throws on damage. */
+  /** Decodes to RGB, or to RGBA if there is transparency, in the colours of the file's own profile. Throws if damaged. */
   pixels(): RawPixels;
   close(): void;
 }
 
-/** The part of libheif-js that is used here; it has no types for it. */
+/** The part of libheif-js that is used here; the package has no types for it. */
 interface LibHeif {
   heif_get_version(): string;
   HeifDecoder: new () => { decode(file: Uint8Array): HeifImage[]; decoder: unknown };
@@ -50,7 +50,7 @@ interface Decoded {
 
 let library: LibHeif | undefined;
 
-/** libheif as WebAssembly; two megabytes, so only loaded by those who meet a HEIC. */
+/** libheif as WebAssembly. It has two megabytes, so it is loaded only when a HEIC arrives. */
 function libheif(): LibHeif {
   library ??= createRequire(import.meta.url)('libheif-js/wasm-bundle') as LibHeif;
   return library;
@@ -61,7 +61,7 @@ export function heicDecoderVersion(): string {
   return libheif().heif_get_version();
 }
 
-/** Opens an HEIC in memory and reads its tables; no pixel is decoded yet. Throws where libheif finds no picture in it. */
+/** Opens an HEIC in memory and reads its tables without decoding pixels. Throws if libheif finds no image in it. */
 export function openHeic(file: Uint8Array): OpenHeic {
   const lib = libheif();
   const decoder = new lib.HeifDecoder();
@@ -74,7 +74,7 @@ export function openHeic(file: Uint8Array): OpenHeic {
   const picture = images.find((image) => image.is_primary()) ?? images[0];
   if (!picture) {
     close();
-    throw new Error('libheif finds no picture in it');
+    throw new Error('libheif finds no image in it');
   }
   const hasAlpha = picture.has_alpha_channel();
   return {
@@ -93,7 +93,7 @@ function decodePixels(lib: LibHeif, picture: HeifImage, hasAlpha: boolean): RawP
   if (!decoded || !('channels' in decoded)) throw new Error(`libheif: ${decoded?.message ?? 'decoding failed'}`);
   try {
     const plane = decoded.channels.find(({ id }) => id === lib.heif_channel.heif_channel_interleaved);
-    if (!plane) throw new Error('libheif gave no pixels');
+    if (!plane) throw new Error('libheif returned no pixels');
     const { width, height, stride, data } = plane;
     const rowBytes = width * channels;
     const packed = Buffer.allocUnsafe(rowBytes * height);

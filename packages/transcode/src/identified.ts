@@ -5,12 +5,12 @@ import { MediaKind } from './media-kind.ts';
 export const Ratio = z.strictObject({ num: z.int().positive(), den: z.int().positive() });
 export type Ratio = z.infer<typeof Ratio>;
 
-/** Where a track starts and how long it is, in milliseconds of the presentation; null where the container does not say. */
+/** The start and length of a track in milliseconds of the presentation; null if the container does not record them. */
 const trackTimes = { startMs: z.int(), durationMs: z.int().nonnegative().nullable() };
 
 /**
- * The video track that is shown. `codedWidth` x `codedHeight` are the stored samples; the file's `width` and `height` are as
- * displayed: `sampleAspect` applied, then turned by `rotation` degrees clockwise.
+ * The displayed video track. `codedWidth` x `codedHeight` are the stored samples. The file's `width` and `height` are as
+ * displayed: `sampleAspect` is applied, then the picture is turned by `rotation` degrees clockwise.
  */
 export const VideoTrack = z.strictObject({
   ...trackTimes,
@@ -18,29 +18,29 @@ export const VideoTrack = z.strictObject({
   index: z.int().nonnegative(),
   codec: z.string(),
   profile: z.string().nullable(),
-  /** As the codec counts it: 41 is level 4.1 of H.264. */
+  /** In the codec's own units: 41 is level 4.1 of H.264. */
   level: z.int().nullable(),
   pixelFormat: z.string(),
   codedWidth: z.int().positive(),
   codedHeight: z.int().positive(),
   sampleAspect: Ratio,
   rotation: z.union([z.literal(0), z.literal(90), z.literal(180), z.literal(270)]),
-  /** Frames a second: the average over the track, but where the rate changes, that of the parts that move. */
+  /** Frames per second: the average over the track. If the rate varies, that of the moving parts. */
   frameRate: Ratio,
-  /** The distance between frames changes. */
+  /** The distance between frames varies. */
   variableFrameRate: z.boolean(),
-  /** Frames in all; null where only decoding would tell. */
+  /** Total number of frames; null if only decoding would reveal it. */
   frames: z.int().positive().nullable(),
   /** Bits per second. */
   bitrate: z.int().positive().nullable(),
   interlaced: z.boolean(),
   hasAlpha: z.boolean(),
-  /** Transfer function of high dynamic range (ITU-R BT.2100): PQ or HLG; null for what any screen shows. */
+  /** Transfer function of high dynamic range (ITU-R BT.2100): PQ or HLG; null for standard range. */
   hdr: z.enum(['pq', 'hlg']).nullable(),
 });
 export type VideoTrack = Readonly<z.infer<typeof VideoTrack>>;
 
-/** One audio track. `language` is ISO 639-2 as the container has it; `isDefault`: the one to play where nobody chose. */
+/** One audio track. `language` is the container's ISO 639-2 code. `isDefault`: the track to play if nobody chooses. */
 export const AudioTrack = z.strictObject({
   ...trackTimes,
   index: z.int().nonnegative(),
@@ -54,7 +54,7 @@ export const AudioTrack = z.strictObject({
 });
 export type AudioTrack = Readonly<z.infer<typeof AudioTrack>>;
 
-/** The tracks of a video or a sound. Cover art is a picture that a sound carries, never its video. */
+/** The tracks of a video or audio file. Cover art is an image in an audio file; it never counts as video. */
 export const Tracks = z.strictObject({
   video: VideoTrack.nullable(),
   audio: z.array(AudioTrack),
@@ -91,20 +91,20 @@ const IdentifiedFields = z.strictObject({
 declare const identified: unique symbol;
 
 /**
- * What the engine found a file to be, by its bytes. Branded: only `identify` makes one, and only `parseIdentified`
- * restores one, so that a file nobody looked at cannot be rendered. Plain JSON otherwise.
+ * The facts that the engine found in the bytes of a file. Branded: only `identify` makes one, and only `parseIdentified`
+ * restores one, so a file that was not identified cannot be rendered. Otherwise it is plain JSON.
  *
  * `width` and `height` are as displayed (after EXIF orientation, `irot` and `imir`), of one frame of an animation.
- * `format` is an id of the format registry. `orientation` is the EXIF value 1 to 8 that was applied to get there; 1
- * where there was none. `durationMs` is null for what does not move. `colorSpace` and `bitDepth` describe the source.
- * `warnings` are sentences for a person: what was ignored or looked damaged.
+ * `format` is an id of the format registry. `orientation` is the EXIF value 1 to 8 that was applied; 1 if there was none.
+ * `durationMs` is null for still images. `colorSpace` and `bitDepth` describe the source.
+ * `warnings` are sentences for a person: what was ignored or seemed damaged.
  */
 export type IdentifiedFile = Readonly<z.infer<typeof IdentifiedFields>> & { readonly [identified]: true };
 
-/** What identification fills in before it is branded. */
+/** The facts before they are branded. */
 export type IdentifiedFields = z.infer<typeof IdentifiedFields>;
 
-/** Restores an `IdentifiedFile` that was kept as JSON. Throws a `ZodError` for anything that the engine did not write. */
+/** Restores an `IdentifiedFile` from its JSON. Throws a `ZodError` for anything that the engine did not write. */
 export function parseIdentified(json: unknown): IdentifiedFile {
   return IdentifiedFields.parse(json) as IdentifiedFile;
 }

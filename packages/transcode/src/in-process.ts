@@ -1,6 +1,6 @@
 /**
- * The engine without its isolation, for benchmarks and tests of this package: whoever imports it loads libvips. Never give
- * it bytes that are not trusted.
+ * The engine without its isolation, for benchmarks and tests of this package. Importing it loads libvips. Never give it
+ * untrusted bytes.
  */
 export { findPrograms } from './ffmpeg/programs.ts';
 export { identifyFile } from './identify/identify.ts';

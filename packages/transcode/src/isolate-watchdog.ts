@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * The watchdog ends the process with this signal when memory passes the cap. Nothing else sends it, so the parent can tell
- * that death from every other.
+ * The watchdog ends the process with this signal if memory exceeds the cap. Nothing else sends it, so the parent can recognize
+ * the cause.
  */
 export const memoryCapSignal = 'SIGUSR2';
 
-/** Often enough that a decoder which allocates a gigabyte a second overshoots the cap by little. */
+/** Short enough that a decoder which allocates a gigabyte a second exceeds the cap only slightly. */
 const intervalMs = 50;
 
 /** Plain JavaScript: a thread does not inherit the loader that reads TypeScript when we run from source. */
@@ -16,15 +16,15 @@ const source = `
     if (process.memoryUsage.rss() > maxMemoryBytes) process.kill(process.pid, signal);
     if (process.ppid !== parentPid) {
       require('node:fs').rmSync(home, { recursive: true, force: true });
-      // The whole group: a program that we run for a task must not go on for nobody.
+      // Kills the whole group, so that a program that we run for a task does not outlive it.
       process.kill(-process.pid, 'SIGKILL');
     }
   }, intervalMs);
 `;
 
 /**
- * Starts a thread that watches over its own process: that it stays under the memory cap, and that its parent lives. A thread,
- * because decoders may hold the main thread for as long as they like, and then no timer fires and no 'disconnect' arrives.
+ * Starts a thread that watches its own process: its memory must stay under the cap, and its parent must live. It is a thread
+ * because decoders may block the main thread for any time, and then no timer fires and no 'disconnect' arrives.
  */
 export function startWatchdog(maxMemoryBytes: number): void {
   const workerData = {

@@ -49,7 +49,7 @@ interface Echo {
   env: Record<string, string>;
 }
 
-test('a task gets its input, an empty working directory, none of our secrets and the niceness asked for', async () => {
+test('a task has its input, an empty folder, its niceness, and none of our secrets', async () => {
   process.env['MDS_CONTROL_TOKEN'] = 'secret';
   const isolate = hostile({ niceness: 7 });
   expect(isolate.stats.pids).toEqual([]);
@@ -65,20 +65,20 @@ test('a task gets its input, an empty working directory, none of our secrets and
   await expect.poll(() => existsSync(echo.cwd)).toBe(false);
 });
 
-test('every thread of a child gives way to whoever answers requests, those too that decode and encode', async () => {
+test('every thread of a child has the niceness, including those that decode and encode', async () => {
   const { pid } = (await hostile({ niceness: 7 }).run('echo', {}, limit)) as Echo;
   const threads = readdirSync(`/proc/${pid}/task`).map(Number);
   expect(threads.length).toBeGreaterThan(4);
   expect(threads.map(getPriority)).toEqual(threads.map(() => 7));
 });
 
-test('a service that was started with a niceness keeps it for its children: only root may take it back', async () => {
+test('the niceness of the service passes to its children: only root may lower it', async () => {
   const program = fileURLToPath(new URL('../test/nice-parent.ts', import.meta.url));
   const niceness = await promisify(execFile)(process.execPath, [...fromSource, program]);
   expect(niceness.stdout).toBe('5\n');
 });
 
-test('a child can be started ahead of its first task, once, and does not keep the program running', async () => {
+test('a child can start before its first task and does not keep the program running', async () => {
   const isolate = hostile({ concurrency: 2 });
   isolate.warmUp();
   isolate.warmUp();
@@ -93,7 +93,7 @@ test('a child can be started ahead of its first task, once, and does not keep th
   expect(isolate.stats.pids).toEqual([]);
 });
 
-test('children are kept warm, and replaced after their share of tasks', async () => {
+test('children are reused, and replaced after their share of tasks', async () => {
   const exits: ChildExit[] = [];
   const isolate = hostile({ tasksPerChild: 3, onChildExit: (exit) => exits.push(exit) });
   const pids: number[] = [];
@@ -105,7 +105,7 @@ test('children are kept warm, and replaced after their share of tasks', async ()
 });
 
 test.each(['SIGSEGV', 'SIGKILL', 'SIGABRT'] as const)(
-  'invariant 3, fault 14 (engine): %s kills its task alone, says so, and the next task runs',
+  'invariant 3, fault 14 (engine): %s is named and fails only its own task',
   async (signal) => {
     const isolate = hostile();
     const [killed, next] = await Promise.allSettled([
@@ -119,14 +119,14 @@ test.each(['SIGSEGV', 'SIGKILL', 'SIGABRT'] as const)(
   },
 );
 
-test('an exit in the middle of a task says with which code', async () => {
+test('the error of an exit in the middle of a task names the exit code', async () => {
   await expect(hostile().run('exit', { code: 3 }, limit)).rejects.toMatchObject({
     failure: 'crashed',
     message: expect.stringContaining('code 3'),
   });
 });
 
-test('an error of the task is its answer, and costs no child', async () => {
+test('an error of a task reaches its caller and costs no child', async () => {
   const isolate = hostile();
   await expect(isolate.run('fail', {}, limit)).rejects.toMatchObject({
     taskErrorName: 'RangeError',
@@ -137,7 +137,7 @@ test('an error of the task is its answer, and costs no child', async () => {
   expect(isolate.stats).toMatchObject({ restarts: 0, tasks: 2 });
 });
 
-test('fault 14 (engine): a task that never ends is killed at its time, even where it holds the main thread', async () => {
+test('fault 14 (engine): an endless task is killed at its timeout, even a busy loop', async () => {
   const isolate = hostile();
   const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
   await expect(isolate.run('spin', {}, { timeoutMs: 300 })).rejects.toMatchObject({ failure: 'timeout' });
@@ -145,7 +145,7 @@ test('fault 14 (engine): a task that never ends is killed at its time, even wher
   await expect(isolate.run('echo', 'next', limit)).resolves.toMatchObject({ input: 'next' });
 });
 
-test('fault 14 (engine): a task that takes too much memory is killed for that', async () => {
+test('fault 14 (engine): a task that takes too much memory is killed for that reason', async () => {
   const isolate = hostile({ maxMemoryBytes: 400 * 2 ** 20 });
   await expect(isolate.run('hoard', { bytes: 700 * 2 ** 20 }, limit)).rejects.toMatchObject({
     failure: 'out_of_memory',
@@ -154,7 +154,7 @@ test('fault 14 (engine): a task that takes too much memory is killed for that', 
   await expect(isolate.run('echo', 'next', limit)).resolves.toMatchObject({ input: 'next' });
 });
 
-test('aborting ends a running task with its child, and a waiting one without', async () => {
+test('aborting a running task kills its child; aborting a waiting one does not', async () => {
   const isolate = hostile();
   const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
   const running = new AbortController();
@@ -176,7 +176,7 @@ test('aborting ends a running task with its child, and a waiting one without', a
   });
 });
 
-test('no more children than asked for, and all of them used', async () => {
+test('all allowed children are used, and no more', async () => {
   const isolate = hostile({ concurrency: 2 });
   const outcomes = Promise.allSettled([1, 2, 3].map(() => isolate.run('wait', { ms: 60_000 }, limit)));
   await expect.poll(() => isolate.stats, { timeout: 20_000 }).toMatchObject({ busy: 2, queued: 1 });
@@ -185,7 +185,7 @@ test('no more children than asked for, and all of them used', async () => {
   await outcomes;
 });
 
-test('stopping fails what runs and what waits, and leaves no process', async () => {
+test('stopping fails running and waiting tasks, and leaves no process', async () => {
   const isolate = hostile();
   const { pid } = (await isolate.run('echo', {}, limit)) as Echo;
   const outcomes = Promise.allSettled([isolate.run('spin', {}, limit), isolate.run('echo', {}, limit)]);
@@ -195,19 +195,19 @@ test('stopping fails what runs and what waits, and leaves no process', async () 
   await expect(isolate.run('echo', {}, limit)).rejects.toMatchObject({ failure: 'stopped' });
 });
 
-test('kill -9 of the parent leaves nothing behind: neither children, nor the programs that they run, nor their folders', async () => {
+test('kill -9 of the parent leaves no children, no programs of theirs, and no folders', async () => {
   const program = fileURLToPath(new URL('../test/orphan-parent.ts', import.meta.url));
   const parent = spawn(process.execPath, [...fromSource, program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // One child holds its main thread, the other does not; each runs an ffmpeg that never ends.
+  // One child blocks its main thread, the other does not; each runs an ffmpeg that never ends.
   const { children, programs } = await new Promise<{ children: number[]; programs: number[] }>((resolve) => {
     parent.stdout.once('data', (line: Buffer) => resolve(JSON.parse(String(line)) as never));
   });
   const pids = [...children, ...programs];
   expect(pids).toHaveLength(4);
   expect(pids.every(alive)).toBe(true);
-  // The one that is told to hold its main thread does so from now on.
+  // Time for the first child to start blocking its main thread.
   await delay(300);
   const homes = children.map((pid) => readlinkSync(`/proc/${pid}/cwd`));
   parent.kill('SIGKILL');
@@ -215,7 +215,7 @@ test('kill -9 of the parent leaves nothing behind: neither children, nor the pro
   expect(homes.filter((home) => existsSync(home))).toEqual([]);
 });
 
-test('fault 4: a task past its time takes the program along that it runs', async () => {
+test('fault 4: a task that is killed at its timeout takes its program with it', async () => {
   const { ffmpeg } = await findPrograms({});
   const isolate = hostile();
   let pid = 0;

@@ -1,4 +1,4 @@
-/** What a file may ask of the engine, and what a task may ask of the machine. */
+/** Limits on files, and on the resources of a task. */
 export interface EngineLimits {
   /** Width x height, summed over the frames of an animation. */
   maxPixels: number;
@@ -6,15 +6,15 @@ export interface EngineLimits {
   maxFrames: number;
   /** Seconds of an animation, of video and of audio. */
   maxDurationS: number;
-  /** Resident memory of one child process; past it the child is killed and its task fails with `out_of_memory`. */
+  /** Resident memory of one child process. Above it the child is killed and its task fails with `out_of_memory`. */
   maxMemoryBytes: number;
-  /** Wall-clock time for looking at one file. */
+  /** Wall-clock time to identify one file. */
   identifyTimeoutMs: number;
   /** Wall-clock time for all renditions of one file. */
   renderTimeoutMs: number;
 }
 
-/** 268 megapixels is libvips's own default (0x3FFF x 0x3FFF); decoded to RGB they take 0.8 GB, hence the memory cap. */
+/** 268 megapixels is libvips's own default (0x3FFF x 0x3FFF). Decoded to RGB they take 0.8 GB, hence the memory limit. */
 export const defaultLimits: EngineLimits = {
   maxPixels: 268_435_456,
   maxFrames: 1_000,
@@ -24,5 +24,5 @@ export const defaultLimits: EngineLimits = {
   renderTimeoutMs: 300_000,
 };
 
-/** An SVG is text that is parsed whole; nothing that people draw comes near this. */
+/** An SVG is parsed as a whole; real drawings are far smaller than this. */
 export const maxSvgBytes = 10 * 1024 * 1024;

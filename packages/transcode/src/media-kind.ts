@@ -1,5 +1,5 @@
 import { z } from 'zod';
 
-/** What a media object is to a person. */
+/** The kind of a media object. */
 export const MediaKind = z.enum(['image', 'video', 'audio']);
 export type MediaKind = z.infer<typeof MediaKind>;

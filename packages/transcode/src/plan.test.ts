@@ -26,7 +26,7 @@ function source(changes: Partial<Record<keyof IdentifiedFile, unknown>> = {}): I
   });
 }
 
-test('a large picture fits the box of each preset and keeps its shape', () => {
+test('a large image fits the box of each preset and keeps its shape', () => {
   const plan = planRenditions(source(), [...defaultPresets]);
   const sizes = plan
     .filter(({ state }) => state !== 'not_applicable')
@@ -41,28 +41,28 @@ test('a large picture fits the box of each preset and keeps its shape', () => {
   ]);
 });
 
-test('a small picture is made at its own size, never enlarged', () => {
+test('a small image is made at its own size, never enlarged', () => {
   const pictures = defaultPresets.filter(({ source_kinds: kinds }) => kinds.includes('image'));
   for (const planned of planRenditions(source({ width: 24, height: 24 }), pictures)) {
     expect(planned).toMatchObject({ state: 'make', width: 24, height: 24 });
   }
 });
 
-test('of a video whose frame rate changes the plan says at which it will play', () => {
+test('for a video with a varying frame rate, the plan names the rate of the rendition', () => {
   const rates = (changes: Partial<VideoTrack>) =>
     planRenditions(video(changes), defaultPresets).filter((each) => each.video !== null);
   for (const { video: made, reason } of rates({ variableFrameRate: true, frameRate: { num: 30, den: 1 } })) {
     expect(made?.frameRate).toEqual({ num: 30, den: 1 });
-    expect(reason).toMatch(/\. The source's frame rate changes; it becomes 30 a second throughout, .*\.$/);
+    expect(reason).toMatch(/\. The source's frame rate varies; the rendition has a constant 30 a second, .*\.$/);
   }
   for (const { reason } of rates({ frameRate: { num: 30, den: 1 } })) expect(reason).not.toMatch(/frame rate/);
 });
 
-test('a picture a thousand times as wide as high still has a row of pixels', () => {
+test('an image a thousand times as wide as high keeps a row of pixels', () => {
   expect(fitInside({ width: 10_000, height: 2 }, { width: 320, height: 320 })).toEqual({ width: 320, height: 1 });
 });
 
-test('an animation moves in WebP, stands still in JPEG, and is not frozen into AVIF', () => {
+test('an animation moves in WebP, is still in JPEG, and is skipped for AVIF', () => {
   const plan = planRenditions(source({ format: 'gif', frames: 12, durationMs: 1200 }), [...defaultPresets]);
   const states = Object.fromEntries(plan.map(({ name, extension, state }) => [`${name}.${extension}`, state]));
   expect(states).toMatchObject({ 'medium.webp': 'make', 'medium.jpg': 'make', 'medium.avif': 'skip' });
@@ -70,12 +70,12 @@ test('an animation moves in WebP, stands still in JPEG, and is not frozen into A
   expect(plan.find(({ extension }) => extension === 'jpg')?.reason).toMatch(/First frame/);
 });
 
-test('what a preset is not for does not apply, and says what it is for', () => {
-  const [planned] = planRenditions(sound(), [...defaultPresets]);
+test('the plan names the media kinds of a preset that does not apply', () => {
+  const [planned] = planRenditions(audioSource(), [...defaultPresets]);
   expect(planned).toMatchObject({ state: 'not_applicable', reason: expect.stringMatching(/this is audio/) });
 });
 
-test('facts about a file survive being kept as JSON, and made-up ones are refused', () => {
+test('identified facts survive storage as JSON, and invented ones are refused', () => {
   const identified = source();
   expect(parseIdentified(JSON.parse(JSON.stringify(identified)))).toEqual(identified);
   expect(() => parseIdentified({ ...identified, frames: 0 })).toThrow();
@@ -105,12 +105,12 @@ function video(changes: Partial<VideoTrack> = {}, audio: readonly AudioTrack[] =
   });
 }
 
-function sound(): IdentifiedFile {
+function audioSource(): IdentifiedFile {
   const tracks = { video: null, audio: [audioTrack], coverArt: true, bitrate: 128_000 };
   return source({ kind: 'audio', format: 'm4a', width: 0, height: 0, tracks });
 }
 
-/** What the default ladder, or the MP4, makes of a source. */
+/** What the default ladder, or the MP4 preset, makes of a source. */
 function planned(identified: IdentifiedFile, name: 'hls' | 'mp4' = 'hls'): PlannedVideo {
   const found = planRenditions(identified, [...defaultPresets]).find((each) => each.name === name);
   if (!found?.video) throw new Error(`${name} is not made: ${found?.reason}`);
@@ -119,7 +119,7 @@ function planned(identified: IdentifiedFile, name: 'hls' | 'mp4' = 'hls'): Plann
 
 const sizes = ({ rungs }: PlannedVideo) => rungs.map(({ name, width, height }) => `${name} ${width}x${height}`);
 
-test('a ladder has the rungs that are no larger than the source, largest first', () => {
+test('a ladder has only rungs that are no larger than the source, largest first', () => {
   expect(sizes(planned(video()))).toEqual(['1080p 1920x1080', '720p 1280x720', '480p 854x480', '360p 640x360']);
   expect(sizes(planned(video({ codedWidth: 1280, codedHeight: 720 })))).toEqual([
     '720p 1280x720',
@@ -129,13 +129,13 @@ test('a ladder has the rungs that are no larger than the source, largest first',
   expect(sizes(planned(video({ codedWidth: 320, codedHeight: 180 })))).toEqual(['360p 320x180']);
 });
 
-test('upright video has upright rungs', () => {
+test('portrait video has portrait rungs', () => {
   const upright = video({ rotation: 90 });
   expect(sizes(planned(upright))).toEqual(['1080p 1080x1920', '720p 720x1280', '480p 480x854', '360p 360x640']);
   expect(sizes(planned(upright, 'mp4'))).toEqual(['mp4 720x1280']);
 });
 
-test('sizes of video are even and never larger than the source', () => {
+test('video sizes are even and never larger than the source', () => {
   expect(fitVideo({ width: 321, height: 181 }, { width: 1920, height: 1080 })).toEqual({ width: 320, height: 180 });
   expect(fitVideo({ width: 1, height: 1 }, { width: 1920, height: 1080 })).toEqual({ width: 2, height: 2 });
   for (let width = 2; width < 2_000; width += 37) {
@@ -145,7 +145,7 @@ test('sizes of video are even and never larger than the source', () => {
   }
 });
 
-test('what already fits may be copied: only the rung of its size, and only what plays everywhere', () => {
+test('only video that plays everywhere is copied, and only to the rung of its size', () => {
   const copies = (changes: Partial<VideoTrack>) =>
     planned(video(changes)).rungs.map(({ encodedBecause }) => encodedBecause === null);
   expect(copies({})).toEqual([true, false, false, false]);
@@ -170,7 +170,7 @@ test('a frame rate is kept up to 60', () => {
   expect(planned(video({ frameRate: { num: 120, den: 1 } })).frameRate).toEqual({ num: 60, den: 1 });
 });
 
-test('the default audio track is the one that is played: copied where it is plain AAC', () => {
+test('the default audio track is used, and copied if it is plain AAC', () => {
   expect(planned(video()).audio).toBe('copy');
   expect(planned(video({}, [])).audio).toBe('none');
   expect(planned(video({}, [{ ...audioTrack, profile: 'HE-AAC' }])).audio).toBe('encode');
@@ -179,11 +179,11 @@ test('the default audio track is the one that is played: copied where it is plai
   expect(planned(video({}, [surround, { ...audioTrack, isDefault: false }])).audio).toBe('encode');
 });
 
-test('what is encoded has its reason, so that an operator can see what to change about an export', () => {
+test('the plan has a reason for each encode, so an operator can improve the export', () => {
   const of = (changes: Partial<VideoTrack>) => planned(video(changes)).rungs[0]?.encodedBecause;
   expect(of({ codec: 'hevc' })).toBe('it is not H.264');
   expect(of({ bitrate: 9_000_000 })).toBe('its 9 Mb/s are more than the 6 Mb/s of this rung');
-  expect(of({ rotation: 180 })).toBe('it is to be turned');
+  expect(of({ rotation: 180 })).toBe('it has to be rotated');
   expect(of({ level: 51 })).toBe('its level, 5.1, is above 4.2');
   expect(planned(video()).rungs[1]?.encodedBecause).toBe('the source has another size, 1920 x 1080');
   const heard = (changes: Partial<AudioTrack>) => planned(video({}, [{ ...audioTrack, ...changes }])).audioBecause;
@@ -192,9 +192,9 @@ test('what is encoded has its reason, so that an operator can see what to change
   expect(heard({ bitrate: null })).toBeNull();
 });
 
-test('a sound has a ladder of its audio alone, and no MP4', () => {
-  expect(planned(sound())).toEqual({ rungs: [], frameRate: null, audio: 'copy', audioBecause: null });
-  const states = planRenditions(sound(), [...defaultPresets]).map(({ name, state }) => `${name} ${state}`);
+test('an audio source has a ladder with only its audio, and no MP4', () => {
+  expect(planned(audioSource())).toEqual({ rungs: [], frameRate: null, audio: 'copy', audioBecause: null });
+  const states = planRenditions(audioSource(), [...defaultPresets]).map(({ name, state }) => `${name} ${state}`);
   expect(states).toContain('mp4 not_applicable');
   expect(states).toContain('audio make');
 });

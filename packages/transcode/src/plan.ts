@@ -10,31 +10,31 @@ export interface Size {
   height: number;
 }
 
-/** One step of a ladder, at the size that it will have. */
+/** One rung of a ladder, with its final size. */
 export interface PlannedRung extends Size {
   readonly name: string;
-  /** Bits per second that a stretch of one second must not exceed. */
+  /** The most bits that any one second may have. */
   readonly bitrate: number;
   /**
-   * Why the source's video is not what this rung would be, as the second half of a sentence: "because …". Null: it is, and is copied
-   * where its keyframes allow segments of about equal length, which only reading the file tells.
+   * Why the source's video cannot be copied to this rung, as the second half of a sentence: "because …". If null, it is copied,
+   * provided that its keyframes allow segments of about equal length. Only reading the file can show that.
    */
   readonly encodedBecause: string | null;
 }
 
-/** How the video and audio of a source become those of an MP4 file or a ladder. */
+/** How the video and audio of a source become an MP4 file or a ladder. */
 export interface PlannedVideo {
-  /** Largest first; for MP4, one. Empty for a source without video. */
+  /** Largest first; an MP4 file has one. Empty for a source without video. */
   readonly rungs: readonly PlannedRung[];
-  /** Frames a second of everything that is encoded: the source's, constant, at most 60. Null without video. */
+  /** Frames per second of everything that is encoded: the source's, made constant, at most 60. Null without video. */
   readonly frameRate: Ratio | null;
-  /** What becomes of the audio track that is played: `none` where the source has none. */
+  /** How the played audio track is made; `none` if the source has no audio. */
   readonly audio: 'copy' | 'encode' | 'none';
-  /** Why it is encoded: "because …". Null where it is copied, if reading it finds nothing against that, and where there is none. */
+  /** Why it is encoded: "because …". Null if there is none, or if it is copied, unless reading the track shows a reason not to. */
   readonly audioBecause: string | null;
 }
 
-/** One preset applied to one source: what it will be, or why it will not. */
+/** One preset applied to one source: what it will become, or why it is skipped. */
 export interface PlannedRendition {
   readonly preset: Preset;
   readonly revision: string;
@@ -43,9 +43,9 @@ export interface PlannedRendition {
   readonly contentType: string;
   /** `not_applicable`: the preset is for other kinds of media. */
   readonly state: 'make' | 'skip' | 'not_applicable';
-  /** A sentence: why it is skipped, or what of the source will show in it. */
+  /** A sentence: why it is skipped, or what it shows of the source. */
   readonly reason: string;
-  /** Size that the rendition has or would have, in pixels: of a ladder, its largest rung; 0 for what has none. */
+  /** The size that the rendition has or would have, in pixels. A ladder has that of its largest rung; without a size it is 0. */
   readonly width: number;
   readonly height: number;
   /** For `hls` and `mp4` that are made; null for everything else. */
@@ -62,8 +62,8 @@ export function isPicture(planned: PlannedRendition): planned is PlannedPicture 
 type Decision = Pick<PlannedRendition, 'state' | 'reason'> & Partial<PlannedRendition>;
 
 /**
- * Decides what each preset makes of the source. Pure: the same source and presets always give the same plan, so a plan
- * can be explained and compared without rendering anything.
+ * Decides what each preset makes of the source. Pure: the same source and presets always give the same plan. Plans can
+ * therefore be explained and compared without rendering.
  */
 export function planRenditions(source: IdentifiedFile, presets: readonly Preset[]): PlannedRendition[] {
   return presets.map((preset) => ({
@@ -77,10 +77,7 @@ export function planRenditions(source: IdentifiedFile, presets: readonly Preset[
   }));
 }
 
-/**
- * The largest size within the preset's box that keeps the source's shape and does not enlarge it; at least 1 x 1.
- * A box edge of null does not bound.
- */
+/** The largest size within the box that keeps the source's shape and does not enlarge it; at least 1 x 1. Null: no limit. */
 export function fitInside(source: Size, box: { width: number | null; height: number | null }): Size {
   const { width, height } = source;
   if (width < 1 || height < 1) return { width: 0, height: 0 };
@@ -89,8 +86,8 @@ export function fitInside(source: Size, box: { width: number | null; height: num
 }
 
 /**
- * As {@link fitInside} for video: the box is turned for upright sources, and both edges are even, as 4:2:0 needs. Never
- * larger than the source, so that one of odd size loses a row or column; at least 2 x 2.
+ * Like {@link fitInside}, for video: the box is turned for portrait sources, and both edges are even, as 4:2:0 needs. A source
+ * of odd size loses a row or column, because nothing is enlarged; at least 2 x 2.
  */
 export function fitVideo(source: Size, box: { width: number | null; height: number | null }): Size {
   const size = fitInside(source, turned(source, box));
@@ -99,7 +96,7 @@ export function fitVideo(source: Size, box: { width: number | null; height: numb
   return { width: even(size.width, source.width), height: even(size.height, source.height) };
 }
 
-/** A box for wide pictures, laid the way that the source is. */
+/** Turns a box for landscape video if the source is portrait. */
 function turned<B extends { width: number | null; height: number | null }>(source: Size, box: B): B {
   const upright = source.height > source.width;
   const wide = (box.width ?? Infinity) > (box.height ?? Infinity);
@@ -120,32 +117,32 @@ function decide(source: IdentifiedFile, preset: Preset): Decision {
     case 'preview':
     case 'storyboard':
       if (!source.tracks?.video) return noTrack(source, 'video');
-      return { state: 'make', reason: 'From frames of the video.', ...fitVideo(source, preset) };
+      return { state: 'make', reason: 'Made from frames of the video.', ...fitVideo(source, preset) };
     case 'audio':
     case 'waveform':
       if (!source.tracks?.audio.length) return noTrack(source, 'audio');
-      return { state: 'make', reason: 'From the audio.', width: preset.width ?? 0, height: preset.height ?? 0 };
+      return { state: 'make', reason: 'Made from the audio.', width: preset.width ?? 0, height: preset.height ?? 0 };
   }
 }
 
 function noTrack(source: IdentifiedFile, kind: 'video' | 'audio'): Decision {
-  return { state: 'skip', reason: `This ${source.kind} has no ${kind} to make it of.` };
+  return { state: 'skip', reason: `This ${source.kind} has no ${kind} track to make it from.` };
 }
 
 function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision {
-  if (source.kind === 'audio') return { state: 'skip', reason: 'A sound has no picture; a waveform shows it.' };
+  if (source.kind === 'audio') return { state: 'skip', reason: 'Audio has no picture; a waveform preset can show it.' };
   const size = fitInside(source, preset);
   const largest = maxEncodedEdge[preset.container];
   if (Math.max(size.width, size.height) > largest) {
-    return { state: 'skip', reason: `${preset.container} holds at most ${largest} pixels a side.`, ...size };
+    return { state: 'skip', reason: `${preset.container} allows at most ${largest} pixels on each side.`, ...size };
   }
   const moves = source.kind === 'image' && source.frames > 1;
-  // Where an AVIF and a WebP share a name, clients that take both are given the AVIF: a still one would freeze the
-  // animation for nearly everybody. A JPEG is only ever given to clients that take neither, so its first frame is kept.
+  // If an AVIF and a WebP share a name, clients that accept both get the AVIF. A still AVIF would freeze the animation for
+  // nearly everybody. Only clients that accept neither get the JPEG, so a JPEG of the first frame is made.
   if (moves && preset.container === 'avif') {
     return {
       state: 'skip',
-      reason: 'The source is an animation, and AVIF renditions are stills; WebP keeps it moving.',
+      reason: 'The source is an animation, and AVIF renditions are still images; WebP keeps the animation.',
       ...size,
     };
   }
@@ -162,7 +159,7 @@ function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision 
   return { state: 'make', reason: what + how, ...size };
 }
 
-/** Pixels a side that a container can hold: VP8 has 14 bits for each, JPEG 16. AV1's limit is libaom's. */
+/** Most pixels per edge of each container: VP8 has 14 bits, JPEG has 16. AV1's limit is libaom's. */
 const maxEncodedEdge: Record<PicturePreset['container'], number> = {
   webp: 16_383,
   jpeg: 65_535,
@@ -170,18 +167,18 @@ const maxEncodedEdge: Record<PicturePreset['container'], number> = {
   png: 65_535,
 };
 
-/** Frames a second that are kept: more costs bytes and processor time that hardly anybody can see. */
+/** The highest frame rate that is kept. Hardly anybody sees more, and it costs bytes and processor time. */
 const maxFrameRate = 60;
 
 function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Decision {
   const { tracks } = source;
   if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video');
   const audioTrack = playedAudio(tracks.audio);
-  const audioBecause = audioTrack && whyNotPlainAac(audioTrack);
+  const audioBecause = audioTrack && audioEncodeReason(audioTrack);
   const audio = audioTrack === null ? 'none' : audioBecause === null ? 'copy' : 'encode';
   const { video } = tracks;
   if (video === null) {
-    const reason = 'The audio alone: the source has no video.';
+    const reason = 'Only audio: the source has no video.';
     return { state: 'make', reason, video: { rungs: [], frameRate: null, audio, audioBecause } };
   }
   const rungs = preset.type === 'hls' ? ladderFor(source, video, preset) : [onlyRung(source, video, preset)];
@@ -204,7 +201,7 @@ function ladderFor(source: IdentifiedFile, video: VideoTrack, preset: HlsPreset)
     const box = turned(source, rung);
     return Math.min(box.width / source.width, box.height / source.height) <= 1;
   });
-  // Smaller than the smallest: that one, at the source's size.
+  // A source below the smallest rung gets that rung at its own size.
   const chosen = fitting.length > 0 ? fitting : largestFirst.slice(-1);
   return chosen.map(({ name, bitrate, ...box }) => planRung(source, video, { name, bitrate }, fitVideo(source, box)));
 }
@@ -222,12 +219,12 @@ function planRung(
   const sameSize = size.width === source.width && size.height === source.height;
   const tooMuch = () =>
     video.bitrate === null
-      ? 'its bit rate is not known'
+      ? 'its bit rate is unknown'
       : video.bitrate > bitrate
         ? `its ${megabits(video.bitrate)} are more than the ${megabits(bitrate)} of this rung`
         : null;
   const encodedBecause = sameSize
-    ? (whyNotEverywhere(video) ?? tooMuch())
+    ? (videoEncodeReason(video) ?? tooMuch())
     : `the source has another size, ${source.width} x ${source.height}`;
   return { name, bitrate, ...size, encodedBecause };
 }
@@ -236,47 +233,47 @@ function megabits(bitrate: number): string {
   return `${Number((bitrate / 1e6).toPrecision(3))} Mb/s`;
 }
 
-/** Why this is not H.264 as every browser and phone decodes it, upright and with square samples: "because …", or null. */
-function whyNotEverywhere(video: VideoTrack): string | null {
+/** Why this is not H.264 that every browser and phone decodes, upright and with square pixels: "because …", or null. */
+function videoEncodeReason(video: VideoTrack): string | null {
   const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
   if (codec !== 'h264') return 'it is not H.264';
   if (pixelFormat !== 'yuv420p' && pixelFormat !== 'yuvj420p') return `its pixels are ${pixelFormat}, not 8-bit 4:2:0`;
   if (!/^(constrained baseline|baseline|main|high)$/i.test(profile ?? '')) {
-    return `its profile, ${profile ?? 'which it does not tell'}, does not play everywhere`;
+    return profile === null ? 'its profile is unknown' : `its profile, ${profile}, does not play everywhere`;
   }
-  if (level === null) return 'it does not tell its level';
+  if (level === null) return 'its level is unknown';
   if (level > 42) return `its level, ${(level / 10).toFixed(1)}, is above 4.2`;
-  if (rotation !== 0) return 'it is to be turned';
-  if (sampleAspect.num !== sampleAspect.den) return 'its samples are not square';
+  if (rotation !== 0) return 'it has to be rotated';
+  if (sampleAspect.num !== sampleAspect.den) return 'its pixels are not square';
   if (interlaced) return 'it is interlaced';
   if (variableFrameRate) return 'its frame rate varies';
-  return hdr === null ? null : 'it has a high dynamic range';
+  return hdr === null ? null : 'it is HDR';
 }
 
-/** The track that is played where nobody chose another: the default one, else the first. */
+/** The track that plays if nobody chooses another: the default track, else the first. */
 export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T[]): T | null {
   return tracks.find(({ isDefault }) => isDefault) ?? tracks[0] ?? null;
 }
 
-/** Why this is not AAC that every browser plays, at a modest bit rate: "because …", or null. */
-function whyNotPlainAac({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
+/** Why this is not AAC that every browser plays at a modest bit rate: "because …", or null. */
+function audioEncodeReason({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
   if (codec !== 'aac') return 'it is not AAC';
   if (profile !== null && profile !== 'LC') return `it is ${profile}, not AAC-LC`;
   if (channels > 2) return `it has ${channels} channels`;
-  if (sampleRate > 48_000) return `it has ${sampleRate} samples a second, more than 48000`;
-  // Where the container does not say, a copy tells.
-  return bitrate === null ? null : whyTooManyBits(bitrate);
+  if (sampleRate > 48_000) return `its sample rate, ${sampleRate} Hz, is above 48000`;
+  // If the container has no bit rate, the copy reveals it.
+  return bitrate === null ? null : bitrateEncodeReason(bitrate);
 }
 
-/** Why AAC of so many bits a second is encoded: "because …", or null. */
-export function whyTooManyBits(bitrate: number): string | null {
+/** Why AAC with this bit rate is encoded again: "because …", or null. */
+export function bitrateEncodeReason(bitrate: number): string | null {
   return bitrate > 192_000 ? `its ${Math.round(bitrate / 1_000)} kb/s are more than 192` : null;
 }
 
 function rateReason({ variableFrameRate }: VideoTrack, { num, den }: Ratio): string {
   const rate = Number((num / den).toFixed(3));
   return variableFrameRate
-    ? ` The source's frame rate changes; it becomes ${rate} a second throughout, as in its moving parts.`
+    ? ` The source's frame rate varies; the rendition has a constant ${rate} a second, as in the moving parts of the source.`
     : '';
 }
 

@@ -18,12 +18,12 @@ export interface DecodedPicture {
 
 const sampleRate = 8_000;
 const toneHz = 1_000;
-/** Of the samples' energy, what must lie at the tone; noise and silence have next to nothing there. */
+/** The share of the energy that must lie at the tone; noise and silence have nearly none there. */
 const toneShare = 0.8;
-/** Of full scale, squared: far above silence, far below the samples' own level. */
+/** Mean squared amplitude relative to full scale: far above silence, far below the samples' level. */
 const audibleEnergy = 1e-4;
 
-/** Decodes a sample's first frame and its sounds; the picture is given back for its colours, each sound must be the tone. */
+/** Decodes a sample's first frame and its audio. Returns the frame for a colour check; each audio track must be the tone. */
 export async function decodeSample(
   path: string,
   tracks: Tracks,
@@ -32,7 +32,7 @@ export async function decodeSample(
 ): Promise<DecodedPicture | null> {
   const cwd = await mkdtemp(join(tmpdir(), 'mds-prove-'));
   const { video } = tracks;
-  // One run for all: the picture by the pipe, each sound by a file.
+  // One run for everything: the frame goes to the pipe, each audio track to a file.
   const picture = video && [
     '-map',
     `0:${video.index}`,
@@ -45,7 +45,7 @@ export async function decodeSample(
     'pipe:1',
   ];
   const tones = tracks.audio.map(({ index }) => ({ index, file: `tone-${index}` }));
-  const sounds = tones.flatMap(({ index, file }) => [
+  const audioOutputs = tones.flatMap(({ index, file }) => [
     ...['-map', `0:${index}`, '-ac', '1', '-ar', String(sampleRate), '-f', 'f32le', file],
   ]);
   const wallMs = limits.identifyTimeoutMs;
@@ -59,24 +59,24 @@ export async function decodeSample(
       '-i',
       path,
     ];
-    const { stdout } = await runProgram(programs.ffmpeg, [...argv, ...(picture ?? []), ...sounds], {
+    const { stdout } = await runProgram(programs.ffmpeg, [...argv, ...(picture ?? []), ...audioOutputs], {
       step: 'prove',
       cwd,
       limits: { wallMs, cpuMs: wallMs, memoryBytes: limits.maxMemoryBytes, stallMs: wallMs },
       hide: { [path]: 'the sample' },
     });
-    for (const { file } of tones) holdTone(await readFile(join(cwd, file)));
+    for (const { file } of tones) assertTone(await readFile(join(cwd, file)));
     if (video === null) return null;
     const { codedWidth: width, codedHeight: height } = video;
-    if (stdout.length !== width * height * 3) throw new Error('The sample decodes to a picture of another size.');
+    if (stdout.length !== width * height * 3) throw new Error('The sample decodes to the wrong size.');
     return { data: stdout, width, height, channels: 3 };
   } finally {
     await rm(cwd, { recursive: true, force: true });
   }
 }
 
-/** Throws unless what is heard is the samples' tone. */
-export function holdTone(pcm: Buffer): void {
+/** Throws unless the audio is the samples' tone. */
+export function assertTone(pcm: Buffer): void {
   const count = Math.floor(pcm.length / 4);
   let energy = 0;
   let sine = 0;
@@ -90,5 +90,5 @@ export function holdTone(pcm: Buffer): void {
   }
   if (count === 0 || energy / count < audibleEnergy) throw new Error('The sample decodes to silence.');
   const share = (2 * (sine * sine + cosine * cosine)) / (count * energy);
-  if (share < toneShare) throw new Error('The sample decodes to something else than its tone.');
+  if (share < toneShare) throw new Error('The sample does not decode to its tone.');
 }

@@ -8,15 +8,15 @@ import type { EngineLimits } from './limits.ts';
 import { type DecodedPicture, decodeSample } from './prove-av.ts';
 import { decodeStill } from './render/decode.ts';
 
-/** Whether this machine can decode a registered format. */
+/** Shows whether this machine can decode a registered format. */
 export interface ProvenFormat {
   readonly id: string;
   readonly ok: boolean;
-  /** Why not. */
+  /** Why it failed. */
   readonly reason?: string;
 }
 
-/** What every sample shows: a quarter each of red, green, blue and white, from the top left. */
+/** The picture in every sample: quarters of red, green, blue and white, from the top left. */
 const quarters = [
   { x: 0.25, y: 0.25, color: [255, 0, 0] },
   { x: 0.75, y: 0.25, color: [0, 255, 0] },
@@ -24,29 +24,29 @@ const quarters = [
   { x: 0.75, y: 0.75, color: [255, 255, 255] },
 ] as const;
 
-/** Lossy samples stray from pure colours, though not this far. */
+/** Lossy samples differ from pure colours, but less than this. */
 const tolerance = 48;
 
-/** Address of the bundled sample of a format; the same from `src` and from `dist`. */
+/** Path of the bundled sample of a format; the same from `src` and from `dist`. */
 export function samplePath(format: Format): string {
-  // A transport stream's `.ts` would be taken for TypeScript by the tools of this repository.
+  // This repository's tools would take the `.ts` of a transport stream for TypeScript.
   const extension = format.extensions.find((candidate) => candidate !== 'ts');
   return fileURLToPath(new URL(`../samples/${format.id}.${extension}`, import.meta.url));
 }
 
-/** Decodes the sample of one registered format, looks at its colours and listens to its tone. */
+/** Decodes the sample of one registered format and checks its colours and its tone. */
 export async function proveFormat(id: string, limits: EngineLimits, programs: Programs | null): Promise<ProvenFormat> {
   const format = formatById(id);
   try {
     const path = samplePath(format);
     const identified = await identifyFile(path, limits, programs);
-    if (identified.format !== format.id) throw new Error(`The sample is taken for ${identified.format}.`);
-    if (identified.tracks === null) holdColours(await decodeImage(path, identified, limits));
+    if (identified.format !== format.id) throw new Error(`The sample was identified as ${identified.format}.`);
+    if (identified.tracks === null) assertColours(await decodeImage(path, identified, limits));
     else {
-      if (programs === null) throw new Error('There is no ffmpeg.');
+      if (programs === null) throw new Error('ffmpeg is not installed.');
       const picture = await decodeSample(path, identified.tracks, format, { programs, limits });
-      if (picture !== null) holdColours(picture);
-      else if (format.kind === 'video') throw new Error('The sample has no picture.');
+      if (picture !== null) assertColours(picture);
+      else if (format.kind === 'video') throw new Error('The sample has no video.');
     }
     return { id: format.id, ok: true };
   } catch (error) {
@@ -59,8 +59,8 @@ async function decodeImage(path: string, identified: IdentifiedFields, limits: E
   return decodeStill(path, readHeader(bytes, limits), identified, limits).finally(bytes.close);
 }
 
-/** Throws unless the picture shows the samples' quarters. */
-function holdColours({ data, width, height, channels }: DecodedPicture): void {
+/** Throws unless the image shows the samples' quarters. */
+function assertColours({ data, width, height, channels }: DecodedPicture): void {
   for (const { x, y, color } of quarters) {
     const at = (Math.floor(y * height) * width + Math.floor(x * width)) * channels;
     if (color.some((value, channel) => Math.abs((data[at + channel] ?? 0) - value) > tolerance)) {

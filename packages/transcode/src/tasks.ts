@@ -15,7 +15,7 @@ import { sharp, useThreads } from './vips.ts';
 export interface IdentifyInput {
   path: string;
   limits: EngineLimits;
-  /** Null where there are none: then videos and sounds are refused. */
+  /** Null if there are none: then videos and audio files are refused. */
   programs: Programs | null;
 }
 
@@ -25,7 +25,7 @@ export interface RenderInput {
   plan: PlannedRendition[];
   beside: PlannedRendition[];
   outDir: string;
-  /** Of a picture; null: as many as there are cores. */
+  /** Threads for an image; null: the number of cores. */
   threads: number | null;
   limits: EngineLimits;
   programs: Programs | null;
@@ -37,12 +37,12 @@ export interface ProveInput {
   programs: Programs | null;
 }
 
-/** What a render tells while it goes on. */
+/** What a render reports while it runs. */
 export type RenderReport =
   | { readonly type: 'progress'; readonly progress: RenderProgress }
   | { readonly type: 'run'; readonly update: ProgramRunUpdate };
 
-/** What the isolated process can be asked to do. All input and output is JSON. */
+/** The tasks of the isolated process. All input and output is JSON. */
 export const tasks = {
   identify: ({ path, limits, programs }: IdentifyInput): Promise<IdentifiedFields> =>
     identifyFile(path, limits, programs),
@@ -58,7 +58,8 @@ export const tasks = {
     };
     if (threads !== null) useThreads(threads);
     if (source.kind === 'image') return renderImage(path, plan, outDir, { ...options, atOnce: threads ?? undefined });
-    if (programs === null) throw new RenderError('unsupported_codec', 'There is no ffmpeg to render it with.');
+    if (programs === null)
+      throw new RenderError('unsupported_codec', 'ffmpeg is not installed, so it cannot be rendered.');
     return renderAv(path, source, plan, outDir, { ...options, beside, programs });
   },
 
@@ -70,7 +71,7 @@ export const tasks = {
       .toBuffer()
       .then((encoded) => sharp(encoded).raw().toBuffer());
     const off = [0x33, 0x66, 0x99].reduce((sum, value, channel) => sum + Math.abs((pixels[channel] ?? 0) - value), 0);
-    if (pixels.length !== 768 || off > 24) throw new Error('A picture came back from the encoder in other colours.');
+    if (pixels.length !== 768 || off > 24) throw new Error('The encoder changed the colours of an image.');
     return `sharp ${sharp.versions.sharp}, libvips ${sharp.versions.vips}, libheif ${heicDecoderVersion()}`;
   },
 } satisfies Tasks;

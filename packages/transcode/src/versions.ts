@@ -5,8 +5,8 @@ import type { Programs } from './ffmpeg/programs.ts';
 import { recipes } from './presets/presets.ts';
 
 /**
- * Versions of everything that decides what can be decoded and what renditions look like: the key under which proofs of
- * formats are kept. Read from package files; libvips itself is not loaded.
+ * Versions of everything that decides which formats can be decoded and how renditions look. Format proofs are stored under
+ * them. They are read from package files; libvips itself is not loaded.
  */
 export function engineVersions(programs: Programs | null): Record<string, string> {
   const require = createRequire(import.meta.url);
@@ -30,14 +30,14 @@ interface PackageFile {
   optionalDependencies?: Record<string, string>;
 }
 
-/** The package file above a module; packages need not export it. */
+/** Finds the package file above a module, because packages need not export it. */
 function packageOf(modulePath: string, name: string): PackageFile {
   for (let folder = dirname(modulePath); folder !== dirname(folder); folder = dirname(folder)) {
     try {
       const found = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageFile;
       if (found.name === name) return found;
     } catch {
-      // No package file here: look further up.
+      // No package file here: search further up.
     }
   }
   return { version: 'unknown' };

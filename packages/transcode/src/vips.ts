@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import sharp from 'sharp';
 
-// Every loader is blocked, then those of the accepted formats are let back in: no ImageMagick, no PDF, no OpenSlide, whatever
-// libvips was built with. `VIPS_BLOCK_UNTRUSTED` in the child's environment says the same from the start.
+// Every loader is blocked, then those of the accepted formats are unblocked. So ImageMagick, PDF and OpenSlide loaders stay
+// off in any build of libvips. `VIPS_BLOCK_UNTRUSTED` in the child's environment does the same from the start.
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({
   operation: [
@@ -16,14 +16,14 @@ sharp.unblock({
   ],
 });
 
-// No two tasks share a picture, so a cache would only hold on to memory and to files that are gone.
+// No two tasks share an image, so a cache would only hold memory and files that are gone.
 sharp.cache(false);
 sharp.concurrency(availableParallelism());
 
-/** Has libvips work on each picture with so many threads from now on. */
+/** Sets the number of threads that libvips uses for each image from now on. */
 export function useThreads(count: number): void {
   sharp.concurrency(count);
 }
 
-/** sharp, with the loaders, cache and threads that this package wants. Import it from here only. */
+/** sharp, with this package's loaders, cache and threads. Import it only from here. */
 export { sharp };

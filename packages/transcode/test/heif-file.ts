@@ -25,7 +25,7 @@ function partsOf(file: Buffer): Part[] {
   return parts;
 }
 
-/** A copy of an HEIC or AVIF whose primary picture has further properties: `irot`, `imir`, `colr`. */
+/** A copy of an HEIC or AVIF whose primary image has further properties: `irot`, `imir`, `colr`. */
 export function withProperties(file: Buffer, properties: readonly Buffer[]): Buffer {
   const grown = rebuild(file, properties, 0);
   return rebuild(file, properties, grown.length - file.length);
@@ -53,7 +53,7 @@ function rebuild(file: Buffer, properties: readonly Buffer[], shift: number): Bu
 /** `ipma` of version 0 with one-byte indices, as heif-enc and libvips write it. */
 function extendedProperties(body: Buffer, primary: number, properties: readonly Buffer[]): Buffer {
   const [container, associations] = partsOf(body);
-  if (!container || !associations) throw new Error('ipco and ipma were expected');
+  if (!container || !associations) throw new Error('expected ipco and ipma');
   const first = partsOf(container.body).length + 1;
   const entries: Buffer[] = [];
   const table = associations.body;
@@ -68,7 +68,7 @@ function extendedProperties(body: Buffer, primary: number, properties: readonly 
   return Buffer.concat([box('ipco', container.body, ...properties), box('ipma', table.subarray(0, 8), ...entries)]);
 }
 
-/** Offsets from the start of the file move with what comes before; those into `idat` stay. */
+/** Shifts offsets from the start of the file; those into `idat` stay. */
 function shiftedLocations(body: Buffer, shift: number): Buffer {
   const moved = Buffer.from(body);
   const version = moved.readUInt8(0);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Tasks that misbehave in every way that a decoder can; for the tests of the isolate. */
+/** Tasks that misbehave in every way that a decoder can, for the tests of the isolate. */
 export const tasks = {
   echo: async (input: unknown) => ({ input, pid: process.pid, cwd: process.cwd(), env: process.env }),
 
@@ -15,18 +15,18 @@ export const tasks = {
     throw Object.assign(new RangeError('too far'), { code: 'far' });
   },
 
-  /** Holds the main thread, as WebAssembly does: no timer fires, no message arrives. */
+  /** Blocks the main thread, as WebAssembly does: no timer fires, no message arrives. */
   spin: async () => {
     for (;;);
   },
 
-  /** Runs an ffmpeg that never ends, as a render does, and tells its process id; then holds the main thread, if told to. */
+  /** Runs an endless ffmpeg, as a render does, and reports its process id. With `spin`, it then blocks the main thread. */
   encode: async ({ ffmpeg, spin }: { ffmpeg: string; spin: boolean }, report: (progress: unknown) => void) => {
     const argv = ['-nostdin', '-v', 'quiet', '-f', 'lavfi', '-i', 'testsrc=s=64x36,realtime', '-f', 'null', '-'];
     const child = spawn(ffmpeg, argv, { stdio: 'ignore' });
     await new Promise((resolve) => child.once('spawn', resolve));
     report(child.pid);
-    // What was reported must leave before nothing can.
+    // The report must be sent before the main thread blocks.
     if (spin) setTimeout(() => tasks.spin(), 100);
     return new Promise(() => undefined);
   },

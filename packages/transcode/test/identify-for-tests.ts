@@ -32,10 +32,10 @@ interface ProbedStream {
 
 const formatsByExtension: Readonly<Record<string, string>> = { '.ts': 'mpegts' };
 
-/** A statically linked ffmpeg crashes over the system's modules for character sets; here it finds none. */
+/** Here a statically linked ffmpeg finds none of the system's modules for character sets, on which it crashes. */
 export const plainEnvironment = { LANG: 'C', GCONV_PATH: '/nonexistent' };
 
-/** What a file that a test made itself is, by ffprobe. For tests of rendering alone: it refuses nothing. */
+/** The facts that ffprobe reports for a file made by a test. Only for tests of rendering: it refuses nothing. */
 export function identifyForTests(path: string, programs: Programs): IdentifiedFile {
   const args = ['-v', 'error', '-of', 'json', '-show_format', '-show_streams', path];
   const probed = JSON.parse(execFileSync(programs.ffprobe.path, args, { encoding: 'utf8', env: plainEnvironment })) as {
@@ -44,7 +44,7 @@ export function identifyForTests(path: string, programs: Programs): IdentifiedFi
   };
   const extension = extname(path).slice(1);
   const stream = probed.streams.find((s) => s.codec_type === 'video' && s.disposition.attached_pic === 0);
-  const sounds = probed.streams.filter((s) => s.codec_type === 'audio');
+  const audioStreams = probed.streams.filter((s) => s.codec_type === 'audio');
   const video = stream === undefined ? null : videoOf(stream);
   const aspect = video === null ? 1 : video.sampleAspect.num / video.sampleAspect.den;
   const upright = video === null || video.rotation % 180 === 0;
@@ -61,7 +61,7 @@ export function identifyForTests(path: string, programs: Programs): IdentifiedFi
     frames: video?.frames ?? 1,
     codecs: {
       ...(video === null ? {} : { video: video.codec }),
-      ...(sounds[0] === undefined ? {} : { audio: sounds[0].codec_name }),
+      ...(audioStreams[0] === undefined ? {} : { audio: audioStreams[0].codec_name }),
     },
     hasAlpha: video?.hasAlpha ?? false,
     orientation: 1,
@@ -70,7 +70,7 @@ export function identifyForTests(path: string, programs: Programs): IdentifiedFi
     icc: false,
     tracks: {
       video,
-      audio: sounds.map((s) => ({
+      audio: audioStreams.map((s) => ({
         ...times(s),
         index: s.index,
         codec: s.codec_name,
@@ -102,7 +102,7 @@ function videoOf(s: ProbedStream) {
     codedWidth: s.width ?? 1,
     codedHeight: s.height ?? 1,
     sampleAspect: ratio(s.sample_aspect_ratio, ':'),
-    // ffprobe counts counter-clockwise.
+    // ffprobe counts anticlockwise.
     rotation: ((-rotation % 360) + 360) % 360,
     frameRate: average,
     variableFrameRate: Math.abs(average.num / average.den - base.num / base.den) > 0.01,

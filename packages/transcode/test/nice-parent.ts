@@ -1,4 +1,4 @@
-/** A program with a niceness of 5 that asks for none, and says which one its child has. */
+/** A program with a niceness of 5 that requests none for its child, and prints the one that the child has. */
 import { getPriority, setPriority } from 'node:os';
 import { createIsolate } from '../src/isolate.ts';
 

@@ -1,4 +1,4 @@
-/** A program that gives its children tasks that never end, of which ffmpeg is a part, and waits to be killed. */
+/** A program whose children run endless tasks, each with an ffmpeg, and that waits to be killed. */
 import { findPrograms } from '../src/ffmpeg/programs.ts';
 import { createIsolate } from '../src/isolate.ts';
 

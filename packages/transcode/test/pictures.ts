@@ -7,7 +7,7 @@ export const green: Color = [0, 255, 0];
 export const blue: Color = [0, 0, 255];
 export const white: Color = [255, 255, 255];
 
-/** Bare pixels of a picture in four colours: top left, top right, bottom left, bottom right. */
+/** Raw pixels of an image in four colours: top left, top right, bottom left, bottom right. */
 export function quarters(width: number, height: number, colors: readonly Color[] = [red, green, blue, white]) {
   const data = Buffer.alloc(width * height * 3);
   for (let y = 0; y < height; y++) {
@@ -19,7 +19,7 @@ export function quarters(width: number, height: number, colors: readonly Color[]
   return sharp(data, { raw: { width, height, channels: 3 } });
 }
 
-/** Colours in the middle of the four quarters of a file, in the same order; with alpha where it has it. */
+/** Colours at the centres of the four quarters of a file, in the same order; with alpha if it has any. */
 export async function quarterColors(file: string | Buffer): Promise<number[][]> {
   const { data, info } = await sharp(file).raw().toBuffer({ resolveWithObject: true });
   return [
@@ -33,7 +33,7 @@ export async function quarterColors(file: string | Buffer): Promise<number[][]> 
   });
 }
 
-/** Largest difference in any channel of any colour. */
+/** The largest difference in any channel of any colour. */
 export function furthest(actual: readonly (readonly number[])[], expected: readonly (readonly number[])[]): number {
   return Math.max(
     ...expected.flatMap((color, index) =>
@@ -42,7 +42,7 @@ export function furthest(actual: readonly (readonly number[])[], expected: reado
   );
 }
 
-/** A chunk of a PNG. */
+/** A PNG chunk. */
 export function pngChunk(type: string, data: Uint8Array): Buffer {
   const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
   const chunk = Buffer.alloc(body.length + 8);
@@ -52,7 +52,7 @@ export function pngChunk(type: string, data: Uint8Array): Buffer {
   return chunk;
 }
 
-/** A PNG of one grey, any size, in next to no bytes: what a decompression bomb is. */
+/** A grey PNG of any size in very few bytes, like a decompression bomb. */
 export function flatPng(width: number, height: number): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -66,12 +66,12 @@ export function flatPng(width: number, height: number): Buffer {
   ]);
 }
 
-/** A PNG with another chunk after its header. */
+/** A PNG with an additional chunk after its header. */
 export function withPngChunk(png: Buffer, type: string, data: Uint8Array): Buffer {
   return Buffer.concat([png.subarray(0, 33), pngChunk(type, data), png.subarray(33)]);
 }
 
-/** An animated GIF of solid frames in two colours, written block by block; `delay` in hundredths of a second. */
+/** An animated GIF of solid frames in two colours, written block by block; `delay` is in hundredths of a second. */
 export function solidGif(size: number, frames: number, delay = 10, loops = 0): Buffer {
   const u16 = (value: number) => [value & 255, value >> 8];
   const head = Buffer.from([
@@ -151,7 +151,7 @@ function subBlocks(bytes: number[]): number[] {
   return blocks;
 }
 
-/** Numbers from 0 up to 1 that are the same in every run. */
+/** Numbers from 0 to below 1 that are the same in every run. */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -12,10 +12,10 @@ import { identifyForTests, plainEnvironment } from './identify-for-tests.ts';
 import { scratch } from './scratch.ts';
 import { programsForTests } from './video-clips.ts';
 
-/** The programs that these tests run. */
+/** The programs for these tests. */
 export const programs: Programs = await programsForTests();
 
-/** Runs ffmpeg and gives standard output. */
+/** Runs ffmpeg and returns standard output. */
 export function ffmpeg(...argv: string[]): Buffer {
   return execFileSync(programs.ffmpeg.path, ['-v', 'error', '-nostdin', '-y', ...argv], {
     maxBuffer: 1 << 28,
@@ -23,23 +23,23 @@ export function ffmpeg(...argv: string[]): Buffer {
   });
 }
 
-/** A graph of ffmpeg's own as an input. */
+/** A filter graph as an input. */
 export const lavfi = (graph: string): string[] => ['-f', 'lavfi', '-i', graph];
 
-/** H.264 that is quickly made. */
+/** Options for a fast H.264 encode. */
 export const x264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p', '-threads', '2'];
 
-/** What was rendered, and how to read it. */
+/** The result of a render, with ways to read it. */
 export interface Rendered {
   readonly result: RenderResult;
   readonly folder: string;
   readonly plan: readonly PlannedRendition[];
   of(name: string): Buffer;
-  /** The one rendition that there is; throws its reason where it failed. */
+  /** The only rendition; throws with its reason if it failed. */
   only(): ReadyRendition;
 }
 
-/** Makes clips, each once a test file, and renders them through the orchestrator. */
+/** Makes clips, each once per test file, and renders them as the engine does. */
 export function renderedClips() {
   const { folder, outDir } = scratch();
   const made = new Map<string, string>();

@@ -13,7 +13,7 @@ import { identifyForTests } from './identify-for-tests.ts';
 import { scratch } from './scratch.ts';
 import { clipMaker, programsForTests } from './video-clips.ts';
 
-/** The programs that these tests run. */
+/** The programs for these tests. */
 export const programs: Programs = await programsForTests();
 
 export const rungs = [
@@ -23,13 +23,13 @@ export const rungs = [
 export const hls = { type: 'hls', rungs, segment_seconds: 2 };
 export const mp4 = { type: 'mp4', name: 'mp4', width: 320, height: 180, bitrate: 500_000 };
 
-/** The plan for the same source if it did not fit: most clips of these tests are so simple that they would be copied. */
+/** Changes a plan so that everything is encoded: most clips of these tests are so simple that they would be copied. */
 function encodingAll(planned: PlannedRendition): PlannedRendition {
   if (planned.video === null) return planned;
   const { rungs: all, audio } = planned.video;
-  const encoded = all.map((rung) => ({ ...rung, encodedBecause: 'the test wants it' }));
-  const sound = audio === 'none' ? {} : { audio: 'encode' as const, audioBecause: 'the test wants it' };
-  return { ...planned, video: { ...planned.video, rungs: encoded, ...sound } };
+  const encoded = all.map((rung) => ({ ...rung, encodedBecause: 'the test requires it' }));
+  const audioPlan = audio === 'none' ? {} : { audio: 'encode' as const, audioBecause: 'the test requires it' };
+  return { ...planned, video: { ...planned.video, rungs: encoded, ...audioPlan } };
 }
 
 export interface RenderedVideo {
@@ -43,11 +43,11 @@ export interface VideoRenderOptions {
   facts?: IdentifiedFile;
   signal?: AbortSignal;
   programs?: Programs;
-  /** The renditions to make, where the others are there already. */
+  /** The renditions to make; all others exist already. */
   only?: string;
 }
 
-/** Makes clips, each once a test file, and renders their ladders and MP4 files. */
+/** Makes clips, each once per test file, and renders their ladders and MP4 files. */
 export function renderedVideos() {
   const files = scratch();
   const clip = clipMaker(programs, files.folder);
@@ -73,7 +73,7 @@ export function renderedVideos() {
       ...(signal ? { signal } : {}),
     });
     const ladder = result.renditions.find(({ name }) => name === 'hls');
-    // As it is delivered: the master is found under both names.
+    // As in delivery, the master is available under both names.
     if (ladder) symlinkSync('hls', join(outDir, `hls.${ladder.revision}`));
     return { result, outDir, fractions };
   }
@@ -81,7 +81,7 @@ export function renderedVideos() {
   return { files, clip, render };
 }
 
-/** The rendition of this name; throws where it was not made. */
+/** The rendition with this name; throws if it was not made. */
 export function ready({ result }: RenderedVideo, name: string): ReadyRendition {
   const found = result.renditions.find((each) => each.name === name);
   if (found?.state !== 'ready') throw new Error(`${name} is not ready: ${JSON.stringify(result.renditions)}`);
@@ -94,7 +94,7 @@ export interface Packet {
   duration: number;
 }
 
-/** The packets of a stream, in the order in which they are shown. */
+/** The packets of a stream in presentation order. */
 export function packets(path: string, stream = 'v:0'): Packet[] {
   const argv = [
     '-v',
@@ -140,8 +140,8 @@ export function streams(path: string): Stream[] {
   return (JSON.parse(execFileSync(programs.ffprobe.path, argv, { encoding: 'utf8' })) as { streams: Stream[] }).streams;
 }
 
-/** Decodes everything, and returns what ffmpeg complained of. */
-export function complaints(path: string, ...argv: string[]): string {
+/** Decodes everything and returns ffmpeg's warnings. */
+export function ffmpegWarnings(path: string, ...argv: string[]): string {
   const all = ['-nostdin', '-v', 'warning', '-i', path, '-map', '0', ...argv, '-f', 'null', '-'];
   return execFileSync('sh', ['-c', '"$@" 2>&1', 'sh', programs.ffmpeg.path, ...all], { encoding: 'utf8' });
 }
@@ -154,6 +154,6 @@ export function colourAt(path: string, seconds: number, x: number, y: number): n
 }
 
 export const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
-/** Seconds of each segment of a playlist. */
+/** Durations in seconds of the segments of a playlist. */
 export const durationsOf = (playlist: string) =>
   [...playlist.matchAll(/#EXTINF:([\d.]+),/g)].map(([, text]) => Number(text));

@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPrograms, type Programs } from '../src/ffmpeg/programs.ts';
 
-/** The programs that a test run is meant for: those of FFMPEG_PATH and FFPROBE_PATH, else what the engine would choose. */
+/** The programs of a test run: those of FFMPEG_PATH and FFPROBE_PATH, else the engine's choice. */
 export function programsForTests(): Promise<Programs> {
   const { FFMPEG_PATH: ffmpeg, FFPROBE_PATH: ffprobe } = process.env;
   return findPrograms({ ffmpeg, ffprobe });
@@ -18,7 +18,7 @@ export function clipMaker({ ffmpeg }: Programs, folder: string) {
   };
 }
 
-/** Options for a moving test picture, and one for a tone. */
+/** Options for a moving test picture, and for a tone. */
 export const picture = (size: string, seconds: number, rate: number | string = 25): string[] => [
   ...['-f', 'lavfi', '-i', `testsrc2=size=${size}:rate=${rate}:duration=${seconds}`],
 ];
@@ -28,8 +28,8 @@ export const tone = (seconds: number, rate = 48_000): string[] => [
 export const fastVideo = ['-c:v', 'libx264', '-preset', 'ultrafast', '-pix_fmt', 'yuv420p'];
 
 /**
- * The programs, with an x264 whose lookahead has no thread of its own: with one it gives other bytes in a few of a hundred equal runs
- * on several threads. What is asked of it can then be compared by what comes out.
+ * The programs, but x264's lookahead has no thread of its own. With that thread, a few of a hundred equal runs on several threads
+ * give different bytes, so outputs could not be compared.
  */
 export function steadyPrograms(programs: Programs, folder: string): Programs {
   const path = join(folder, 'steady-ffmpeg');

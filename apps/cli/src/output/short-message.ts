@@ -3,5 +3,5 @@
  * `mds formats` instead.
  */
 export function shortMessage(message: string): string {
-  return message.replace(/\. Accepted are [^\n]*$/, ' (see mds formats).');
+  return message.replace(/\. Accepted formats: [^\n]*$/, ' (see mds formats).');
 }

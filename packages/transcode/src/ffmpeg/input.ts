@@ -1,9 +1,9 @@
 import { acceptedDecoders, avFormats, demuxers, isAvFormat, openedDecoders } from '../formats-av.ts';
 
 /**
- * Options that go before `-i` for every untrusted input: only its own demuxer, only files, only decoders that are accepted.
- * A file that is another format inside (a playlist, a script, a manifest) is then not opened, whatever it is called: ffmpeg
- * would open what such a file names, even under `-protocol_whitelist file`.
+ * Options before `-i` for every untrusted input: only its own demuxer, only files, only accepted decoders. A file that is
+ * really another format (a playlist, a script, a manifest) is then not opened, whatever its name. Otherwise ffmpeg would open
+ * the files that it names, even with `-protocol_whitelist file`.
  */
 export function inputOptions(demuxer: string, decoders: readonly string[] = acceptedDecoders): string[] {
   return [
@@ -15,8 +15,8 @@ export function inputOptions(demuxer: string, decoders: readonly string[] = acce
 }
 
 /**
- * {@link inputOptions} for ffprobe, which opens a decoder for every stream of a file before it tells of any, and ends where one
- * may not be opened. Of these more may be opened, though they are given no data: what is told of the streams decides.
+ * {@link inputOptions} for ffprobe. It opens a decoder for every stream before it reports any, and fails if one may not be
+ * opened. So more decoders are allowed here; they get no data. The reported streams decide whether the file is accepted.
  */
 export function probeOptions(demuxer: string): string[] {
   const opened = [...acceptedDecoders, ...openedDecoders].join(',');
@@ -24,15 +24,15 @@ export function probeOptions(demuxer: string): string[] {
   return [...inputOptions(demuxer), ...byType];
 }
 
-/** {@link inputOptions} for a file that was identified as a video or a sound: for ffmpeg. */
+/** {@link inputOptions} for ffmpeg, for a file that was identified as video or audio. */
 export function sourceOptions(source: { readonly format: string }): string[] {
-  // Of the frames that FLAC's decoder lets pass, the checksum tells which are damaged; Ogg has its own. One thread: with more,
-  // newer versions lose what follows a damaged place in the same packet, and say nothing.
+  // FLAC's decoder lets some damaged frames pass; only the checksum reveals them. Ogg has its own checksum. One thread,
+  // because with more, newer versions silently drop what follows a damaged place in the same packet.
   const checked = source.format === 'flac' ? ['-threads:a', '1', '-err_detect:a', 'crccheck'] : [];
   return [...checked, ...inputOptions(demuxerOf(source))];
 }
 
-/** {@link probeOptions} for a file that was identified as a video or a sound: for ffprobe. */
+/** {@link probeOptions} for ffprobe, for a file that was identified as video or audio. */
 export function sourceProbeOptions(source: { readonly format: string }): string[] {
   return probeOptions(demuxerOf(source));
 }

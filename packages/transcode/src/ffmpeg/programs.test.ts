@@ -16,7 +16,7 @@ function script(text: string): string {
   return made;
 }
 
-test('where the system has none, the bundled programs are used', async () => {
+test('if the system has no ffmpeg, the bundled programs are used', async () => {
   process.env['PATH'] = folder;
   const { ffmpeg, ffprobe } = await findPrograms({});
   expect(ffmpeg).toMatchObject({
@@ -27,7 +27,7 @@ test('where the system has none, the bundled programs are used', async () => {
   expect(ffprobe).toMatchObject({ path: bundledPrograms.ffprobe, origin: 'bundled' });
 });
 
-test('configured programs come first, and are not replaced where they cannot be used', async () => {
+test('configured programs come first, and a broken one is reported, not replaced', async () => {
   expect(await findPrograms(bundledPrograms)).toMatchObject({
     ffmpeg: { origin: 'configured' },
     ffprobe: { origin: 'configured' },
@@ -35,18 +35,18 @@ test('configured programs come first, and are not replaced where they cannot be 
   const missing = findPrograms({ ffmpeg: `${folder}/nothing` });
   await expect(missing).rejects.toThrow(ProgramsMissingError);
   await expect(missing).rejects.toThrow(/FFMPEG_PATH names .*nothing, but it does not run/);
-  await expect(findPrograms({ ffprobe: script('echo hello') })).rejects.toThrow(/FFPROBE_PATH .* which version/);
+  await expect(findPrograms({ ffprobe: script('echo hello') })).rejects.toThrow(/FFPROBE_PATH .* no version/);
   const old = script('echo "ffprobe version 4.3.6 Copyright"');
   await expect(findPrograms({ ffprobe: old })).rejects.toThrow(/it is version 4.3.6/);
 });
 
-test('where both are missing both are named, with what to set for each', async () => {
+test('if both programs are missing, both are named, with the variable to set for each', async () => {
   await expect(findPrograms({ ffmpeg: `${folder}/one`, ffprobe: `${folder}/other` })).rejects.toThrow(
     /FFMPEG_PATH names .*one, but .* FFPROBE_PATH names .*other, but/,
   );
 });
 
-test('builds of a development tree are new, whatever their version is called', async () => {
+test('a development build is accepted, whatever its version string', async () => {
   const { ffprobe } = await findPrograms({ ffprobe: script('echo "ffprobe version N-66595-gc2b38619c0 Copyright"') });
   expect(ffprobe.version).toBe('N-66595-gc2b38619c0');
 });

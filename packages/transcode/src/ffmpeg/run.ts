@@ -5,48 +5,48 @@ import type { ProgramRun } from '../render/program-run.ts';
 import { stillRunning } from '../render/result.ts';
 import type { Program } from './programs.ts';
 
-/** What one run may take. Past any of it the run is killed. */
+/** Limits of one run. Exceeding any of them kills the run. */
 export interface RunLimits {
   wallMs: number;
   /** Processor time over all threads. */
   cpuMs: number;
   /** Resident memory. */
   memoryBytes: number;
-  /** Without any progress; only where progress is reported. */
+  /** Time without progress; applies only if progress is reported. */
   stallMs: number;
 }
 
-/** How far an encode is. */
+/** Progress of an encode. */
 export interface EncodeProgress {
-  /** Of the output. */
+  /** Position in the output. */
   timeMs: number;
   frame: number;
 }
 
 export interface RunOptions {
-  /** What it is for, in the report. */
+  /** Names the purpose of the run in the report. */
   step: string;
-  /** Empty, and only this run's: a program that looks for files beside its input finds none. */
+  /** An empty folder for this run only, so a program that searches for files beside its input finds none. */
   cwd: string;
   limits: RunLimits;
-  /** Paths that must not show in the report, and what stands for them there. */
+  /** Paths to hide in the report, with their substitutes. */
   hide?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** Makes ffmpeg tell: adds `-progress pipe:1`. Standard output is then not returned. */
+  /** Adds `-progress pipe:1`, which makes ffmpeg report. Standard output is then not returned. */
   onProgress?: ((progress: EncodeProgress) => void) | undefined;
-  /** More than this on standard output kills the run. Default 16 MiB. */
+  /** A run that writes more to standard output is killed. Default 16 MiB. */
   maxOutputBytes?: number;
-  /** Takes standard output as it comes, in place of collecting it. */
+  /** Consumes standard output as it arrives; it is then not collected. */
   onOutput?: (piece: Buffer) => void;
-  /** Told each line that it writes to standard error, of which the report has the last ones alone. */
-  onComplaint?: ((line: string) => void) | undefined;
-  /** Told how the run stands when it begins, and every second of it. */
-  onStanding?: ((run: ProgramRun) => void) | undefined;
+  /** Called with each line of standard error. The report has only the last lines. */
+  onStderrLine?: ((line: string) => void) | undefined;
+  /** Called with the state of the run at its start and then every second. */
+  onUpdate?: ((run: ProgramRun) => void) | undefined;
 }
 
 export type RunFailure = 'exit' | 'signal' | 'wall' | 'cpu' | 'memory' | 'stall' | 'output' | 'aborted' | 'start';
 
-/** A program did not end with 0. `failure` says why; `message` has what it said last, with paths hidden. */
+/** A program did not exit with 0. `failure` is the reason; `message` ends with the program's last line, with paths hidden. */
 export class ProgramError extends Error {
   readonly failure: RunFailure;
   readonly run: ProgramRun;
@@ -60,14 +60,14 @@ export class ProgramError extends Error {
 }
 
 const sampleMs = 100;
-const standingMs = 1_000;
+const updateMs = 1_000;
 const stderrKeptBytes = 16 * 1024;
 const stderrTailLines = 20;
 /** Kernel clock ticks a second in /proc/PID/stat: 100 on every Linux that Node runs on. */
 const ticksPerSecond = 100;
 
 /**
- * Runs ffmpeg or ffprobe to its end. The child belongs to our process group: whoever kills that ends it, too.
+ * Runs ffmpeg or ffprobe to its end. The child belongs to our process group, so killing the group ends it, too.
  * @throws ProgramError
  */
 export async function runProgram(
@@ -92,7 +92,7 @@ export async function runProgram(
   let usage: Usage = { cpuMs: null, memoryBytes: null };
   let stderr = '';
   let line = '';
-  const hidden = hider(options.hide ?? {});
+  const hidden = createPathHider(options.hide ?? {});
   const describe = (outcome: string): ProgramRun => ({
     step: options.step,
     argv: [program.path.split('/').pop() ?? '', ...args.map(hidden)],
@@ -102,9 +102,9 @@ export async function runProgram(
     outcome,
     stderrTail: hidden(stderr).split('\n').filter(Boolean).slice(-stderrTailLines),
   });
-  const stand = () => options.onStanding?.(describe(stillRunning));
-  stand();
-  const standing = setInterval(stand, standingMs);
+  const sendUpdate = () => options.onUpdate?.(describe(stillRunning));
+  sendUpdate();
+  const updates = setInterval(sendUpdate, updateMs);
   let lastProgress = began;
   const watch = setInterval(() => {
     const now = performance.now();
@@ -149,7 +149,7 @@ export async function runProgram(
     stderr = (stderr + text).slice(-stderrKeptBytes);
     const lines = (line + text).split('\n');
     line = lines.pop()?.slice(-stderrKeptBytes) ?? '';
-    for (const whole of lines) options.onComplaint?.(whole);
+    for (const whole of lines) options.onStderrLine?.(whole);
   });
 
   const ended = await new Promise<{ code: number | null; signalName: NodeJS.Signals | null; startError?: Error }>(
@@ -162,10 +162,10 @@ export async function runProgram(
     },
   );
   clearInterval(watch);
-  clearInterval(standing);
+  clearInterval(updates);
   signal?.removeEventListener('abort', abort);
 
-  if (line !== '') options.onComplaint?.(line);
+  if (line !== '') options.onStderrLine?.(line);
   const { code, signalName, startError } = ended;
   const failure: RunFailure | null =
     startError !== undefined ? 'start' : (killedFor ?? (signalName !== null ? 'signal' : code === 0 ? null : 'exit'));
@@ -176,8 +176,8 @@ export async function runProgram(
 }
 
 /**
- * Nothing of ours: no tokens, no keys. A statically linked ffmpeg crashes where it loads the system's modules for character
- * sets, as it does for every MPEG-TS with a service name; it finds none in an empty folder.
+ * Passes on none of our variables: no tokens, no keys. A statically linked ffmpeg crashes if it loads the system's modules for
+ * character sets, as it does for every MPEG-TS with a service name. In an empty folder it finds none.
  */
 function environment(cwd: string): NodeJS.ProcessEnv {
   return { LANG: 'C', HOME: cwd, GCONV_PATH: cwd };
@@ -209,7 +209,7 @@ function outcomeOf(
   }
 }
 
-/** Null where neither was measured: a process that is about to end has no memory any more. */
+/** Null if neither was measured: a process that is about to end has no memory. */
 function larger(known: number | null, measured: number | null): number | null {
   if (!measured) return known;
   return Math.max(known ?? 0, measured);
@@ -220,10 +220,10 @@ interface Usage {
   memoryBytes: number | null;
 }
 
-/** Processor time and resident memory of a process by Linux's /proc; null where there is none. */
+/** Processor time and resident memory of a process from Linux's /proc; null if the process is gone. */
 function usageOf(pid: number): Usage | null {
   try {
-    // The second field may hold anything, blanks and brackets too; what follows its last bracket is regular (proc(5)).
+    // The second field may contain anything, including spaces and brackets. The fields after its last bracket are regular (proc(5)).
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const cpuMs = ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond;
@@ -234,7 +234,7 @@ function usageOf(pid: number): Usage | null {
   }
 }
 
-/** ffmpeg's `key=value` lines, of which the last ones count. */
+/** Reads ffmpeg's `key=value` lines; the last value of each key counts. */
 export function parseProgress(text: string): EncodeProgress {
   const last = (key: string) => {
     const at = text.lastIndexOf(`${key}=`);
@@ -244,7 +244,7 @@ export function parseProgress(text: string): EncodeProgress {
   return { timeMs: Math.floor(last('out_time_us') / 1_000), frame: last('frame') };
 }
 
-function hider(hide: Readonly<Record<string, string>>): (text: string) => string {
+function createPathHider(hide: Readonly<Record<string, string>>): (text: string) => string {
   const longestFirst = Object.entries(hide).sort(([a], [b]) => b.length - a.length);
   return (text) => longestFirst.reduce((result, [path, name]) => result.replaceAll(path, name), text);
 }

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
-/** A header points at bytes that the file does not have. */
+/** A header points at bytes beyond the end of the file. */
 export class EndOfFileError extends Error {
   constructor(offset: number, length: number, size: number) {
     super(`The file has ${size} bytes; ${length} more were expected from byte ${offset}.`);
@@ -8,12 +8,12 @@ export class EndOfFileError extends Error {
   }
 }
 
-/** Random access to the bytes of a file, for header parsers. Numbers come out as the named byte order says. */
+/** Random access to the bytes of a file, for header parsers. The name of each method has its byte order. */
 export interface Bytes {
   readonly size: number;
-  /** What there is of `length` bytes at `offset`: less, perhaps nothing, at the end of the file. */
+  /** Up to `length` bytes at `offset`: fewer, perhaps none, at the end of the file. */
   peek(offset: number, length: number): Buffer;
-  /** Exactly `length` bytes at `offset`; throws an `EndOfFileError` where the file has less. */
+  /** Exactly `length` bytes at `offset`. Throws an `EndOfFileError` if the file has fewer. */
   take(offset: number, length: number): Buffer;
   u8(offset: number): number;
   u16be(offset: number): number;
@@ -30,8 +30,8 @@ export interface OpenBytes extends Bytes {
 const windowBytes = 64 * 1024;
 
 /**
- * Opens a file. Reads are synchronous and through a window of 64 KiB: header parsers hop through files in small steps, and
- * they run in a child process that does nothing else meanwhile.
+ * Opens a file. Reads are synchronous and use a window of 64 KiB: header parsers move through files in small steps, and they
+ * run in a child process with no other work.
  */
 export function openBytes(path: string): OpenBytes {
   const file = openSync(path, 'r');
@@ -65,7 +65,7 @@ export function openBytes(path: string): OpenBytes {
   };
 }
 
-/** The same over bytes in memory. */
+/** The same interface for bytes in memory. */
 export function bytesOf(buffer: Uint8Array): Bytes {
   const whole = Buffer.from(buffer.buffer, buffer.byteOffset, buffer.byteLength);
   return readers(whole.length, (offset, length) =>

@@ -18,10 +18,10 @@ import { readImageHeader } from './image/read-header.ts';
 import { sniff } from './sniff.ts';
 
 /**
- * Says what a file is, by its bytes alone, and refuses what is not accepted: sniff, read what it says of itself, hold that
- * against the limits, and let the decoder that will render it open it. Headers of pictures are read by our own parsers, those
- * of videos and sounds by ffprobe; without `programs`, videos and sounds are refused. Runs in the isolated process.
- * Throws a `MediaRejectedError`.
+ * Identifies a file by its bytes alone and refuses formats that are not accepted. It sniffs the format, reads the header, checks
+ * the limits, and lets the decoder that will render the file open it. Our own parsers read headers of images; ffprobe reads
+ * those of video and audio. Without `programs`, video and audio are refused. Runs in the isolated process. Throws a
+ * `MediaRejectedError`.
  */
 export async function identifyFile(
   path: string,
@@ -40,7 +40,7 @@ export async function identifyFile(
       return await identifyAv({ path, bytes, container: sniffed.container }, limits, programs);
     }
     const header = readKnownHeader(sniffed.format, bytes, limits);
-    holdAgainstLimits(header, limits);
+    checkLimits(header, limits);
     await checkDecoder(path, header);
     return describe(header, bytes.size);
   } finally {
@@ -51,15 +51,15 @@ export async function identifyFile(
 function noPrograms(): MediaRejectedError {
   return new MediaRejectedError(
     'unsupported_format',
-    'This is a video or a sound, and this service takes only pictures at present: its operator has not installed ffmpeg.',
+    'This is a video or audio file. This service accepts only images until its operator installs ffmpeg.',
   );
 }
 
-/** Sniffs and reads the header of an image; what goes wrong becomes a `MediaRejectedError`. */
+/** Sniffs and reads the header of an image. Failures become a `MediaRejectedError`. */
 export function readHeader(bytes: Bytes, limits: EngineLimits): ImageHeader {
   const sniffed = sniff(bytes);
   if ('looksLike' in sniffed) throw notAccepted(sniffed.looksLike);
-  if ('container' in sniffed) throw notAccepted('a video or a sound');
+  if ('container' in sniffed) throw notAccepted('a video or audio file');
   return readKnownHeader(sniffed.format, bytes, limits);
 }
 
@@ -92,16 +92,16 @@ function corrupt(what: string, cause: unknown): MediaRejectedError {
 function notAccepted(looksLike: string): MediaRejectedError {
   return new MediaRejectedError(
     'unsupported_format',
-    `This looks like ${looksLike}, whatever its name says. Accepted are ${acceptedFormatsText}.`,
+    `This looks like ${looksLike}, whatever its name is. Accepted formats: ${acceptedFormatsText}.`,
   );
 }
 
-function holdAgainstLimits(header: ImageHeader, limits: EngineLimits): void {
+function checkLimits(header: ImageHeader, limits: EngineLimits): void {
   const { width, height, frames, durationMs } = header;
   if (width < 1 || height < 1) {
     throw new MediaRejectedError(
       'corrupt_media',
-      `The picture says that it is ${width} x ${height} pixels; there is nothing to show.`,
+      `The header of the image gives its size as ${width} x ${height} pixels, so there is nothing to show.`,
     );
   }
   if (frames > limits.maxFrames) {
@@ -114,7 +114,7 @@ function holdAgainstLimits(header: ImageHeader, limits: EngineLimits): void {
     const over = frames > 1 ? ` in each of ${frames} or more frames` : '';
     throw new MediaRejectedError(
       'too_many_pixels',
-      `The picture has ${width} x ${height} pixels${over}; at most ${megapixels(limits.maxPixels)} million in all are accepted. Make it smaller.`,
+      `The image has ${width} x ${height} pixels${over}; at most ${megapixels(limits.maxPixels)} million in total are accepted. Make it smaller.`,
     );
   }
   if (durationMs !== null && durationMs > limits.maxDurationS * 1_000) {

@@ -1,15 +1,15 @@
 /**
- * The bytes as text, if they are text: UTF-8 (with or without byte order mark) or UTF-16 with one. Null for anything with
- * control characters, which text does not have. A character cut at the end of a prefix does no harm.
+ * The bytes as text, if they are UTF-8 (with or without byte order mark) or UTF-16 with one. Null for anything with control
+ * characters, which text does not have. An incomplete character at the end of a prefix does no harm.
  */
 export function decodeText(bytes: Buffer): string | null {
   const encoding = encodingOf(bytes);
   const text = new TextDecoder(encoding).decode(bytes);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what tells data from text
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters distinguish data from text
   if (/[\x00-\x08\x0e-\x1f]/.test(text)) return null;
-  // Latin-1 text has a few bytes that are not UTF-8; compressed data has little else.
-  const strangers = text.split('\ufffd').length - 1;
-  return strangers > text.length / 20 ? null : text;
+  // Latin-1 text has a few bytes that are invalid UTF-8; compressed data has mostly such bytes.
+  const invalid = text.split('\ufffd').length - 1;
+  return invalid > text.length / 20 ? null : text;
 }
 
 function encodingOf(bytes: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' {
@@ -18,7 +18,7 @@ function encodingOf(bytes: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' {
   return 'utf-8';
 }
 
-/** The local name of the first element of an XML or HTML text, or null where there is none. */
+/** The local name of the first element of an XML or HTML text, or null if there is none. */
 export function rootElement(text: string): string | null {
   let rest = text;
   for (;;) {
@@ -36,7 +36,7 @@ function after(text: string, mark: string): string {
   return index < 0 ? '' : text.slice(index + mark.length);
 }
 
-/** Length of the document type declaration that the text begins with, its internal subset and quoted parts included. */
+/** Length of the document type declaration at the start of the text, including its internal subset and quoted parts. */
 export function doctypeLength(text: string): number {
   let quote = '';
   let depth = 0;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Bitrate, Edge, Name, none, Quality, sourceKinds } from './shared.ts';
 
-/** AAC in MP4, brought to one loudness in two passes: measured, then set (EBU R 128, ITU-R BS.1770). */
+/** AAC in MP4, normalized to a fixed loudness in two passes: measure, then apply the gain (EBU R 128, ITU-R BS.1770). */
 export const AudioPreset = z.strictObject({
   type: z.literal('audio'),
   name: Name,
@@ -15,9 +15,9 @@ export const AudioPreset = z.strictObject({
   height: none,
   fit: none,
   quality: none,
-  /** Of two channels; one takes half. */
+  /** Bits per second for two channels; one channel gets half. */
   bitrate: Bitrate.default(128_000),
-  /** Integrated loudness in LUFS: EBU R 128 asks for -23; music services use about -14. */
+  /** Integrated loudness in LUFS: EBU R 128 requires -23; music services use about -14. */
   loudness: z.number().min(-40).max(-8).default(-23),
   /** The highest true peak, in dBTP. */
   true_peak: z.number().min(-9).max(0).default(-1),
@@ -31,7 +31,7 @@ const waveform = {
   bitrate: none,
 };
 
-/** Peaks to draw a sound from: the JSON of BBC's audiowaveform, version 2, one channel, 8 bits. */
+/** Peaks for drawing a waveform: the JSON of BBC's audiowaveform, version 2, one channel, 8 bits. */
 export const WaveformPeaksPreset = z.strictObject({
   ...waveform,
   kind: z.literal('audio').default('audio'),
@@ -43,12 +43,12 @@ export const WaveformPeaksPreset = z.strictObject({
   height: none,
   fit: none,
   quality: none,
-  /** Pairs of lowest and highest sample, at most. */
+  /** The most pairs of lowest and highest sample. */
   points: z.int().min(10).max(20_000).default(2_000),
 });
 export type WaveformPeaksPreset = z.infer<typeof WaveformPeaksPreset>;
 
-/** The sound drawn, with a transparent ground. */
+/** The waveform as an image with a transparent background. */
 export const WaveformPicturePreset = z.strictObject({
   ...waveform,
   kind: z.literal('image').default('image'),

@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import { Edge, Name, none, Quality, sourceKinds } from './shared.ts';
 
-/** What all picture presets share. `width` and `height` are the edges of a box in pixels; null does not bound. */
+/** Fields of all picture presets. `width` and `height` are the edges of a box in pixels; null means no limit. */
 const shared = {
-  /** A picture of the source: the image itself, or a frame of a video that stands for it. */
+  /** An image made from the source: the image itself, or a representative frame of a video. */
   type: z.literal('picture'),
-  /** Names the rendition in its delivery path. Presets may share a name where they differ in extension. */
-  name: Name.refine((name) => name !== 'hls', 'this name is taken by a part of the delivery path'),
+  /** Names the rendition in its delivery path. Presets may share a name if their extensions differ. */
+  name: Name.refine((name) => name !== 'hls', 'this name is reserved for a part of the delivery path'),
   kind: z.literal('image').default('image'),
   source_kinds: sourceKinds('image'),
   width: Edge.nullable().default(null),
   height: Edge.nullable().default(null),
-  /** Shrunk to fit into the box, shape kept, never enlarged, never cropped. */
+  /** Shrunk to fit into the box. The shape is kept; nothing is enlarged or cropped. */
   fit: z.literal('inside').default('inside'),
   bitrate: none,
 };
@@ -25,7 +25,7 @@ export const WebpPreset = z.strictObject({
   quality: Quality.default(80),
   /** 0 (fastest) to 6 (smallest). */
   effort: z.int().min(0).max(6).default(4),
-  /** True: pixels exactly as the source's; `quality` is then a measure of effort. */
+  /** True: exactly the source's pixels; `quality` then sets the effort. */
   lossless: z.boolean().default(false),
 });
 
@@ -39,7 +39,7 @@ export const AvifPreset = z.strictObject({
   /** 0 (fastest) to 9 (smallest). */
   effort: z.int().min(0).max(9).default(3),
   chroma: z.enum(['4:4:4', '4:2:0']).default('4:2:0'),
-  /** What the encoder spends its bytes on. */
+  /** The quality metric that the encoder optimizes for. */
   tune: z.enum(['ssim', 'psnr', 'iq']).default('iq'),
 });
 
@@ -51,11 +51,11 @@ export const JpegPreset = z.strictObject({
   extension: z.enum(['jpg', 'jpeg']).default('jpg'),
   quality: Quality.default(80),
   chroma: z.enum(['4:4:4', '4:2:0']).default('4:2:0'),
-  /** Shows coarse first, then fine. */
+  /** Loads coarse first, then fine. */
   progressive: z.boolean().default(true),
-  /** mozjpeg's trellis quantisation and scan search: smaller, several times slower. */
+  /** mozjpeg's trellis quantization and scan search: smaller files, several times slower. */
   mozjpeg: z.boolean().default(false),
-  /** JPEG has no transparency: what shows through, as #rrggbb. */
+  /** JPEG has no transparency: the colour behind transparent pixels, as #rrggbb. */
   background: z
     .string()
     .regex(/^#[0-9a-f]{6}$/, 'a colour as #rrggbb in lower case')
@@ -68,12 +68,12 @@ export const PngPreset = z.strictObject({
   codecs: z.strictObject({ image: z.literal('png') }).default({ image: 'png' }),
   content_type: z.literal('image/png').default('image/png'),
   extension: z.literal('png').default('png'),
-  /** No meaning for PNG, which keeps every pixel. */
+  /** Always null: PNG is lossless. */
   quality: z.null().default(null),
   /** zlib level, 0 to 9. */
   effort: z.int().min(0).max(9).default(6),
 });
 
-/** A still picture, or for an animated source in WebP, a moving one. */
+/** A still image, or an animated one if the source is animated and the container is WebP. */
 export const PicturePreset = z.discriminatedUnion('container', [WebpPreset, AvifPreset, JpegPreset, PngPreset]);
 export type PicturePreset = z.infer<typeof PicturePreset>;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { defaultPresets, PresetsError, parsePresets, presetRevision } from './presets.ts';
 
-test('the default presets are the renditions that the service promises', () => {
+test('the default presets make the renditions that the service promises', () => {
   expect(defaultPresets.map(({ name, extension, width, height }) => `${name}.${extension} ${width}x${height}`)).toEqual(
     [
       'thumb.webp 320x320',
@@ -24,7 +24,7 @@ test('the default presets are the renditions that the service promises', () => {
   );
 });
 
-test('an operator who makes several mistakes is told all of them at once', () => {
+test('an operator sees all mistakes in the presets at once', () => {
   const wrong = () =>
     parsePresets([
       { name: 'Bad Name', container: 'webp', width: 100 },
@@ -41,13 +41,13 @@ test('an operator who makes several mistakes is told all of them at once', () =>
   }
 });
 
-test('two presets for one delivery path are refused, the same name in another format is not', () => {
+test('two presets with one delivery path are refused, but not two formats of one name', () => {
   const preset = { name: 'hero', container: 'webp', width: 100 };
   expect(() => parsePresets([preset, preset])).toThrow(/hero\.webp/);
   expect(parsePresets([preset, { ...preset, container: 'avif' }])).toHaveLength(2);
 });
 
-test('a revision changes with every parameter that changes the bytes, and with nothing else', () => {
+test('a revision changes with each parameter that changes the bytes, and with no other', () => {
   const [preset] = parsePresets([{ name: 'hero', container: 'webp', width: 100 }]);
   if (preset?.container !== 'webp') throw new Error('a WebP preset was expected');
   const revision = presetRevision(preset);
@@ -60,11 +60,11 @@ test('a revision changes with every parameter that changes the bytes, and with n
   expect(presetRevision(reordered)).toBe(revision);
 });
 
-test('rungs of a ladder have names of their own, and none that a playlist has', () => {
+test('the rungs of a ladder have unique names that no playlist uses', () => {
   const rung = { name: '720p', width: 1280, height: 720, bitrate: 3_000_000 };
   expect(() => parsePresets([{ type: 'hls', rungs: [rung, rung] }])).toThrow(/two rungs/);
   for (const name of ['audio', 'master']) {
-    expect(() => parsePresets([{ type: 'hls', rungs: [{ ...rung, name }] }])).toThrow(/taken/);
+    expect(() => parsePresets([{ type: 'hls', rungs: [{ ...rung, name }] }])).toThrow(/reserved/);
   }
   expect(parsePresets([{ type: 'hls', rungs: [rung] }])).toHaveLength(1);
 });
@@ -86,5 +86,5 @@ test('the index of a storyboard needs the sprite that it belongs to', () => {
 });
 
 function never(): never {
-  throw new Error('One preset was expected.');
+  throw new Error('Expected one preset.');
 }

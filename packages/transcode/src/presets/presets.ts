@@ -5,8 +5,9 @@ import { PicturePreset } from './picture.ts';
 import { HlsPreset, Mp4Preset, PreviewPreset, StoryboardPreset, StoryboardSpritePreset } from './video.ts';
 
 /**
- * Raised whenever a change of this package's code changes the bytes of renditions whose preset stayed the same (another
- * resampling kernel, another colour conversion). It is part of every revision of that type, so that such renditions become stale.
+ * Increase a number whenever a change of this package's code changes the bytes of renditions whose preset stayed the same
+ * (another resampling kernel, another colour conversion). It is part of every revision of that type, so such renditions
+ * become stale.
  */
 export const recipes = {
   picture: 1,
@@ -18,7 +19,7 @@ export const recipes = {
   waveform: 1,
 } as const satisfies Record<Preset['type'], number>;
 
-/** Fields that say where a rendition is found and what it is for, not what its bytes are. */
+/** Fields that set a rendition's path and purpose but not its bytes. */
 const namingOnly: ReadonlySet<string> = new Set(['name', 'kind', 'source_kinds', 'content_type', 'extension']);
 
 const AnyPreset = z.discriminatedUnion('type', [
@@ -32,9 +33,9 @@ const AnyPreset = z.discriminatedUnion('type', [
 ]);
 
 /**
- * One rendition recipe. An operator's file needs `type` (a picture where it is left out), `name`, a container where the type
- * knows several, and a box; the rest has defaults. The fields that the API shows (`GET /api/v1/renditions`) are spelled as
- * it spells them; the others are the encoder's own.
+ * One rendition recipe. An operator's file needs `type` (default: picture), `name`, a container if the type has several, and a
+ * box; all other fields have defaults. Fields that the API shows (`GET /api/v1/renditions`) have the API's names; the others
+ * have the encoder's.
  */
 export type Preset = z.infer<typeof AnyPreset>;
 export const Preset = z.preprocess(
@@ -61,13 +62,13 @@ const Presets = z
         report(
           index,
           'name',
-          `needs a jpeg storyboard named ${preset.name} with the same settings, which it is the index of`,
+          `needs a jpeg storyboard named ${preset.name} with the same settings, because it is its index`,
         );
       }
     }
   });
 
-/** The sprite that a storyboard's index belongs to: the preset that differs in its container alone. */
+/** The sprite that a storyboard's index belongs to: a preset that differs only in its container. */
 export function spriteOf(index: StoryboardPreset): StoryboardSpritePreset {
   const { name, source_kinds, width, height, columns, max_tiles, quality } = index;
   const type = 'storyboard';
@@ -77,7 +78,7 @@ export function spriteOf(index: StoryboardPreset): StoryboardSpritePreset {
   });
 }
 
-/** Presets that cannot be used. `problems` has one line for each thing to mend; `message` has them all. */
+/** Presets that cannot be used. `problems` has one line for each thing to fix; `message` lists them all. */
 export class PresetsError extends Error {
   readonly problems: readonly string[];
 
@@ -88,7 +89,7 @@ export class PresetsError extends Error {
   }
 }
 
-/** Checks presets read from JSON and fills in their defaults. Throws a `PresetsError` with every problem at once. */
+/** Checks presets read from JSON and fills in their defaults. Throws a `PresetsError` with all problems. */
 export function parsePresets(json: unknown): Preset[] {
   const result = Presets.safeParse(json);
   if (result.success) return result.data;
@@ -101,11 +102,14 @@ const box = (edge: number) => ({ width: edge, height: edge });
 
 /**
  * The presets of a deployment that sets none. Encoder settings were chosen by processor time, bytes and SSIM of brightness
- * (`npm run bench -- image-settings`), relative to sharp's defaults at 1280 px. WebP at quality 80: effort 2 takes half the
- * time of effort 4 for 3 % more bytes and 0.0018 less SSIM, or 10 % more bytes for equal SSIM. AVIF at quality 50, effort 3,
- * 4:2:0, tuned for image quality: a fifth of the time of sharp's default (effort 4, 4:4:4), 0.0017 more SSIM for 3 % more bytes; the
- * same tuned for SSIM gives less SSIM. A progressive JPEG is 2 % smaller than a baseline one, which pays for quality 81. What is
- * shrunk twice, from the source and from the base, loses 0.0005 SSIM: quality 82 gives thumb and small more than that back.
+ * (`npm run bench -- image-settings`), relative to sharp's defaults at 1280 px.
+ * - WebP at quality 80: effort 2 takes half the time of effort 4 for 3 % more bytes and 0.0018 less SSIM. At equal SSIM it
+ *   needs 10 % more bytes.
+ * - AVIF at quality 50, effort 3, 4:2:0, tuned for image quality takes a fifth of the time of sharp's default (effort 4,
+ *   4:4:4). It has 0.0017 more SSIM for 3 % more bytes. Tuned for SSIM, it gives less SSIM.
+ * - A progressive JPEG is 2 % smaller than a baseline one, which pays for quality 81.
+ * - An image shrunk twice, from the source and from the base, loses 0.0005 SSIM. Quality 82 gives thumb and small more than
+ *   that back.
  */
 export const defaultPresets: readonly Preset[] = parsePresets([
   { name: 'thumb', container: 'webp', ...box(320), quality: 82 },
@@ -127,8 +131,8 @@ export const defaultPresets: readonly Preset[] = parsePresets([
 ]);
 
 /**
- * 8 hex digits that change whenever the bytes of the rendition would: SHA-256 over the canonical JSON (keys sorted) of every
- * parameter that the encoder sees, and the recipe number of its type.
+ * 8 hex digits that change whenever the bytes of the rendition would. They are the SHA-256 of canonical JSON (sorted keys)
+ * with every parameter that the encoder sees and the recipe number of the type.
  */
 export function presetRevision(preset: Preset): string {
   const parameters = Object.entries(preset)

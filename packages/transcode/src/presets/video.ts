@@ -4,21 +4,21 @@ import { Bitrate, Edge, Name, none, Quality, sourceKinds } from './shared.ts';
 const H264Aac = z.strictObject({ video: z.literal('h264'), audio: z.literal('aac') });
 const h264Aac = { video: 'h264', audio: 'aac' } as const;
 
-/** How hard x264 looks for smaller bytes: its own preset names. */
+/** How hard x264 works to save bytes: its own preset names. */
 export const X264Speed = z.enum(['ultrafast', 'superfast', 'veryfast', 'faster', 'fast', 'medium', 'slow', 'slower']);
 
-/** Constant rate factor of x264: 18 looks like the source, 23 is its default, 51 the worst. */
+/** Constant rate factor of x264: 18 looks like the source, 23 is the default, 51 is the worst. */
 const Crf = z.int().min(0).max(51);
 
 /**
- * One step of a ladder. The box is for wide pictures; for upright ones it is turned. Named in playlists and paths. `bitrate`:
- * bits per second that a stretch of one second must not exceed; what is simple takes less.
+ * One rung of a ladder. The box is for landscape video and is turned for portrait video. `name` is used in playlists and
+ * paths. `bitrate` is the most bits that any one second may have; simple scenes need less.
  */
 export const RungPreset = z.strictObject({
   name: z
     .string()
     .regex(/^[a-z0-9]{1,16}$/, 'up to 16 lower-case letters and digits')
-    .refine((name) => name !== 'master' && name !== 'audio', 'this name is taken by a playlist'),
+    .refine((name) => name !== 'master' && name !== 'audio', 'this name is reserved for a playlist'),
   width: Edge,
   height: Edge,
   bitrate: Bitrate,
@@ -26,8 +26,8 @@ export const RungPreset = z.strictObject({
 export type RungPreset = z.infer<typeof RungPreset>;
 
 /**
- * HTTP Live Streaming (RFC 8216) with CMAF segments (ISO/IEC 23000-19): one playlist a rung and one for the audio, segments of
- * equal length over all rungs. Rungs larger than the source are left out. Of a sound: its audio alone.
+ * HTTP Live Streaming (RFC 8216) with CMAF segments (ISO/IEC 23000-19). Each rung has a playlist, and so has the audio. All
+ * rungs have segments of equal length. Rungs larger than the source are left out. An audio source gets only the audio playlist.
  */
 export const HlsPreset = z.strictObject({
   type: z.literal('hls'),
@@ -48,7 +48,7 @@ export const HlsPreset = z.strictObject({
     .array(RungPreset)
     .min(1)
     .max(12)
-    .refine((rungs) => new Set(rungs.map(({ name }) => name)).size === rungs.length, 'two rungs have one name')
+    .refine((rungs) => new Set(rungs.map(({ name }) => name)).size === rungs.length, 'two rungs have the same name')
     .default([
       { name: '1080p', width: 1920, height: 1080, bitrate: 6_000_000 },
       { name: '720p', width: 1280, height: 720, bitrate: 3_000_000 },
@@ -62,7 +62,7 @@ export const HlsPreset = z.strictObject({
 });
 export type HlsPreset = z.infer<typeof HlsPreset>;
 
-/** One MP4 file that plays while it arrives (its index comes first). The box is turned for upright pictures. */
+/** One MP4 file that plays while it downloads, because its index comes first. The box is turned for portrait video. */
 export const Mp4Preset = z.strictObject({
   type: z.literal('mp4'),
   name: Name,
@@ -83,7 +83,7 @@ export const Mp4Preset = z.strictObject({
 });
 export type Mp4Preset = z.infer<typeof Mp4Preset>;
 
-/** A few seconds as an animated WebP without sound, from where the poster was found. */
+/** A few seconds as a silent animated WebP, starting at the poster frame. */
 export const PreviewPreset = z.strictObject({
   type: z.literal('preview'),
   name: Name,
@@ -99,7 +99,7 @@ export const PreviewPreset = z.strictObject({
   quality: Quality.default(60),
   bitrate: none,
   seconds: z.number().min(0.5).max(10).default(3),
-  /** Frames a second, at most; the source's where it has fewer. */
+  /** The highest frame rate; a source with a lower one keeps it. */
   frame_rate: z.int().min(1).max(30).default(10),
 });
 export type PreviewPreset = z.infer<typeof PreviewPreset>;
@@ -116,11 +116,11 @@ const storyboard = {
   height: Edge.nullable().default(160),
   /** Tiles side by side. */
   columns: z.int().min(1).max(20).default(10),
-  /** Tiles in all, at most: a long video gets them further apart. */
+  /** The most tiles; in a long video they are further apart. */
   max_tiles: z.int().min(1).max(400).default(100),
 };
 
-/** Frames of a video side by side in one picture, for the bar that people drag through. */
+/** Frames of a video side by side in one image, for previews on a player's seek bar. */
 export const StoryboardSpritePreset = z.strictObject({
   ...storyboard,
   container: z.literal('jpeg'),
@@ -131,14 +131,14 @@ export const StoryboardSpritePreset = z.strictObject({
 });
 export type StoryboardSpritePreset = z.infer<typeof StoryboardSpritePreset>;
 
-/** Which tile of the sprite of the same name shows which stretch: WebVTT with media fragments (`#xywh=`). */
+/** Maps times to tiles of the sprite with the same name: WebVTT with media fragments (`#xywh=`). */
 export const StoryboardIndexPreset = z.strictObject({
   ...storyboard,
   container: z.literal('vtt'),
   codecs: z.strictObject({}).default({}),
   content_type: z.literal('text/vtt').default('text/vtt'),
   extension: z.literal('vtt').default('vtt'),
-  /** The sprite's: the index names the very revision that it was made for. */
+  /** The quality of the sprite. The index names the exact revision of its sprite. */
   quality: Quality.default(70),
 });
 export type StoryboardIndexPreset = z.infer<typeof StoryboardIndexPreset>;

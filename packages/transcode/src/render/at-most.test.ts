@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { atMost } from './at-most.ts';
 
-test('no more than so many run at once, each in its turn, and one that fails gives its place to the next', async () => {
+test('work runs in order up to the limit, and a failure frees its place for the next', async () => {
   const limit = atMost(2);
   const began: number[] = [];
   let running = 0;

@@ -1,7 +1,7 @@
-/** Runs what it is given, so many at a time, in the order in which it was handed over. */
+/** Runs work in the order of the calls, up to a limit at a time. */
 export type Limit = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** {@link Limit} of `count`, at least 1; Infinity: all at once. */
+/** A {@link Limit} of `count`, at least 1; Infinity means no limit. */
 export function atMost(count: number): Limit {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -11,7 +11,7 @@ export function atMost(count: number): Limit {
     try {
       return await work();
     } finally {
-      // Whoever is next takes the place over, so that nobody who comes now slips in between.
+      // The next in the queue takes the place over, so that no later call can overtake it.
       const next = waiting.shift();
       if (next === undefined) running--;
       else next();

@@ -1,6 +1,6 @@
 import type { HeifColor } from '../identify/image/heif.ts';
 
-/** CIE 1931 xy of red, green, blue and white, by H.273 colour primaries. All of them are seen under D65. */
+/** CIE 1931 xy of red, green and blue, by H.273 colour primaries. All of them have D65 as white. */
 const primaries = new Map<number, ReadonlyArray<readonly [number, number]>>([
   [
     9,
@@ -25,14 +25,14 @@ const d50 = [0.964212, 1, 0.825188] as const;
 /** H.273 transfer characteristics of high dynamic range: PQ and HLG. */
 const hdrTransfers: ReadonlySet<number> = new Set([16, 18]);
 
-/** Whether code points ask for a brightness that a rendition in sRGB cannot show. */
+/** True if the code points need a brightness that a rendition in sRGB cannot show. */
 export function isHdr({ nclx }: HeifColor): boolean {
   return nclx !== null && hdrTransfers.has(nclx.transfer);
 }
 
 /**
- * The ICC profile that turns a picture's numbers into colours: its own, or one made from its code points. Null where the
- * numbers are sRGB already, or where the code points are not known.
+ * The ICC profile that defines an image's colours: its own, or one made from its code points. Null if the colours are sRGB
+ * already, or if the code points are unknown.
  */
 export function profileOf(color: HeifColor): Buffer | null {
   if (color.profile) return color.profile;
@@ -40,7 +40,7 @@ export function profileOf(color: HeifColor): Buffer | null {
   return points ? matrixProfile(points) : null;
 }
 
-/** An ICC profile (ICC.1:2010, version 4) of three primaries and sRGB's tone curve. */
+/** An ICC profile (ICC.1:2010, version 4) from three primaries and sRGB's tone curve. */
 function matrixProfile(points: ReadonlyArray<readonly [number, number]>): Buffer {
   const columns = colorants(points);
   const tags: Array<[string, Buffer]> = [
@@ -113,7 +113,7 @@ function unbradford(v: Vector): Vector {
   );
 }
 
-/** The factors by which three columns add up to a target (Cramer's rule). */
+/** The factors with which three columns add up to a target (Cramer's rule). */
 function solve([a, b, c]: readonly [Vector, Vector, Vector], target: Vector): Vector {
   const determinant = (p: Vector, q: Vector, r: Vector) =>
     p[0] * (q[1] * r[2] - q[2] * r[1]) - q[0] * (p[1] * r[2] - p[2] * r[1]) + r[0] * (p[1] * q[2] - p[2] * q[1]);
@@ -142,7 +142,7 @@ function srgbCurve(): Buffer {
   return tag;
 }
 
-/** A text in one language; padded, as every tag begins on a multiple of four bytes. */
+/** A text in one language, padded because every tag begins at a multiple of four bytes. */
 function localized(text: string): Buffer {
   const tag = Buffer.alloc(28 + Math.ceil((text.length * 2) / 4) * 4);
   tag.write('mluc', 0, 'latin1');

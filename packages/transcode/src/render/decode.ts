@@ -10,18 +10,18 @@ import { sharp } from '../vips.ts';
 import { isHdr, profileOf } from './color-profile.ts';
 import { rawTiff } from './raw-tiff.ts';
 
-/** The source as 8-bit sRGB (or grey) pixels, upright, at the size asked for. */
+/** The source as upright 8-bit sRGB (or grey) pixels at the requested size. */
 export interface DecodedStill extends RawPixels {
-  /** Sentences for a person: what was lost on the way. */
+  /** Sentences for a person: losses during decoding. */
   warnings: string[];
 }
 
-const damageWarning = 'The file is damaged; what could be read of it is shown, and parts may be missing or wrong.';
-const hdrWarning = 'The picture is in high dynamic range; its renditions are not, and may look dull.';
+const damageWarning = 'The file is damaged. Its readable part is shown; the rest may be missing or wrong.';
+const hdrWarning = 'The image has high dynamic range; its renditions do not, and may look dull.';
 
 /**
- * Decodes the first frame once, shrunk on the way to `width` x `height` (as displayed; never more than the source has).
- * A damaged file is read as far as the decoder gets, with a warning. Throws where nothing can be read.
+ * Decodes the first frame once, shrunk to `width` x `height` (as displayed, at most the size of the source). A damaged file is
+ * read as far as possible, with a warning. Throws if nothing can be read.
  */
 export async function decodeStill(
   path: string,
@@ -47,12 +47,12 @@ export async function decodeStill(
 }
 
 /**
- * Formats whose decoders fill what is missing with grey or nothing. Others leave what the memory held before: strips of the
- * same picture, and who can say of which other one.
+ * Formats whose decoders fill missing parts with grey or nothing. Other decoders leave old memory there: parts of this image, or
+ * of another one.
  */
-const recovering: ReadonlySet<string> = new Set(['jpeg', 'gif']);
+const fillsMissingParts: ReadonlySet<string> = new Set(['jpeg', 'gif']);
 
-/** Strictly first; only a file that fails is read again with its errors forgiven, where that shows nothing made up. */
+/** Decodes strictly first. If that fails, errors are ignored in a second attempt, but only if nothing is made up. */
 async function decodeTolerantly(
   path: string,
   header: ImageHeader,
@@ -61,13 +61,13 @@ async function decodeTolerantly(
 ): Promise<DecodedStill> {
   const decode = (failOn: 'warning' | 'none') => {
     const picture = sharp(path, { failOn, limitInputPixels: limits.maxPixels, sequentialRead: true, autoOrient: true });
-    // sharp works on 16 bits in Display P3 where there is a profile, and leaves the numbers so unless told where to go.
+    // With a profile, sharp works with 16 bits in Display P3. Without an explicit target profile it keeps those values.
     return toRaw(header.icc && header.bitDepth > 8 ? picture.withIccProfile('srgb') : picture, size);
   };
   try {
     return { ...(await decode('warning')), warnings: [] };
   } catch (error) {
-    if (!recovering.has(header.format)) throw error;
+    if (!fillsMissingParts.has(header.format)) throw error;
     return { ...(await decode('none')), warnings: [damageWarning] };
   }
 }
@@ -86,7 +86,7 @@ async function decodeHeic(path: string, size: { width: number; height: number })
   return { ...(await applyProfile(shrunk, color)), warnings: hdrWarnings(color) };
 }
 
-/** Pixels in a file's own colours to sRGB. After shrinking, because colour conversion costs by the pixel. */
+/** Converts a file's own colours to sRGB. This follows the shrinking because its cost grows with the pixels. */
 async function applyProfile(pixels: RawPixels, color: HeifColor): Promise<RawPixels> {
   const profile = profileOf(color);
   if (!profile) return pixels;
@@ -97,12 +97,12 @@ function hdrWarnings(color: HeifColor): string[] {
   return isHdr(color) ? [hdrWarning] : [];
 }
 
-/** Bare pixels as a picture to go on with. */
+/** A sharp image from raw pixels. */
 export function fromRaw({ data, width, height, channels }: RawPixels): Sharp {
   return sharp(data, { raw: { width, height, channels }, limitInputPixels: false });
 }
 
-/** Shrinks to the size, converts to sRGB and 8 bits, and gives the pixels. */
+/** Shrinks to the size, converts to 8-bit sRGB, and returns the pixels. */
 export async function toRaw(picture: Sharp, { width, height }: { width: number; height: number }): Promise<RawPixels> {
   const { data, info } = await picture
     .resize(width, height, { fit: 'fill' })

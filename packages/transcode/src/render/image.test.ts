@@ -39,7 +39,7 @@ async function render(bytes: Uint8Array | string, presets: readonly Preset[] = d
 const fixture = (name: string) => readFileSync(new URL(`../../test/fixtures/${name}`, import.meta.url));
 const sample = (name: string) => readFileSync(new URL(`../../samples/${name}`, import.meta.url));
 
-/** Where each quarter of the upright picture is found once stored with that EXIF orientation undone. */
+/** For each EXIF orientation: the colours of the four quarters of the upright picture. */
 const upright: Record<number, readonly Color[]> = {
   1: [red, green, blue, white],
   2: [green, red, white, blue],
@@ -51,7 +51,7 @@ const upright: Record<number, readonly Color[]> = {
   8: [green, white, red, blue],
 };
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])('EXIF orientation %i is baked into every rendition, once', async (orientation) => {
+test.each([1, 2, 3, 4, 5, 6, 7, 8])('EXIF orientation %i is applied to every rendition, once', async (orientation) => {
   const jpeg = await quarters(400, 240).withMetadata({ orientation }).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer();
   const { of, result } = await render(jpeg);
   const [width, height] = orientation >= 5 ? [240, 400] : [400, 240];
@@ -73,7 +73,7 @@ test.each([
   ['imir 0', [imir(0)], 4],
   ['imir 1', [imir(1)], 2],
   ['irot 1 then imir 0', [irot(1), imir(0)], 5],
-] as const)('HEIC and AVIF: %s is applied once, whoever decodes', async (_, properties, orientation) => {
+] as const)('HEIC and AVIF: %s is applied once by both decoders', async (_, properties, orientation) => {
   for (const name of ['heic.heic', 'avif.avif']) {
     const { source, of } = await render(withProperties(sample(name), properties));
     expect(source.orientation).toBe(orientation);
@@ -82,14 +82,14 @@ test.each([
   }
 });
 
-test('EXIF inside a HEIF has no say: its own properties do', async () => {
+test('the orientation in a HEIF comes from its own properties, not from EXIF', async () => {
   const avif = await quarters(64, 32).withMetadata({ orientation: 6 }).avif({ quality: 80 }).toBuffer();
   const { source, of } = await render(avif);
   const { width, height } = await sharp(of('large.webp')).metadata();
   expect([width, height]).toEqual([source.width, source.height]);
 });
 
-test('six renditions of a large picture: sizes, formats, a thumbhash, and nothing else in the folder', async () => {
+test('a large image has six renditions of the right sizes and formats and a thumbhash', async () => {
   const { result, of, folder } = await render(await quarters(4000, 3000).jpeg().toBuffer());
   const made = result.renditions.map((r) => [
     `${r.name}.${r.extension}`,
@@ -114,13 +114,13 @@ test('six renditions of a large picture: sizes, formats, a thumbhash, and nothin
   expect(result.timings['total']).toBeGreaterThan(0);
 });
 
-test('a small picture is not enlarged, and equal renditions are encoded once', async () => {
+test('a small image is not enlarged, and equal renditions are encoded once', async () => {
   const { result, of } = await render(await quarters(24, 24).png().toBuffer());
   expect(result.renditions.every((r) => r.state === 'ready' && r.width === 24 && r.height === 24)).toBe(true);
   expect(of('medium.webp').equals(of('large.webp'))).toBe(true);
 });
 
-test('no rendition carries where and with what the picture was taken', async () => {
+test('no rendition reveals where and with which camera the photo was taken', async () => {
   const jpeg = await quarters(100, 100)
     .withExif({ IFD0: { Make: 'Spycam', Artist: 'Jane Doe' }, IFD3: { GPSLatitude: '48/1 51/1 30/1' } })
     .withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"><secret/></x:xmpmeta>')
@@ -136,7 +136,7 @@ test('no rendition carries where and with what the picture was taken', async () 
   }
 });
 
-/** Display P3 to sRGB by the matrices of CSS Color 4, for colours that both can show. */
+/** Display P3 to sRGB by the matrices of CSS Color 4, for colours in both. */
 function p3ToSrgb(color: Color): Color {
   const linear = color.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
   const rows = [
@@ -172,12 +172,12 @@ test('Display P3 is converted: by profile in HEIC', async () => {
   expect(furthest(await quarterColors(of('medium.avif')), p3Colors)).toBeLessThan(8);
 });
 
-test('Display P3 is converted: by code points in HEIC and AVIF, which carry no profile', async () => {
+test('Display P3 is converted: by code points in HEIC and AVIF without a profile', async () => {
   const colors = p3Numbers;
   const avif = await quarters(64, 64, colors).avif({ quality: 95, chromaSubsampling: '4:4:4' }).toBuffer();
   const untagged = await render(avif);
   expect(furthest(await quarterColors(untagged.of('large.webp')), colors)).toBeLessThan(8);
-  // libvips writes code points of its own, for sRGB: turn those into P3's.
+  // libvips writes code points for sRGB; they are replaced with those of P3.
   const at = avif.indexOf('colrnclx');
   const tagged = at < 0 ? withProperties(avif, [nclx(12, 13)]) : Buffer.from(avif);
   if (at >= 0) tagged.writeUInt16BE(12, at + 8);
@@ -203,7 +203,7 @@ test.each(['jpeg', 'png', 'webp', 'tiff'] as const)('Display P3 is converted: by
   expect(furthest(await quarterColors((await render(tagged)).of('large.webp')), p3Colors)).toBeLessThan(10);
 });
 
-test('16 bits, grey, palette, CMYK and Lab all come out as the colours that they went in as', async () => {
+test('16 bits, grey, palette, CMYK and Lab keep their colours', async () => {
   const soft: readonly Color[] = [
     [200, 60, 50],
     [90, 170, 80],
@@ -247,7 +247,7 @@ test('16 bits, grey, palette, CMYK and Lab all come out as the colours that they
   }
 });
 
-test('a CMYK picture without a profile is not turned into its negative', async () => {
+test('a CMYK image without a profile does not become its negative', async () => {
   const plain = await quarters(80, 60, [white, [20, 20, 20], red, white])
     .toColourspace('cmyk')
     .jpeg()
@@ -267,7 +267,7 @@ test('grey stays grey', async () => {
   expect(furthest(await quarterColors(rgb), [[0, 0, 0], [85, 85, 85], [170, 170, 170], white])).toBeLessThan(8);
 });
 
-test('transparency is kept in WebP and AVIF, and shows white in JPEG', async () => {
+test('transparency is kept in WebP and AVIF, and becomes white in JPEG', async () => {
   const rgba = Buffer.alloc(64 * 64 * 4);
   for (let at = 0; at < rgba.length; at += 4) rgba.set([255, 0, 0, (at / 4) % 64 < 32 ? 255 : 0], at);
   const png = await sharp(rgba, { raw: { width: 64, height: 64, channels: 4 } })
@@ -284,11 +284,11 @@ test('transparency is kept in WebP and AVIF, and shows white in JPEG', async () 
   }
 });
 
-test('an animated GIF keeps its frames, delays and loops in WebP; its JPEG is the first frame', async () => {
+test('an animated GIF keeps frames, delays and loops in WebP; JPEG has its first frame', async () => {
   const { of, result, source } = await render(solidGif(32, 6, 20, 3));
   expect(source).toMatchObject({ frames: 6, durationMs: 1_200 });
   const { pages, delay, loop } = await sharp(of('small.webp')).metadata();
-  // GIF counts repetitions, WebP how often it is played.
+  // GIF counts repetitions; WebP counts plays.
   expect({ pages, delay, loop }).toEqual({ pages: 6, delay: [200, 200, 200, 200, 200, 200], loop: 4 });
   expect(result.renditions.find(({ extension }) => extension === 'webp')).toMatchObject({
     frames: 6,
@@ -314,7 +314,7 @@ test('an animated WebP is shrunk frame by frame', async () => {
   expect(furthest(await quarterColors(second), [blue, blue, blue, blue])).toBeLessThan(12);
 });
 
-test('a PNG turned by EXIF, huge on one side, is still within every box', async () => {
+test('a PNG rotated by EXIF and very long on one side still fits every box', async () => {
   const exif = Buffer.from('4d4d002a00000008000101120003000000010006000000000000', 'hex');
   const png = withPngChunk(await quarters(3000, 30).png().toBuffer(), 'eXIf', exif);
   const { of } = await render(png);
@@ -322,7 +322,7 @@ test('a PNG turned by EXIF, huge on one side, is still within every box', async 
   expect([width, height]).toEqual([3, 320]);
 });
 
-test('an operator may have PNG, lossless WebP and a box without height', async () => {
+test('PNG, lossless WebP and a box without height can be configured', async () => {
   const presets = parsePresets([
     { name: 'a', container: 'png', width: 50 },
     { name: 'b', container: 'webp', height: 20, lossless: true },
@@ -338,11 +338,11 @@ test('an operator may have PNG, lossless WebP and a box without height', async (
   expect(furthest(await quarterColors(of('c.jpeg')), [red, red, red, red])).toBeLessThan(12);
 });
 
-test('a rendition that cannot be written fails alone and leaves no part of itself', async () => {
+test('a rendition that cannot be written fails alone and leaves no partial file', async () => {
   const path = file(await quarters(100, 80).png().toBuffer());
   const source = (await identifyFile(path, defaultLimits)) as IdentifiedFile;
   const folder = outDir();
-  // Something is in the way of one of them.
+  // A folder blocks the name of one of them.
   mkdirSync(join(folder, 'medium.jpg', 'in-the-way'), { recursive: true });
   const result = await renderImage(path, planRenditions(source, defaultPresets), folder);
   expect(result.renditions.filter(({ state }) => state === 'failed')).toMatchObject([
@@ -352,7 +352,7 @@ test('a rendition that cannot be written fails alone and leaves no part of itsel
   expect(existsSync(join(folder, 'medium.webp'))).toBe(true);
 });
 
-test('a file that was swapped after it was looked at is not rendered as what it was', async () => {
+test('a file that was replaced after identification is not rendered', async () => {
   const path = file(await quarters(100, 80).png().toBuffer());
   const source = (await identifyFile(path, defaultLimits)) as IdentifiedFile;
   writeFileSync(path, 'not a picture any more');
@@ -362,7 +362,7 @@ test('a file that was swapped after it was looked at is not rendered as what it 
   });
 });
 
-test('invariant 5: a rendition made alone, or beside others, has the same bytes', async () => {
+test('invariant 5: an image rendition has the same bytes alone and beside others', async () => {
   const jpeg = await quarters(3000, 2200).jpeg().toBuffer();
   const whole = await render(jpeg);
   const bigger = await render(jpeg, [
@@ -383,7 +383,7 @@ test.each([
   [2, 4001],
   [4001, 2],
   [1, 1],
-])('a strip of %i x %i is rendered like any other picture', async (width, height) => {
+])('a strip of %i x %i is rendered like any other image', async (width, height) => {
   const { result } = await render(
     await quarters(Math.max(2, width), Math.max(2, height)).resize(width, height, { fit: 'fill' }).png().toBuffer(),
   );
@@ -391,7 +391,7 @@ test.each([
   expect(result.thumbhash).not.toBeNull();
 });
 
-test('fault 22: a PNG that was cut off is not completed with what the memory held before', async () => {
+test('fault 22: a cut PNG is not completed with old memory contents', async () => {
   const png = await quarters(900, 700).png({ compressionLevel: 0 }).toBuffer();
   await expect(render(png.subarray(0, png.length >> 1))).rejects.toMatchObject({ code: 'corrupt_media' });
 });

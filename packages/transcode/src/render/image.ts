@@ -20,10 +20,10 @@ export interface ImageRenderOptions {
 }
 
 /**
- * Makes the renditions of an image that are planned as `make`, into `outDir` as `name.extension`. The source is decoded
- * once, at most 2048 px wide or high, and every size is derived from that; encoders run side by side. The bytes of a rendition
- * depend on the source and its own preset alone: a run that makes only what is missing makes the same ones.
- * Throws a `RenderError` where the source gives no picture at all; a rendition that fails alone is reported as failed.
+ * Makes the renditions of an image that are planned as `make`, into `outDir` as `name.extension`. The source is decoded once, at
+ * most 2048 px wide or high, and every size is derived from that; encoders run side by side. A rendition's bytes depend only on
+ * the source and its own preset, so making only the missing ones gives the same bytes. Throws a `RenderError` if the source
+ * cannot be decoded. A rendition that fails alone is reported as failed.
  */
 export async function renderImage(
   path: string,
@@ -43,10 +43,10 @@ export async function renderImage(
     }
   };
 
-  const header = reread(path, limits);
+  const header = readAgain(path, limits);
   const wanted = plan.filter(isPicture).filter(({ state }) => state === 'make');
   const decodeAt = (size: { width: number; height: number }) =>
-    decodeStill(path, header, size, limits).catch((error: unknown) => noPicture(error, path));
+    decodeStill(path, header, size, limits).catch((error: unknown) => failDecode(error, path));
   const base = await clock('decode', decodeAt(fitInside(displayedSize(header), baseBox)));
 
   const results = new Map<PlannedPicture, ReadyRendition | FailedRendition>();
@@ -57,7 +57,7 @@ export async function renderImage(
   };
   const thumbhash = await renderPictures({
     ...{ wanted, base, decodeAt, outDir, clock, finish, atOnce: options.atOnce },
-    moving: header.frames > 1 ? (planned) => animation(path, planned, limits) : null,
+    animated: header.frames > 1 ? (planned) => animation(path, planned, limits) : null,
   });
 
   return {
@@ -69,28 +69,28 @@ export async function renderImage(
   };
 }
 
-/** The file is read again, not trusted to be the one that was identified; it may have been damaged since. */
-function reread(path: string, limits: EngineLimits): ImageHeader {
+/** Reads the header again, because the file may have changed or been damaged since its identification. */
+function readAgain(path: string, limits: EngineLimits): ImageHeader {
   const bytes = openBytes(path);
   try {
     return readHeader(bytes, limits);
   } catch (error) {
-    return noPicture(error, path);
+    return failDecode(error, path);
   } finally {
     bytes.close();
   }
 }
 
-function noPicture(error: unknown, path: string): never {
+function failDecode(error: unknown, path: string): never {
   const reason = error instanceof Error ? (error.message.replaceAll(path, 'the file').split('\n')[0] ?? '') : '';
   throw new RenderError(
     'corrupt_media',
-    `The picture is damaged and cannot be decoded (${reason}). Export it again and upload the new file.`,
+    `The image is damaged and cannot be decoded (${reason}). Export it again and upload the new file.`,
     { cause: error },
   );
 }
 
-/** Every frame, with the source's delays and number of loops. */
+/** All frames, with the source's delays and number of loops. */
 function animation(path: string, { width, height }: PlannedPicture, limits: EngineLimits): Sharp {
   return sharp(path, { animated: true, failOn: 'none', limitInputPixels: limits.maxPixels }).resize(width, height, {
     fit: 'fill',

@@ -5,7 +5,7 @@ import { sniff } from '../identify/sniff.ts';
 import type { PlannedRendition } from '../plan.ts';
 import type { ReadyRendition } from './result.ts';
 
-/** What a finished file says of itself. */
+/** Facts about a finished file. */
 export interface OutputFacts {
   bytes: number;
   width: number;
@@ -14,7 +14,7 @@ export interface OutputFacts {
   durationMs: number | null;
 }
 
-/** A rendition of one file that is in its place. */
+/** A finished rendition of one file. */
 export function readyFile(
   { name, extension, revision }: PlannedRendition,
   path: string,
@@ -25,10 +25,10 @@ export function readyFile(
 }
 
 /**
- * Has a file written under a temporary name beside its place, has it read back, and only then gives it its name. Throws, and
- * leaves nothing behind, where writing fails or `readBack` throws.
+ * Writes a file under a temporary name, reads it back, and only then gives it its final name. If writing fails or `readBack`
+ * throws, it throws and leaves nothing behind.
  */
-export async function placeWhole<T>(
+export async function writeVerified<T>(
   path: string,
   write: (temporary: string) => Promise<unknown>,
   readBack: (temporary: string) => T | Promise<T>,
@@ -45,36 +45,36 @@ export async function placeWhole<T>(
   }
 }
 
-/** As {@link placeWhole} for a picture. Throws where it is not the picture of that size that it should be. */
-export function writeWhole(
+/** {@link writeVerified} for an image. Throws if the file is not an image of that size. */
+export function writeVerifiedImage(
   path: string,
   size: { width: number; height: number },
   write: (temporary: string) => Promise<unknown>,
 ): Promise<OutputFacts> {
-  return placeWhole(path, write, (temporary) => {
+  return writeVerified(path, write, (temporary) => {
     const facts = readPicture(temporary);
     if (facts.width !== size.width || facts.height !== size.height) {
-      throw new Error(`it came out ${facts.width} x ${facts.height} instead of ${size.width} x ${size.height}`);
+      throw new Error(`the encoded file is ${facts.width} x ${facts.height} instead of ${size.width} x ${size.height}`);
     }
     return facts;
   });
 }
 
-/** As {@link placeWhole} for a text. */
-export function writeWholeText(path: string, text: string): Promise<OutputFacts> {
-  return placeWhole(
+/** {@link writeVerified} for a text. */
+export function writeVerifiedText(path: string, text: string): Promise<OutputFacts> {
+  return writeVerified(
     path,
     (temporary) => writeFile(temporary, text),
     async (temporary) => {
       const bytes = await readFile(temporary);
-      if (bytes.toString('utf8') !== text) throw new Error('it could not be read back as it was written');
+      if (bytes.toString('utf8') !== text) throw new Error('the file differs from the text that was written');
       return { bytes: bytes.length, width: 0, height: 0, frames: 1, durationMs: null };
     },
   );
 }
 
-/** A second rendition with the same bytes. */
-export async function copyWhole(from: string, to: string): Promise<void> {
+/** Copies a rendition for another one with the same bytes. */
+export async function copyRendition(from: string, to: string): Promise<void> {
   const temporary = `${to}.partial`;
   try {
     await copyFile(from, temporary);
@@ -89,10 +89,10 @@ function readPicture(path: string): OutputFacts {
   const bytes = openBytes(path);
   try {
     const sniffed = sniff(bytes);
-    if ('looksLike' in sniffed) throw new Error(`it came out as ${sniffed.looksLike}`);
-    if ('container' in sniffed) throw new Error(`it came out as ${sniffed.container}`);
+    if ('looksLike' in sniffed) throw new Error(`the encoded file looks like ${sniffed.looksLike}`);
+    if ('container' in sniffed) throw new Error(`the encoded file is ${sniffed.container}`);
     const header = readImageHeader(sniffed.format, bytes, { maxFrames: Infinity, maxPixels: Infinity });
-    if (header.warnings.length > 0) throw new Error(`it came out incomplete: ${header.warnings.join(' ')}`);
+    if (header.warnings.length > 0) throw new Error(`the encoded file is incomplete: ${header.warnings.join(' ')}`);
     return {
       bytes: bytes.size,
       width: header.width,

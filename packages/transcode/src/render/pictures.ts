@@ -3,51 +3,51 @@ import type { Sharp } from 'sharp';
 import { rgbaToThumbHash } from 'thumbhash';
 import type { RawPixels } from '../heic.ts';
 import { fitInside, type PlannedPicture, type Size } from '../plan.ts';
+import type { PicturePreset } from '../presets/picture.ts';
 import { presetRevision } from '../presets/presets.ts';
 import { atMost } from './at-most.ts';
 import { fromRaw, toRaw } from './decode.ts';
-import { encodeWith } from './encode.ts';
-import { copyWhole, readyFile, writeWhole } from './output-file.ts';
+import { copyRendition, readyFile, writeVerifiedImage } from './output-file.ts';
 import type { FailedRendition, ReadyRendition } from './result.ts';
 
 /**
- * Whatever is not larger is derived from the source at this size. A constant, not the largest of what is due: else the
- * bytes under a revision would depend on what else is made in the same run.
+ * All renditions that are not larger are derived from the source at this size. It is constant because otherwise the bytes of a
+ * revision would depend on which other renditions the same run makes.
  */
 export const baseBox = { width: 2048, height: 2048 };
 
-/** Pictures to make of one still, which an image is or a frame of a video. */
+/** Images to make from one still: an image file or a frame of a video. */
 export interface PictureJob {
   readonly wanted: readonly PlannedPicture[];
-  /** The still, upright, within {@link baseBox}: 8-bit sRGB or grey, with alpha where the source has it. */
+  /** The upright still within {@link baseBox}: 8-bit sRGB or grey, with alpha if the source has it. */
   readonly base: RawPixels;
-  /** The same anew, for what is larger than the base. */
+  /** Decodes the still again, for renditions that are larger than the base. */
   decodeAt(size: Size): Promise<RawPixels>;
-  /** All frames at the size of a WebP, for a source that moves; null for a still. */
-  readonly moving: ((planned: PlannedPicture) => Sharp) | null;
+  /** All frames of an animated source at the size of a WebP rendition; null for a still. */
+  readonly animated: ((planned: PlannedPicture) => Sharp) | null;
   readonly outDir: string;
   /** Encoders that run side by side; default: all. */
   readonly atOnce?: number | undefined;
-  /** Wraps each piece of work, by its name, to tell how long it took. */
+  /** Measures the time of a named piece of work. */
   clock<T>(stage: string, work: Promise<T>): Promise<T>;
-  /** Sentences that go with every one. */
+  /** Sentences for each of the renditions. */
   readonly notes?: readonly string[];
   finish(planned: PlannedPicture, rendition: ReadyRendition | FailedRendition): void;
 }
 
-/** Renditions with the same bytes: the same encoder settings at the same size. The first is encoded, the others copied. */
+/** Renditions with the same bytes: the same encoder settings at the same size. The first is encoded, the others are copied. */
 interface Batch {
   members: PlannedPicture[];
   lead: PlannedPicture;
 }
 
 /**
- * Makes pictures into `outDir` as `name.extension`: every size is derived from the base, encoders run side by side as far as they
- * may, and each rendition is told of as soon as it is done. One that fails is reported as failed, and does not throw.
- * @returns ThumbHash of the base as base64; null where none could be made
+ * Makes images into `outDir` as `name.extension`. Every size is derived from the base, up to `atOnce` encoders run side by side,
+ * and each rendition is reported as soon as it is done. A failed rendition is reported as failed; it does not throw.
+ * @returns ThumbHash of the base as base64, or null if none could be made
  */
 export async function renderPictures(job: PictureJob): Promise<string | null> {
-  const { base, moving, clock, atOnce = Number.POSITIVE_INFINITY } = job;
+  const { base, animated, clock, atOnce = Number.POSITIVE_INFINITY } = job;
   const limit = atMost(atOnce);
   const sizes = sizesFrom(base, (size) => job.decodeAt(size));
   const encoded = batchesOf(job.wanted).map((batch) =>
@@ -56,8 +56,8 @@ export async function renderPictures(job: PictureJob): Promise<string | null> {
         `${batch.lead.name}.${batch.lead.extension}`,
         renderBatch(batch, job, async (temporary) => {
           const { lead } = batch;
-          const moves = moving !== null && lead.preset.container === 'webp';
-          const picture = moves ? moving(lead) : fromRaw(await sizes(lead));
+          const picture =
+            animated !== null && lead.preset.container === 'webp' ? animated(lead) : fromRaw(await sizes(lead));
           await encodeWith(picture, lead.preset).toFile(temporary);
         }),
       ),
@@ -72,13 +72,13 @@ function batchesOf(wanted: readonly PlannedPicture[]): Batch[] {
   const batches = new Map<string, Batch>();
   for (const rendition of wanted) {
     const { preset, width, height } = rendition;
-    // The revision says what the encoder is told; the box does not matter any more once the size is known.
+    // The revision has all encoder settings. The box no longer matters once the size is known.
     const key = `${presetRevision({ ...preset, width: null, height: null })} ${width}x${height}`;
     const batch = batches.get(key);
     if (batch) batch.members.push(rendition);
     else batches.set(key, { members: [rendition], lead: rendition });
   }
-  // What takes longest first: large before small, the slow AVIF encoder before its equals in size.
+  // The slowest first: large before small, and at equal size AVIF with its slow encoder first.
   const slowness = ({ preset }: PlannedPicture) => (preset.container === 'avif' ? 1 : 0);
   return [...batches.values()].sort(
     ({ lead: a }, { lead: b }) => b.width * b.height - a.width * a.height || slowness(b) - slowness(a),
@@ -87,7 +87,7 @@ function batchesOf(wanted: readonly PlannedPicture[]): Batch[] {
 
 type Sizes = (size: Size) => Promise<RawPixels>;
 
-/** Pixels at any size: the base's or derived from it, or decoded anew where larger; each made once. */
+/** Pixels at any size, each made once: the base, an image derived from it, or a new decode if larger. */
 function sizesFrom(base: RawPixels, decodeAt: (size: Size) => Promise<RawPixels>): Sizes {
   const made = new Map<string, Promise<RawPixels>>();
   return (size) => {
@@ -110,9 +110,9 @@ async function renderBatch(
   const placeOf = ({ name, extension }: PlannedPicture) => join(outDir, `${name}.${extension}`);
   try {
     const place = placeOf(lead);
-    const facts = await writeWhole(place, lead, write);
-    // Copied before anybody is told of it: who is told may take the file away.
-    for (const member of members) if (member !== lead) await copyWhole(place, placeOf(member));
+    const facts = await writeVerifiedImage(place, lead, write);
+    // Copied before anyone is notified, because the receiver may move the file away.
+    for (const member of members) if (member !== lead) await copyRendition(place, placeOf(member));
     for (const member of members) finish(member, readyFile(member, placeOf(member), facts, notes));
   } catch (error) {
     const reason = error instanceof Error ? (error.message.replaceAll(outDir, '').split('\n')[0] ?? '') : String(error);
@@ -130,7 +130,31 @@ async function renderBatch(
   }
 }
 
-/** ThumbHash takes pictures of at most 100 x 100. */
+/** Sets the encoder of a preset. Metadata is never written: sharp drops EXIF, GPS, XMP and ICC by default. */
+function encodeWith(picture: Sharp, preset: PicturePreset): Sharp {
+  switch (preset.container) {
+    case 'webp':
+      return picture.webp({ quality: preset.quality, effort: preset.effort, lossless: preset.lossless });
+    case 'avif':
+      return picture.avif({
+        quality: preset.quality,
+        effort: preset.effort,
+        chromaSubsampling: preset.chroma,
+        tune: preset.tune,
+      });
+    case 'jpeg':
+      return picture.flatten({ background: preset.background }).jpeg({
+        quality: preset.quality,
+        chromaSubsampling: preset.chroma,
+        progressive: preset.progressive,
+        mozjpeg: preset.mozjpeg,
+      });
+    case 'png':
+      return picture.png({ compressionLevel: preset.effort });
+  }
+}
+
+/** ThumbHash accepts images of at most 100 x 100. */
 async function thumbhashOf(sizes: Sizes, base: RawPixels): Promise<string> {
   const small = await sizes(fitInside(base, { width: 100, height: 100 }));
   const { data, info } = await fromRaw(small)

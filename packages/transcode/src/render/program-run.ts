@@ -1,14 +1,14 @@
-/** One run of a program under a render: what `explain` shows. Paths are replaced by names. */
+/** One run of a program during a render, as `explain` shows it. Paths are replaced by names. */
 export interface ProgramRun {
-  /** What it was for: `ladder`, `poster`. */
+  /** The purpose: `ladder`, `poster`. */
   readonly step: string;
   readonly argv: readonly string[];
   readonly ms: number;
   readonly cpuMs: number | null;
-  /** Resident memory at its most; null for a run that was over before it was measured, and where nothing measures it. */
+  /** Peak resident memory. Null if the run ended before it was measured, or if the platform cannot measure it. */
   readonly maxMemoryBytes: number | null;
-  /** `ok`, or how it ended. */
+  /** `ok`, or how the run ended. */
   readonly outcome: string;
-  /** The last lines that it wrote to stderr. */
+  /** The last lines of standard error. */
   readonly stderrTail: readonly string[];
 }

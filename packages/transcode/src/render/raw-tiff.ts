@@ -6,8 +6,8 @@ const long = 4;
 const bytes = 7;
 
 /**
- * Wraps pixels into an uncompressed TIFF that carries an ICC profile: the one way to tell libvips, which takes bare pixels
- * for sRGB, what their numbers mean.
+ * Wraps pixels in an uncompressed TIFF with an ICC profile. libvips takes raw pixels for sRGB, and this is the only way to give
+ * it their real profile.
  */
 export function rawTiff({ data, width, height, channels }: RawPixels, profile: Buffer): Buffer {
   const colours = channels >= 3 ? 3 : 1;
@@ -19,7 +19,7 @@ export function rawTiff({ data, width, height, channels }: RawPixels, profile: B
   const entries: Array<[tag: number, type: number, count: number, value: number]> = [
     [256, long, 1, width],
     [257, long, 1, height],
-    // One or two values of 16 bits stand in the entry itself.
+    // One or two 16-bit values are stored in the entry itself.
     [258, short, channels, channels <= 2 ? (channels === 2 ? 0x0008_0008 : 8) : bitsAt],
     [259, short, 1, 1],
     [262, short, 1, colours === 3 ? 2 : 1],

@@ -5,13 +5,13 @@ import type { ProgramRun } from './program-run.ts';
 export interface RenderedFile {
   /** Path below the rendition's folder, `/` between segments: `720p/00001.m4s`. */
   readonly name: string;
-  /** Where it lies now. */
+  /** Its current path. */
   readonly path: string;
   readonly contentType: string;
   readonly bytes: number;
 }
 
-/** A rendition that was made. `path` is within the job's outDir; the file is complete and was read back. */
+/** A finished rendition. `path` is within the job's outDir; the file is complete and was read back. */
 export interface ReadyRendition {
   readonly name: string;
   readonly extension: string;
@@ -23,13 +23,13 @@ export interface ReadyRendition {
   readonly height: number;
   readonly frames: number;
   readonly durationMs: number | null;
-  /** All files, `path` among them as the first; null for a rendition of one file. `bytes` is then their sum. */
+  /** All files, with `path` first; `bytes` is then their sum. Null for a rendition of one file. */
   readonly files: readonly RenderedFile[] | null;
-  /** Sentences for its operator: what was decided while it was made, such as that a stream was copied and why. */
+  /** Sentences for the operator: decisions made during the render, such as why a stream was copied. */
   readonly notes: readonly string[];
 }
 
-/** A rendition that could not be made, though others of the same source may have been. */
+/** A rendition that could not be made; others of the same source may have succeeded. */
 export interface FailedRendition {
   readonly name: string;
   readonly extension: string;
@@ -40,38 +40,38 @@ export interface FailedRendition {
   readonly reason: string;
 }
 
-/** What became of a job: one entry for every rendition planned as `make`, in the plan's order. */
+/** The result of a job: one entry for every rendition planned as `make`, in the plan's order. */
 export interface RenderResult {
   readonly renditions: ReadonlyArray<ReadyRendition | FailedRendition>;
-  /** ThumbHash of the (first frame of the) picture as base64, about 25 bytes. Null where none could be made. */
+  /** ThumbHash of the image or its first frame as base64, about 25 bytes. Null if none could be made. */
   readonly thumbhash: string | null;
   readonly warnings: readonly string[];
-  /** The programs that were run, in the order of their ends. Empty for images, which are made in the process itself. */
+  /** The programs that were run, in the order in which they ended. Empty for images, which need no program. */
   readonly runs: readonly ProgramRun[];
   /** Milliseconds by stage; stages overlap, `total` is wall-clock time. */
   readonly timings: Readonly<Record<string, number>>;
 }
 
 /**
- * A run of a program as it stands: told when it begins, from time to time, and when it has ended. Whoever listens has the runs of
- * a render that never came to report them itself.
+ * The state of a program run, sent at its start, periodically, and at its end. With these, the runs of a render are known even
+ * if its process dies before it can report them.
  */
 export interface ProgramRunUpdate {
-  /** Counts the runs of a render. */
+  /** Number of the run within its render. */
   readonly number: number;
-  /** `outcome` is {@link stillRunning} until it has ended. */
+  /** `outcome` is {@link stillRunning} until the run ends. */
   readonly run: ProgramRun;
 }
 
 /** The outcome of a run that has not ended. */
 export const stillRunning = 'running';
 
-/** Told after each rendition and, where one takes long, in between. */
+/** Sent after each rendition and, during long ones, in between. */
 export interface RenderProgress {
   readonly done: number;
   readonly total: number;
-  /** Share of the whole job that is done, by estimated work, 0 to 1; never goes back. */
+  /** Finished share of the whole job, by estimated work, 0 to 1; never decreases. */
   readonly fraction: number;
-  /** What became of the one that was just finished; its files may be used, or moved, from here on. Null in between. */
+  /** The rendition that just finished; its files may be used or moved from now on. Null in between. */
   readonly rendition: ReadyRendition | FailedRendition | null;
 }

@@ -1,34 +1,34 @@
 import type { AudioTrack as AnyTrack, IdentifiedFile } from '../../identified.ts';
 import { sourceOptions } from '../input.ts';
 
-type Sound = Pick<IdentifiedFile, 'format'>;
+type Source = Pick<IdentifiedFile, 'format'>;
 type AudioTrack = Pick<AnyTrack, 'index' | 'channels' | 'sampleRate'>;
 
-/** How a track is brought into shape before anything is measured or encoded: the same for both. */
+/** The shape that a track is converted to before it is measured or encoded, the same for both. */
 export interface AudioShape {
   /** Hertz. */
   readonly sampleRate: number;
   readonly channels: 1 | 2;
 }
 
-/** Bits per second for a shape, where `bitrate` is for two channels: one takes half. */
+/** Bits per second for a shape. `bitrate` is for two channels; one gets half. */
 export function bitrateFor({ channels }: AudioShape, bitrate: number): number {
   return Math.max(8_000, Math.round((bitrate * channels) / 2));
 }
 
-/** One or two channels, at 48 kHz, or at 44.1 where the source's rate belongs to that family. */
+/** One or two channels at 48 kHz, or at 44.1 kHz if the source's rate is a multiple of 11.025 kHz. */
 export function audioShape({ channels, sampleRate }: AudioTrack): AudioShape {
   return { sampleRate: sampleRate % 11_025 === 0 ? 44_100 : 48_000, channels: channels === 1 ? 1 : 2 };
 }
 
 /**
- * Measures loudness and true peak by EBU R 128: standard output has a block of `lavfi.r128.…` for every 100 ms, of which the
- * last counts. The samples that were measured are counted in `countFile` (see {@link parseSampleCount}).
- * @param repeated the sound over and over, for this many seconds: one that is too short to be measured by itself
+ * Measures loudness and true peak by EBU R 128. Standard output has a block of `lavfi.r128.…` for every 100 ms; the last one
+ * counts. `countFile` gets the number of measured samples (see {@link parseSampleCount}).
+ * @param repeatedS repeats the audio for this many seconds, because it is too short to be measured once
  */
 export function measureArgs(
   path: string,
-  source: Sound,
+  source: Source,
   track: AudioTrack,
   options: { shape: AudioShape; countFile: string; repeatedS?: number },
 ): string[] {
@@ -42,7 +42,7 @@ export function measureArgs(
   ];
 }
 
-/** Samples that {@link measureArgs} counted: the sum of the durations, in the fourth column. */
+/** The number of samples that {@link measureArgs} counted: the sum of the durations, in the fourth column. */
 export function parseSampleCount(framecrc: string): number {
   let samples = 0;
   for (const line of framecrc.split('\n')) {
@@ -52,10 +52,10 @@ export function parseSampleCount(framecrc: string): number {
   return samples;
 }
 
-/** AAC-LC in MP4 whose index comes first, with no name, no picture and no date. */
+/** AAC-LC in MP4 with its index first, without title, picture or date. */
 export function encodeAudioArgs(
   path: string,
-  source: Sound,
+  source: Source,
   track: AudioTrack,
   options: { shape: AudioShape; gainDb: number; bitrate: number; file: string },
 ): string[] {
@@ -69,25 +69,25 @@ export function encodeAudioArgs(
   ];
 }
 
-/** The same without coding anything again. */
-export function copyAudioArgs(path: string, source: Sound, track: AudioTrack, file: string): string[] {
+/** Like {@link encodeAudioArgs}, but copies the stream without encoding it again. */
+export function copyAudioArgs(path: string, source: Source, track: AudioTrack, file: string): string[] {
   return [...input(path, source, track), '-c:a', 'copy', ...m4a(file)];
 }
 
 /** One channel, the mean of all, as 16-bit samples at the source's own rate on standard output. */
-export function monoArgs(path: string, source: Sound, track: AudioTrack): string[] {
+export function monoArgs(path: string, source: Source, track: AudioTrack): string[] {
   const mean = Array.from({ length: track.channels }, (_, channel) => `${1 / track.channels}*c${channel}`).join('+');
   const filters = [`aresample=${track.sampleRate}:async=1:first_pts=0`, `pan=mono|c0=${mean}`];
   return [...input(path, source, track), ...['-af', filters.join(','), '-c:a', 'pcm_s16le', '-f', 's16le', 'pipe:1']];
 }
 
-function input(path: string, source: Sound, { index }: AudioTrack): string[] {
+function input(path: string, source: Source, { index }: AudioTrack): string[] {
   return [...sourceOptions(source), '-i', path, '-map', `0:${index}`];
 }
 
 /**
- * From 0, without gaps, in 32-bit floating point: a downmix of many channels may exceed full scale there, and comes back below it
- * with the gain. Its coefficients are those of ITU-R BS.775, the low-frequency channel left out.
+ * Starts at 0, without gaps, in 32-bit floating point: there a downmix of many channels may exceed full scale, until the gain
+ * brings it back below. The coefficients are those of ITU-R BS.775, without the low-frequency channel.
  */
 function shaped({ channels }: AudioTrack, shape: AudioShape): string[] {
   const layout = shape.channels === 1 ? 'mono' : 'stereo';
@@ -95,7 +95,7 @@ function shaped({ channels }: AudioTrack, shape: AudioShape): string[] {
     `aresample=${shape.sampleRate}:async=1:first_pts=0:osf=fltp`,
     `aformat=sample_fmts=fltp:channel_layouts=${layout}`,
   ];
-  // Beyond 7.1 there is no agreed layout, and so no downmix: the first two are the front ones wherever there is one at all.
+  // Beyond 7.1 there is no standard layout and so no downmix. The first two channels are front channels in all known layouts.
   return channels > 8 ? ['pan=stereo|c0=c0|c1=c1', ...common] : common;
 }
 

@@ -7,11 +7,11 @@ const wanted: FramePosition[] = [
   { atMs: 0, seek: 'first' },
 ];
 
-test('the time of a frame is that of the seek and what it is off by, in whatever order the programs tell', () => {
+test('a frame time is the seek time plus its offset, in any order of the output', () => {
   const output = [
     'frame:0    pts:512     pts_time:0.04',
     'place=1',
-    // A keyframe from before the time that was sought, and the frame after it, which nobody asked for.
+    // A keyframe before the seek time, and the frame after it, which was not requested.
     'frame:0    pts:-7680   pts_time:-0.6',
     'place=0',
     'frame:1    pts:17920   pts_time:1.4',
@@ -26,7 +26,7 @@ test('the time of a frame is that of the seek and what it is off by, in whatever
   ]);
 });
 
-test('places that gave no frame have no time', () => {
+test('a position without a frame has no time', () => {
   expect(parseFrameTimes('', wanted).size).toBe(0);
   expect(parseFrameTimes('frame:0 pts:0 pts_time:0\nplace=7\n', wanted).size).toBe(0);
 });

@@ -4,27 +4,27 @@ import { sourceOptions } from '../input.ts';
 
 type VideoSource = Pick<IdentifiedFile, 'format' | 'colorSpace'> & { readonly tracks: Pick<Tracks, 'video'> };
 
-/** Where in a video a frame is looked for. Milliseconds of the presentation. */
+/** A position in a video to take a frame from. Milliseconds of the presentation. */
 export interface FramePosition {
   readonly atMs: number;
   /**
-   * `keyframe`: the last one at or before the time, which is found and decoded at once; `exact`: the frame shown at that time,
-   * for which everything since the keyframe is decoded; `first`: the first of the file, without a seek.
+   * `keyframe`: the last keyframe at or before the time, which is found and decoded quickly. `exact`: the frame shown at that
+   * time; everything since its keyframe is decoded. `first`: the first frame of the file, without a seek.
    */
   readonly seek: 'keyframe' | 'exact' | 'first';
 }
 
 /**
- * Bytes a pixel of the raw frames of {@link stretchArgs}: RGB, or RGBA where the source has transparency. All others are RGB, over
- * black: a poster and a storyboard look as the video does, which is laid over black.
+ * Bytes per pixel of the raw frames of {@link spanArgs}: RGB, or RGBA if the source has transparency. All other frames are
+ * RGB over black, because posters and storyboards must look like the video, which is laid over black.
  */
-export function stretchChannels({ hasAlpha }: VideoTrack): 3 | 4 {
+export function spanChannels({ hasAlpha }: VideoTrack): 3 | 4 {
   return hasAlpha ? 4 : 3;
 }
 
 /**
- * Small pictures of several places, one a file, in one run; standard output names the exact time of each (see
- * {@link parseFrameTimes}). A place that gives no frame leaves an empty file, or none.
+ * Small images of several positions, one file each, in one run. Standard output has the exact time of each (see
+ * {@link parseFrameTimes}). A position without a frame leaves an empty file, or none.
  */
 export function candidateArgs(
   path: string,
@@ -36,7 +36,7 @@ export function candidateArgs(
     ...wanted.flatMap((position) => positionedInput(path, source, position)),
     ...wanted.flatMap(({ file }, index) => [
       ...['-map', `${index}:${videoOf(source).index}`],
-      ...['-vf', `${still(source, size)},${tellTime(index)}`, '-frames:v', '1'],
+      ...['-vf', `${still(source, size)},${printTime(index)}`, '-frames:v', '1'],
       ...rawTo(file),
     ]),
   ];
@@ -51,32 +51,32 @@ export function stillArgs(path: string, source: VideoSource, size: Size, positio
   ];
 }
 
-/** The frames of a stretch, evenly spaced, as raw pixels on standard output. */
-export function stretchArgs(
+/** Evenly spaced frames of a time span, as raw pixels on standard output. */
+export function spanArgs(
   path: string,
   source: VideoSource,
   size: Size,
-  stretch: { readonly startMs: number; readonly frames: number; readonly frameRate: number },
+  span: { readonly startMs: number; readonly frames: number; readonly frameRate: number },
 ): string[] {
-  const { startMs, frames, frameRate } = stretch;
-  const stretched = still(source, size, stretchChannels(videoOf(source)));
+  const { startMs, frames, frameRate } = span;
+  const filters = still(source, size, spanChannels(videoOf(source)));
   return [
     ...(startMs > 0 ? ['-ss', seconds(startMs)] : []),
     ...decoderOptions(source),
     ...sourceOptions(source),
     ...['-i', path, '-map', `0:${videoOf(source).index}`],
-    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${stretched}`, '-frames:v', String(frames)],
+    ...['-vf', `fps=${frameRate}:start_time=0:eof_action=pass,${filters}`, '-frames:v', String(frames)],
     ...rawTo('pipe:1'),
   ];
 }
 
-/** What is decoded of a video: all of its frames, those that others refer to, or keyframes alone. */
+/** The frames of a video that are decoded: all, those that others refer to, or only keyframes. */
 export type Decoded = 'all' | 'referred' | 'keyframes';
 
 /**
- * A frame of each of `tiles` stretches of equal length, as raw pixels in a file, in one pass over the video: the one in its
- * middle, or of keyframes the last in it, where there is one. Standard output names the time of each frame that was decoded (see
- * {@link parseTimes}).
+ * One frame from each of `tiles` spans of equal length, as raw pixels in a file, in one pass over the video. It is the frame in
+ * the middle of the span, or for keyframes the last one in it, if there is one. Standard output has the time of each decoded
+ * frame (see {@link parseTimes}).
  */
 export function tilesArgs(
   path: string,
@@ -87,14 +87,14 @@ export function tilesArgs(
   const { tiles, durationMs, decoded, file } = board;
   const apartS = durationMs / tiles / 1_000;
   const keyframes = decoded === 'keyframes';
-  // Everything is moved half a stretch ahead. Frame n of the output is then, by `up`, the last that begins in or before the
-  // middle of its stretch; by `near` the last that begins before its end. The last keyframe is held, or it would count as
-  // shown for one frame only.
+  // All times are moved earlier by half a span. With `up`, output frame n is then the last that begins in or before the middle of
+  // its span. With `near`, it is the last that begins before the span's end. The last keyframe is held, because otherwise it
+  // would count as shown for only one frame.
   const spread = [
-    tellTime(0),
-    // Before `setpts`, which from ffmpeg 7 on takes away the frame rate that this counts by.
+    printTime(0),
+    // Before `setpts`, which from ffmpeg 7 on removes the frame rate that this filter needs.
     ...(keyframes ? [`tpad=stop_mode=clone:stop_duration=${(2 * apartS).toFixed(3)}`] : []),
-    // AVI counts in whole frames, of which half a stretch need not be a multiple.
+    // AVI counts in whole frames, and half a span need not be a multiple of those.
     'settb=AVTB',
     `setpts=PTS-${(apartS / 2).toFixed(6)}/TB`,
     `fps=${tiles * 1_000}/${durationMs}:start_time=0:round=${keyframes ? 'near' : 'up'}`,
@@ -110,7 +110,7 @@ export function tilesArgs(
   ];
 }
 
-/** Frames at equal distances from a time on. */
+/** Frames at equal distances, starting at a time. */
 export interface FrameSeries {
   readonly atMs: number;
   readonly apartMs: number;
@@ -118,9 +118,9 @@ export interface FrameSeries {
 }
 
 /**
- * Several series in one run, each as raw pixels in a file of its own: everything from the keyframe before its first frame to its last
- * one is decoded. A series that reaches past the end has fewer frames. Standard output names times: {@link parseFrameTimes} has that
- * of the first of each, which is late where the container was not sought well.
+ * Several series in one run, each as raw pixels in its own file. Everything from the keyframe before a series to its last frame
+ * is decoded. A series that reaches past the end has fewer frames. Standard output has times; {@link parseFrameTimes} returns
+ * that of the first frame of each. It is late if the seek in the container was imprecise.
  */
 export function seriesArgs(
   path: string,
@@ -132,18 +132,18 @@ export function seriesArgs(
     ...wanted.flatMap(({ atMs }) => positionedInput(path, source, { atMs, seek: 'exact' })),
     ...wanted.flatMap(({ apartMs, frames, file }, index) => [
       ...['-map', `${index}:${videoOf(source).index}`],
-      ...['-vf', `${tellTime(index)},settb=AVTB,fps=1000/${apartMs}:start_time=0:round=up,${still(source, size, 3)}`],
+      ...['-vf', `${printTime(index)},settb=AVTB,fps=1000/${apartMs}:start_time=0:round=up,${still(source, size, 3)}`],
       ...['-frames:v', String(frames), ...rawTo(file)],
     ]),
   ];
 }
 
-/** Times in milliseconds of the frames that {@link tilesArgs} had decoded. */
+/** Times in milliseconds of the frames that {@link tilesArgs} decoded. */
 export function parseTimes(output: string): number[] {
   return [...output.matchAll(/pts_time:(-?[\d.]+)/g)].map(([, time]) => Number(time) * 1_000);
 }
 
-/** Times in milliseconds, by the index of the place, of the first frame that each place of {@link candidateArgs} gave. */
+/** Times in milliseconds of the first frame of each position of {@link candidateArgs}, by the position's index. */
 export function parseFrameTimes(output: string, wanted: readonly FramePosition[]): Map<number, number> {
   const times = new Map<number, number>();
   for (const [, time, index] of output.matchAll(/pts_time:(-?[\d.]+)\s+place=(\d+)/g)) {
@@ -166,8 +166,8 @@ function positionedInput(path: string, source: VideoSource, { atMs, seek }: Fram
 }
 
 /**
- * ffmpeg's own VP8 and VP9 decoders drop the second, hidden stream that is the alpha; libvpx's read it. The number of threads
- * is fixed, so that what a damaged stream decodes to does not depend on the machine.
+ * ffmpeg's own VP8 and VP9 decoders drop the second, hidden stream with the alpha channel; libvpx's decoders read it. The
+ * number of threads is fixed, so that a damaged stream decodes to the same pixels on every machine.
  */
 function decoderOptions(source: VideoSource): string[] {
   const { codec, hasAlpha } = videoOf(source);
@@ -177,13 +177,13 @@ function decoderOptions(source: VideoSource): string[] {
 }
 
 /**
- * The frame as displayed, at this size, as 8-bit sRGB. ffmpeg itself turns what is to be rotated, before these filters; the
- * size is that after the sample aspect ratio, so scaling to it squares the samples.
+ * The frame as displayed, at this size, as 8-bit sRGB. ffmpeg applies the rotation itself, before these filters. The size is
+ * the one after the sample aspect ratio, so scaling to it makes the pixels square.
  */
 function still(source: VideoSource, { width, height }: Size, channels: 3 | 4 = 3): string {
   const { hdr, interlaced, codedHeight, hasAlpha } = videoOf(source);
   const format = channels === 4 ? 'rgba' : 'rgb24';
-  // What carries no matrix is BT.601 up to standard definition and BT.709 above, as players guess it.
+  // Without a matrix, BT.601 is assumed up to standard definition and BT.709 above, as players do.
   const matrix = /^(bt|smpte|fcc|rgb|gbr|ycgco|ictcp)/.test(source.colorSpace) || codedHeight < 720 ? 'auto' : 'bt709';
   const scale = `scale=${width}:${height}:flags=bicubic+accurate_rnd+full_chroma_int+full_chroma_inp+bitexact`;
   return [
@@ -195,13 +195,13 @@ function still(source: VideoSource, { width, height }: Size, channels: 3 | 4 = 3
 }
 
 /**
- * High dynamic range (ITU-R BT.2100) to what any screen shows: to linear light with 203 cd/m² as white (ITU-R BT.2408), to the
- * primaries of sRGB, highlights compressed. After scaling, because it costs by the pixel.
+ * Maps high dynamic range (ITU-R BT.2100) to sRGB: to linear light with 203 cd/m² as white (ITU-R BT.2408), to the primaries of
+ * sRGB, with compressed highlights. This follows the scaling because its cost grows with the pixels.
  */
 function toneMap(hdr: 'pq' | 'hlg'): string {
   const transfer = hdr === 'pq' ? 'smpte2084' : 'arib-std-b67';
   return [
-    // Said, not relied upon: files that tag the transfer alone are common, and zscale refuses what is unknown.
+    // Set explicitly: many files tag only the transfer function, and zscale refuses unknown values.
     `setparams=color_primaries=bt2020:color_trc=${transfer}:colorspace=bt2020nc`,
     'zscale=t=linear:npl=203',
     'format=gbrpf32le',
@@ -212,13 +212,13 @@ function toneMap(hdr: 'pq' | 'hlg'): string {
   ].join(',');
 }
 
-/** Has the time of each frame printed, with the number of the place that it belongs to. */
-function tellTime(index: number): string {
+/** Prints the time of each frame, with the index of its position. */
+function printTime(index: number): string {
   return `metadata=mode=add:key=place:value=${index},metadata=mode=print:file=-`;
 }
 
 function rawTo(file: string): string[] {
-  // Frames as they come: a constant rate would drop those from before the time that was sought.
+  // Passes frames unchanged: a constant rate would drop those before the seek time.
   return ['-fps_mode', 'passthrough', '-f', 'rawvideo', file];
 }
 

@@ -10,7 +10,7 @@ const output = (width: number, height: number): VideoOutput => ({
 });
 const after = (argv: readonly string[], option: string) => argv[argv.indexOf(option) + 1] ?? '';
 
-test('one graph decodes once, and each size is scaled from the next larger one', () => {
+test('one graph decodes once, and scales each size from the next larger one', () => {
   const argv = ladderArgv({
     ...{ picture, videos: [output(640, 360), output(1280, 720)], keyframes: { every: 120 } },
     ...{ audio: { index: 1, sampleRate: 48_000, channels: 2 }, audios: [{ path: 'a.mp4', bitrate: 128_000 }] },
@@ -24,17 +24,17 @@ test('one graph decodes once, and each size is scaled from the next larger one',
   expect(after(argv, '-bufsize')).toBe('2000000');
 });
 
-test('keyframes at given frames are asked for a little before them, so that rounding cannot miss them', () => {
+test('forced keyframes are requested slightly early, so that rounding cannot miss them', () => {
   const argv = ladderArgv({
     ...{ picture: { ...picture, frameRate: { num: 25, den: 1 } }, videos: [output(640, 360)] },
     ...{ keyframes: { at: [0, 40, 95] }, audio: null, audios: [] },
   });
   expect(after(argv, '-force_key_frames')).toBe('0.000000,1.590000,3.790000');
-  // None by itself, however long what follows the last one.
+  // No other keyframes, however long the rest after the last one is.
   expect(Number(after(argv, '-g'))).toBeGreaterThan(1e9);
 });
 
-test('a sound alone needs no picture', () => {
+test('audio alone needs no picture', () => {
   const argv = ladderArgv({
     ...{ picture: null, videos: [], keyframes: { every: 1 }, audio: { index: 2, sampleRate: 44_100, channels: 1 } },
     audios: [
@@ -48,7 +48,7 @@ test('a sound alone needs no picture', () => {
   expect(argv).not.toContain('libx264');
 });
 
-test('copies take each stream into a file of its own', () => {
+test('copies take each stream into its own file', () => {
   const argv = copyArgv([{ index: 3, path: 'v.mp4' }]);
   expect(argv.slice(0, 4)).toEqual(['-map', '0:3', '-c', 'copy']);
   expect(argv.at(-1)).toBe('v.mp4');

@@ -11,27 +11,27 @@ export interface VideoOutput {
   readonly crf: number;
   /** x264's preset. */
   readonly speed: string;
-  /** Bits per second that a stretch of one second must not exceed. */
+  /** The most bits that any one second may have. */
   readonly bitrate: number;
 }
 
-/** What the picture of a source needs, before it is scaled. */
+/** What the picture of a source needs before it is scaled. */
 export interface Picture {
   /** Index among all streams of the file. */
   readonly index: number;
   readonly deinterlace: boolean;
-  /** Has an alpha channel: it is laid over black. */
+  /** Has an alpha channel, so it is laid over black. */
   readonly alpha: boolean;
-  /** Transfer function of high dynamic range that is mapped to BT.709; null for all else, and where this ffmpeg cannot. */
+  /** The HDR transfer function that is mapped to BT.709. Null for standard range, or if this ffmpeg cannot map it. */
   readonly toneMap: 'pq' | 'hlg' | null;
-  /** Where frames do not say which matrix they have: the one to assume. */
+  /** The matrix to assume if frames do not name one. */
   readonly assumedMatrix: 'bt709' | 'smpte170m' | null;
-  /** That all outputs have. */
+  /** The matrix of all outputs. */
   readonly matrix: 'bt709' | 'smpte170m';
   readonly frameRate: Ratio;
 }
 
-/** The track that is encoded to AAC, and the shape that it gets. */
+/** The track that is encoded to AAC, and its shape. */
 export interface AudioSource extends AudioShape {
   /** Index among all streams of the file. */
   readonly index: number;
@@ -45,31 +45,31 @@ export interface AudioOutput {
 export interface LadderOutputs {
   readonly picture: Picture | null;
   readonly videos: readonly VideoOutput[];
-  /** Further sizes that the picture passes on its way down, though nothing is encoded of them. */
+  /** Further sizes between the source and the outputs. The picture is scaled through them but not encoded. */
   readonly through?: readonly Size[];
-  /** Frames between keyframes, or the frames at which keyframes are. */
+  /** Frames between keyframes, or the numbers of the frames that become keyframes. */
   readonly keyframes: { readonly every: number } | { readonly at: readonly number[] };
   readonly audio: AudioSource | null;
   readonly audios: readonly AudioOutput[];
 }
 
-/** What every output has: nothing in it that changes from run to run or names who made it, and nothing of the source's tags. */
+/** For every output: no data that differs between runs or names the encoder, and none of the source's tags. */
 export const plainOutput = [
   ...['-map_metadata', '-1', '-map_chapters', '-1'],
   ...['-fflags', '+bitexact', '-flags:v', '+bitexact', '-flags:a', '+bitexact'],
 ];
 
 /**
- * Threads of x264, whatever the machine has: their number changes the bytes. Enough that a ladder keeps sixteen cores busy,
- * few enough that two cores lose nothing. Its lookahead runs in a thread of its own, by which a few of a hundred equal runs differ in some
- * bits; without (`sync-lookahead=0`) they are equal, and ffmpeg 5.1 takes 29 % longer, 7.0 2 %.
+ * Threads of x264. Their number is independent of the machine, because it changes the bytes. A ladder keeps sixteen cores busy
+ * with these numbers, and two cores lose nothing. The lookahead has its own thread, which makes a few of a hundred equal runs
+ * differ in some bits. Without it (`sync-lookahead=0`) all are equal, but ffmpeg 5.1 takes 29 % longer, 7.0 2 %.
  */
 function encoderThreads({ width, height }: VideoOutput): number {
   const pixels = width * height;
   return pixels > 1280 * 720 ? 6 : pixels > 640 * 360 ? 4 : 2;
 }
 
-/** Everything after the input for one run that decodes once and encodes all these outputs, each into an MP4 file of its own. */
+/** Arguments after the input for one run that decodes once and encodes all these outputs, each into its own MP4 file. */
 export function ladderArgv({ picture, videos, through = [], keyframes, audio, audios }: LadderOutputs): string[] {
   const graph = [
     ...(picture && videos.length > 0 ? videoGraph(picture, videos, through) : []),
@@ -87,8 +87,8 @@ export function ladderArgv({ picture, videos, through = [], keyframes, audio, au
 }
 
 /**
- * Each size is scaled from the next larger one, which costs less than scaling all from the source. `bitexact` and
- * `accurate_rnd`: the same pixels whatever vector instructions the processor has.
+ * Scales each size from the next larger one, which costs less than scaling every size from the source. `bitexact` and
+ * `accurate_rnd` give the same pixels with all vector instructions.
  */
 function videoGraph(picture: Picture, videos: readonly VideoOutput[], through: readonly Size[]): string[] {
   const encoded = videos.map(({ width, height }, index) => ({ width, height, index }));
@@ -111,13 +111,13 @@ function videoGraph(picture: Picture, videos: readonly VideoOutput[], through: r
   return chains;
 }
 
-/** Rotation comes before all of these: ffmpeg applies it by itself. */
+/** ffmpeg applies the rotation itself, before all of these filters. */
 function sourceFilters({ deinterlace, alpha, assumedMatrix, frameRate }: Picture): string[] {
   return [
     ...(deinterlace ? ['bwdif=mode=send_frame:parity=auto:deint=all'] : []),
     ...(assumedMatrix ? [`setparams=colorspace=${assumedMatrix}`] : []),
     ...(alpha ? ['premultiply=inplace=1'] : []),
-    // From 0 on: where the audio begins before the video, its first frame is shown until then.
+    // Starts at 0: if the audio begins before the video, the first frame is shown until then.
     `fps=fps=${frameRate.num}/${frameRate.den}:start_time=0:round=near`,
   ];
 }
@@ -128,12 +128,12 @@ function firstScale({ toneMap, matrix }: Picture, width: number, height: number,
   return [`scale=${width}:${height}:${scaler}`, toneMapping(toneMap), 'setsar=1'];
 }
 
-/** Filters that tone mapping needs, and that not every ffmpeg has. */
+/** Filters that tone mapping needs; some builds of ffmpeg lack them. */
 export const toneMappingFilters = ['zscale', 'tonemap'];
 
 /**
- * High dynamic range (ITU-R BT.2100) to BT.709: to linear light with 203 cd/m² as white (ITU-R BT.2408), to the primaries of
- * BT.709, highlights compressed. After scaling, because it costs by the pixel.
+ * Maps high dynamic range (ITU-R BT.2100) to BT.709: to linear light with 203 cd/m² as white (ITU-R BT.2408), to the primaries
+ * of BT.709, with compressed highlights. This follows the scaling because its cost grows with the pixels.
  */
 function toneMapping(hdr: 'pq' | 'hlg'): string {
   const transfer = hdr === 'pq' ? 'smpte2084' : 'arib-std-b67';
@@ -160,7 +160,7 @@ function videoArgv(
     ...['-flags', '+cgop', '-sc_threshold', '0', ...keyframeArgv(keyframes, frameRate)],
     ...['-threads:v', `${encoderThreads(video)}`, '-fps_mode', 'passthrough'],
     ...['-colorspace', matrix, '-color_primaries', primaries, '-color_trc', primaries, '-color_range', 'tv'],
-    // Without the message in which x264 names itself and its settings.
+    // Removes the message with x264's name and settings.
     ...['-bsf:v', 'filter_units=remove_types=6'],
     ...plainOutput,
     ...['-f', 'mp4', video.path],
@@ -169,17 +169,17 @@ function videoArgv(
 
 function keyframeArgv(keyframes: LadderOutputs['keyframes'], { num, den }: Ratio): string[] {
   if ('every' in keyframes) return ['-g', `${keyframes.every}`, '-keyint_min', `${keyframes.every}`];
-  // A little before each frame: ffmpeg takes the first one at or after a time, which it keeps in microseconds or in frames,
-  // rounded, as the version has it.
+  // Slightly before each frame: ffmpeg takes the first frame at or after a time. Some versions keep the time in microseconds,
+  // others in frames, so it may be rounded.
   const times = keyframes.at.map((frame) => (Math.max(0, frame - 0.25) * den) / num);
   const forced = times.map((time) => time.toFixed(6)).join(',');
   return ['-g', `${noOtherKeyframes}`, '-force_key_frames', forced, '-forced-idr', '1'];
 }
 
-/** x264's word for keyframes at no distance of its own (X264_KEYINT_MAX_INFINITE): none but those that are forced. */
+/** x264's value for no keyframes except the forced ones (X264_KEYINT_MAX_INFINITE). */
 const noOtherKeyframes = 2 ** 30;
 
-/** Silence where the audio begins after the video or has gaps; the first samples are those of time 0. */
+/** Adds silence for gaps, and before audio that begins after the video, so the first samples are those of time 0. */
 function audioGraph({ index, sampleRate, channels }: AudioSource, outputs: number): string {
   const filters = [
     `aresample=${sampleRate}:async=1:first_pts=0`,
@@ -190,7 +190,7 @@ function audioGraph({ index, sampleRate, channels }: AudioSource, outputs: numbe
   return `[0:${index}]${filters.join(',')}${pads.join('')}`;
 }
 
-/** Everything after the input for one run that copies streams as they are, each into an MP4 file of its own. */
+/** Arguments after the input for one run that copies streams unchanged, each into its own MP4 file. */
 export function copyArgv(streams: ReadonlyArray<{ index: number; path: string }>): string[] {
   return streams.flatMap(({ index, path }) => ['-map', `0:${index}`, '-c', 'copy', ...plainOutput, '-f', 'mp4', path]);
 }

@@ -1,8 +1,8 @@
 /**
- * How people write the codecs that they may meet in a message, by the names of ffmpeg's codecs and, where they differ, of its
- * decoders. Others stand as ffmpeg calls them.
+ * Names of codecs in messages, by the names of ffmpeg's codecs and, if they differ, of its decoders. Other codecs appear with
+ * ffmpeg's name.
  */
-const videos: Readonly<Record<string, string>> = {
+const videoCodecs: Readonly<Record<string, string>> = {
   h264: 'H.264',
   hevc: 'HEVC (H.265)',
   av1: 'AV1',
@@ -49,7 +49,7 @@ const videos: Readonly<Record<string, string>> = {
   v210: 'uncompressed video',
 };
 
-const sounds: Readonly<Record<string, string>> = {
+const audioCodecs: Readonly<Record<string, string>> = {
   aac: 'AAC',
   aac_latm: 'AAC (LATM)',
   mp1: 'MP1',
@@ -87,12 +87,12 @@ const sounds: Readonly<Record<string, string>> = {
 };
 
 export function codecName(codec: string): string {
-  if (codec === 'unknown') return 'a codec that nothing here knows';
-  return videos[codec] ?? sounds[codec] ?? codec;
+  if (codec === 'unknown') return 'an unknown codec';
+  return videoCodecs[codec] ?? audioCodecs[codec] ?? codec;
 }
 
-/** What a codec is for; null for one that has no name here. */
+/** The kind of a codec; null if it has no name here. */
 export function codecKind(codec: string): 'video' | 'audio' | null {
-  if (codec in videos) return 'video';
-  return codec in sounds ? 'audio' : null;
+  if (codec in videoCodecs) return 'video';
+  return codec in audioCodecs ? 'audio' : null;
 }

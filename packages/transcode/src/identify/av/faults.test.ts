@@ -17,7 +17,7 @@ import { createProber, seconds } from './probe.ts';
 
 const { folder, file } = scratch();
 const { clip, bytes } = clipMaker(join(folder, 'clips'));
-// Either build of ffmpeg can be tried.
+// The environment can select a build of ffmpeg.
 const programs = await findPrograms({ ffmpeg: process.env['FFMPEG_PATH'], ffprobe: process.env['FFPROBE_PATH'] });
 const paths = { ffmpeg: programs.ffmpeg.path, ffprobe: programs.ffprobe.path };
 const engines: Array<{ stop(): Promise<void> }> = [];
@@ -35,7 +35,7 @@ function engineWith(options: EngineOptions = {}) {
 const engine = engineWith();
 const rejection = (code: string, message: RegExp) => ({ code, message: expect.stringMatching(message) });
 
-/** A named pipe that tells whether somebody opened it for reading: only then can it be opened for writing. */
+/** A named pipe that detects readers: it can be opened for writing only while somebody reads. */
 function canary(name: string) {
   const path = join(folder, name);
   execFileSync('mkfifo', [path]);
@@ -43,7 +43,7 @@ function canary(name: string) {
     path,
     async openedBy(act: () => Promise<unknown>): Promise<boolean> {
       let opened = false;
-      const look = setInterval(() => {
+      const watch = setInterval(() => {
         try {
           closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
           opened = true;
@@ -52,13 +52,13 @@ function canary(name: string) {
         }
       }, 2);
       await act().catch(() => undefined);
-      clearInterval(look);
+      clearInterval(watch);
       return opened;
     },
   };
 }
 
-/** A server of this machine that counts who connects, and tells nobody anything. */
+/** A server on this machine that counts connections and answers none. */
 async function listener() {
   let connections = 0;
   const server = createServer((socket) => {
@@ -72,7 +72,7 @@ async function listener() {
   return { url: `http://127.0.0.1:${port}`, connections: () => connections };
 }
 
-/** ffprobe without any of our options but those given: what would happen to a service that trusts it. */
+/** ffprobe with only the given options: shows what would happen to a service that trusts the file. */
 async function trustingProbe(path: string, options: readonly string[] = []): Promise<void> {
   const child = spawn(programs.ffprobe.path, ['-v', 'quiet', ...options, path], { stdio: 'ignore' });
   const timer = setTimeout(() => child.kill('SIGKILL'), 5_000);
@@ -80,7 +80,7 @@ async function trustingProbe(path: string, options: readonly string[] = []): Pro
   clearTimeout(timer);
 }
 
-/** What ffprobe finds with our options where a file's first bytes had lied their way past sniffing, by every demuxer. */
+/** Runs our ffprobe with every demuxer, as if the file had passed sniffing by false first bytes. */
 async function probeAsEverything(path: string): Promise<void> {
   for (const demuxer of new Set(Object.values(demuxers))) {
     const prober = createProber(path, demuxer, programs, { ...defaultLimits, identifyTimeoutMs: 3_000 });
@@ -91,19 +91,19 @@ async function probeAsEverything(path: string): Promise<void> {
 const playlist = (segment: string) =>
   `#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n${segment}\n#EXT-X-ENDLIST\n`;
 
-test('fault 1: an HLS playlist named .mp4 is refused, and the file that it names is not opened', async () => {
+test('fault 1: an HLS playlist named .mp4 is refused, and its segment is not opened', async () => {
   const secret = canary('secret.ts');
   const path = file(playlist(secret.path), 'film.mp4');
   expect(
     await secret.openedBy(() => trustingProbe(path, ['-f', 'hls', '-allowed_extensions', 'ALL'])),
-    'the canary sings',
+    'a trusting program opens it',
   ).toBe(true);
   expect(await secret.openedBy(() => engine.identify(path))).toBe(false);
   await expect(engine.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /HLS playlist/));
   expect(await secret.openedBy(() => probeAsEverything(path))).toBe(false);
 });
 
-test.each(['\ufeff', '\n\n', ' \r\n\ufeff'])('fault 1: a playlist behind %j is called one', async (before) => {
+test.each(['\ufeff', '\n\n', ' \r\n\ufeff'])('fault 1: a playlist after %j is recognized', async (before) => {
   const path = file(before + playlist('secret.ts'), 'film.mp4');
   await expect(engine.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /HLS playlist/));
 });
@@ -112,13 +112,13 @@ test('fault 2: an ffconcat script named .mp4 is refused, and its sibling is not 
   const sibling = canary('sibling.mp4');
   const path = file(`ffconcat version 1.0\nfile sibling.mp4\n`, 'film.mp4');
   const trusting = () => trustingProbe(path, ['-protocol_whitelist', 'file,pipe']);
-  expect(await sibling.openedBy(trusting), 'the canary sings').toBe(true);
+  expect(await sibling.openedBy(trusting), 'a trusting program opens it').toBe(true);
   expect(await sibling.openedBy(() => engine.identify(path))).toBe(false);
   await expect(engine.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /names other files/));
   expect(await sibling.openedBy(() => probeAsEverything(path))).toBe(false);
 });
 
-test('fault 3: a DASH manifest named .mp4 is refused, and nobody is called', async () => {
+test('fault 3: a DASH manifest named .mp4 is refused, and no server is contacted', async () => {
   const { url, connections } = await listener();
   const manifest = `<?xml version="1.0"?>
 <MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT10S" profiles="urn:mpeg:dash:profile:isoff-on-demand:2011">
@@ -127,7 +127,7 @@ test('fault 3: a DASH manifest named .mp4 is refused, and nobody is called', asy
 </Representation></AdaptationSet></Period></MPD>`;
   const path = file(manifest, 'film.mp4');
   await trustingProbe(path, ['-protocol_whitelist', 'file,http,tcp']);
-  expect(connections(), 'the bait is taken').toBeGreaterThan(0);
+  expect(connections(), 'a trusting program connects').toBeGreaterThan(0);
   const before = connections();
   await expect(engine.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /DASH manifest/));
   await probeAsEverything(path);
@@ -141,7 +141,7 @@ test('fault 4: a playlist that names itself is refused at once', async () => {
   await expect(engine.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /HLS playlist/));
 });
 
-/** Looks like ffprobe while it is asked for its version; then it is an ffmpeg that never comes to an end. */
+/** A script that answers `-version` like ffprobe, and otherwise runs an ffmpeg that never ends. */
 function endlessProbe(name: string): { path: string; pidFile: string } {
   const path = join(folder, name);
   const pidFile = `${path}.pid`;
@@ -154,7 +154,7 @@ function endlessProbe(name: string): { path: string; pidFile: string } {
   return { path, pidFile };
 }
 
-test('fault 4: a program that never ends is killed at its time with its whole group, and the file refused', async () => {
+test('fault 4: an endless program is killed with its group, and the file is refused', async () => {
   const { path: ffprobe, pidFile } = endlessProbe('endless');
   const limited = engineWith({
     programs: { ffprobe, ffmpeg: programs.ffmpeg.path },
@@ -169,7 +169,7 @@ test('fault 4: a program that never ends is killed at its time with its whole gr
   await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 5_000 }).toBe(false);
 });
 
-test('fault 4: a source whose bytes never come is given up', async () => {
+test('fault 4: a source that never delivers bytes is refused after the timeout', async () => {
   const limited = engineWith({ limits: { identifyTimeoutMs: 1_000 } });
   const path = join(folder, 'endless.fifo');
   execFileSync('mkfifo', [path]);
@@ -190,7 +190,7 @@ test.each([
 
 const moving = formats.filter(({ kind }) => kind !== 'image');
 
-/** What becomes of a file; anything but these words is a crash or a hang. */
+/** The outcome for a file. Any other error is a crash or a hang. */
 async function outcomeOf(path: string): Promise<string> {
   try {
     const { format, warnings } = await engine.identify(path);
@@ -206,7 +206,7 @@ async function outcomeOf(path: string): Promise<string> {
 const refused = ['corrupt_media', 'unsupported_format', 'unsupported_codec', 'empty_file', 'too_long', 'unsafe_media'];
 
 test.each(moving.map((format) => [format.id, format] as const))(
-  'fault 22: %s, cut off and corrupted, is taken or refused with a sentence; nothing crashes or hangs',
+  'fault 22: %s, cut off and corrupted, is accepted or refused with a sentence',
   async (id, format) => {
     const whole = readFileSync(samplePath(format));
     const random = seededRandom(id.length * 7_919 + (id.codePointAt(0) ?? 0));
@@ -214,21 +214,21 @@ test.each(moving.map((format) => [format.id, format] as const))(
     for (const flips of [2, 20, 200]) {
       const mutant = Buffer.from(whole);
       for (let flip = 0; flip < flips; flip++) {
-        // The first bytes stay, or nothing but sniffing would be tested.
+        // The first bytes stay intact, because otherwise only sniffing would be tested.
         mutant[16 + Math.floor(random() * (mutant.length - 16))] = Math.floor(random() * 256);
       }
       mutants.push(mutant);
     }
     const outcomes = await Promise.all(mutants.map((mutant) => outcomeOf(file(mutant, 'mutant'))));
     for (const outcome of outcomes) {
-      const taken = moving.some((candidate) => outcome.startsWith(candidate.id));
-      expect(taken || refused.includes(outcome), outcome).toBe(true);
+      const accepted = moving.some((candidate) => outcome.startsWith(candidate.id));
+      expect(accepted || refused.includes(outcome), outcome).toBe(true);
     }
     expect(engine.stats.identify.restarts).toBe(0);
   },
 );
 
-test('fault 22: two formats in one file are taken for the one that its first bytes say, or refused', async () => {
+test('fault 22: two formats in one file count as the first one, or are refused', async () => {
   const mp4 = bytes('plain.mp4', [...picture(), ...tone(), ...h264]);
   const outcomes = await Promise.all(
     moving.map((format) => outcomeOf(file(Buffer.concat([readFileSync(samplePath(format)), mp4]), 'both'))),
@@ -237,32 +237,32 @@ test('fault 22: two formats in one file are taken for the one that its first byt
     const id = moving[index]?.id ?? '';
     expect([id, `${id} with warnings`, ...refused], `${id} and MP4`).toContain(outcome);
   }
-  // A page or a script in front of a film is no film.
+  // A page or a script before a video makes the file not a video.
   const page = Buffer.from('<html><script>alert(1)</script></html>');
   expect(await outcomeOf(file(Buffer.concat([page, mp4]), 'film.mp4'))).toBe('unsupported_format');
 });
 
 test.each([
-  ['no JSON', '{"streams":[{'],
-  ['streams without a place', '{"streams":[{"index":-1}]}'],
-  ['tags that are no text', '{"streams":[{"index":0,"tags":{"title":7}}]}'],
-])('fault 22: a file that makes ffprobe say what it never says (%s) is refused with a sentence', async (_, said) => {
-  const ffprobe = join(folder, `probe-${said.length}`);
-  const script = `[ "$1" = -version ] && exec '${programs.ffprobe.path}' -version\nprintf '%s' '${said}'\n`;
+  ['invalid JSON', '{"streams":[{'],
+  ['streams without an index', '{"streams":[{"index":-1}]}'],
+  ['tags that are not text', '{"streams":[{"index":0,"tags":{"title":7}}]}'],
+])('fault 22: a file with nonsense output from ffprobe (%s) is refused with a sentence', async (_, output) => {
+  const ffprobe = join(folder, `probe-${output.length}`);
+  const script = `[ "$1" = -version ] && exec '${programs.ffprobe.path}' -version\nprintf '%s' '${output}'\n`;
   writeFileSync(ffprobe, `#!/bin/sh\n${script}`, { mode: 0o755 });
   const confused = engineWith({ programs: { ffprobe, ffmpeg: programs.ffmpeg.path } });
   const path = clip('plain.mp4', [...picture(), ...tone(), ...h264]);
-  await expect(confused.identify(path)).rejects.toMatchObject(rejection('identify_crashed', /makes no sense/));
-  // A file that is not there is another matter, and nobody's media object.
+  await expect(confused.identify(path)).rejects.toMatchObject(rejection('identify_crashed', /contradictory/));
+  // A missing file is a different error, which does not reject a media object.
   await expect(confused.identify(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-test('fault 22: a time that no clock can show is none', () => {
+test('fault 22: a time that no clock can show counts as unknown', () => {
   for (const text of ['N/A', undefined, '', 'inf', '9223372036854.775807', '-1e300']) expect(seconds(text)).toBeNull();
   expect([seconds('0.5'), seconds('-12'), seconds('1e12')]).toEqual([0.5, -12, 1e12]);
 });
 
-test('fault 22: endings and beginnings of nothing are called empty', async () => {
+test('fault 22: an empty file is refused as empty, and a few bytes are refused', async () => {
   expect(await outcomeOf(file('', 'film.mp4'))).toBe('empty_file');
   for (const format of moving) {
     const first = readFileSync(samplePath(format)).subarray(0, 12);
@@ -270,10 +270,12 @@ test('fault 22: endings and beginnings of nothing are called empty', async () =>
   }
 });
 
-test('without ffmpeg, pictures are taken, and videos and sounds refused with the reason; their formats are not proven', async () => {
+test('without ffmpeg, images are accepted; video and audio are refused with the reason', async () => {
   const none = engineWith({ programs: { ffmpeg: join(folder, 'none') } });
   const path = clip('plain.mp4', [...picture(), ...tone(), ...h264]);
-  await expect(none.identify(path)).rejects.toMatchObject(rejection('unsupported_format', /has not installed ffmpeg/));
+  await expect(none.identify(path)).rejects.toMatchObject(
+    rejection('unsupported_format', /until its operator installs ffmpeg/),
+  );
   const png = formats.find(({ id }) => id === 'png');
   expect(await none.identify(png ? samplePath(png) : '')).toMatchObject({ format: 'png' });
   const proven = await none.proveFormats();

@@ -32,12 +32,12 @@ export interface AvSource {
   readonly container: AvContainer;
 }
 
-/** A film has some dozen tracks: sound and subtitles in many languages. */
+/** A film has some dozen tracks: audio and subtitles in many languages. */
 const maxStreams = 64;
 
 /**
- * Says what a video or a sound is: its container is known by its first bytes, ffprobe reads what is in it with that container's
- * demuxer alone, our own rules decide what of it is accepted, and ffmpeg decodes a little of it.
+ * Identifies a video or audio file whose container is known from its first bytes. ffprobe reads the content with only that
+ * container's demuxer. Our own rules decide what is accepted, and ffmpeg decodes a small part.
  * @throws MediaRejectedError
  */
 export async function identifyAv(
@@ -49,13 +49,13 @@ export async function identifyAv(
   const prober = createProber(path, demuxers[container], programs, limits);
   const unread = defaultFormat(container);
   const read = await prober.probe().catch((error: unknown) => {
-    throw rejectionOf(error, whole.endsEarly ? 'is cut off, and what is left cannot be read' : 'is damaged', unread);
+    throw rejectionOf(error, whole.endsEarly ? 'is cut off, and the rest cannot be read' : 'is damaged', unread);
   });
-  const probe = container === 'matroska' || container === 'webm' ? countedFromStart(read) : read;
+  const probe = container === 'matroska' || container === 'webm' ? withTimesFromStart(read) : read;
   const streams = sortStreams(probe.streams);
   const format = formatOf(container, streams);
   const name = avFormats[format].names;
-  holdStreams(probe, name, whole);
+  checkStreams(probe, name, whole);
   const warnings: string[] = [];
   const { video, audio } = chooseTracks(streams, probe, format, warnings);
   const tracks: Tracks = {
@@ -64,15 +64,15 @@ export async function identifyAv(
     coverArt: streams.coverArt,
     bitrate: remainingBitrate({ ...probe, streams: [] }),
   };
-  holdAgainstLimits(tracks, limits);
+  checkFrameSize(tracks, limits);
 
   try {
     const timed = video ? { ...tracks, video: await withTiming(prober, video.track, probe) } : tracks;
     await checkDecoding(prober, timed, name, warnings);
     const endsEarly = whole.endsEarly || (await tailIsMissing(prober, container, probe, timed));
     const durationMs = await durationOf(prober, probe, timed, endsEarly);
-    holdDuration(durationMs, limits, name);
-    if (endsEarly) warnings.push('The file ends early; what is missing will not play.');
+    checkDuration(durationMs, limits, name);
+    if (endsEarly) warnings.push('The file ends early; the missing part cannot be played.');
     const main = probe.streams.find(({ index }) => index === (timed.video ?? timed.audio[0])?.index);
     return describe(format, bytes.size, { tracks: timed, durationMs, warnings, main });
   } catch (error) {
@@ -80,7 +80,7 @@ export async function identifyAv(
   }
 }
 
-/** What goes wrong in a program becomes the file's refusal; what goes wrong in us stays what it is. */
+/** A failed program becomes a refusal of the file. An error in our own code stays as it is. */
 function rejectionOf(error: unknown, what: string, id: AvFormatId): unknown {
   const name = avFormats[id].names;
   if (error instanceof ProgramsMissingError) return error;
@@ -89,27 +89,27 @@ function rejectionOf(error: unknown, what: string, id: AvFormatId): unknown {
   if (['wall', 'cpu', 'stall'].includes(error.failure)) {
     return new MediaRejectedError(
       'identify_timeout',
-      'Looking at the file took too long, so it was given up. It may be damaged or made to do that; export it again.',
+      'Reading the file took too long, so it was stopped. The file may be damaged or malicious; export it again.',
       { cause: error },
     );
   }
   if (error.failure === 'memory' || error.failure === 'output') {
     return new MediaRejectedError(
       'unsafe_media',
-      `Looking at the ${name} took more memory than any honest file needs. Export it again.`,
+      `Reading the ${name} took more memory than a normal file needs. Export it again.`,
       { cause: error },
     );
   }
-  const stranger = error.run.stderrTail.join('\n').match(/Codec \((\w+)\) not on whitelist/)?.[1];
-  if (stranger !== undefined) {
-    return codecRejection(stranger, codecKind(stranger), { id, sure: false, cause: error });
+  const unknownCodec = error.run.stderrTail.join('\n').match(/Codec \((\w+)\) not on whitelist/)?.[1];
+  if (unknownCodec !== undefined) {
+    return codecRejection(unknownCodec, codecKind(unknownCodec), { id, allTracksRead: false, cause: error });
   }
   return new MediaRejectedError('corrupt_media', `The ${name} ${what}. Export or copy it again and retry.`, {
     cause: error,
   });
 }
 
-function holdStreams({ streams }: Probe, name: string, whole: Wholeness): void {
+function checkStreams({ streams }: Probe, name: string, whole: Wholeness): void {
   if (streams.length > maxStreams) {
     throw new MediaRejectedError(
       'unsafe_media',
@@ -119,12 +119,12 @@ function holdStreams({ streams }: Probe, name: string, whole: Wholeness): void {
   if (whole.encrypted || streams.some(isEncrypted)) {
     throw new MediaRejectedError(
       'unsupported_codec',
-      `The ${name} is encrypted (protected against copying), so it cannot be played here. Send an unprotected copy.`,
+      `The ${name} is encrypted (copy-protected), so it cannot be played. Send an unprotected copy.`,
     );
   }
 }
 
-/** Matroska's tracks have the id of a key; Apple's older scheme names codecs `drm?`. */
+/** In Matroska, encrypted tracks have the id of a key. Apple's older scheme names codecs `drm?`. */
 function isEncrypted({ codec_tag_string = '', tags }: ProbedStream): boolean {
   if (codec_tag_string === 'drms' || codec_tag_string === 'drmi') return true;
   return Object.keys(tags).some((key) => key.toLowerCase() === 'enc_key_id');
@@ -150,7 +150,7 @@ function formatOf(container: AvContainer, { video, audio }: Streams): AvFormatId
   }
 }
 
-/** Picks the tracks that are accepted; says what is left out, and refuses a file of which nothing can be played. */
+/** Selects the accepted tracks, adds a warning for each that is left out, and refuses a file without playable tracks. */
 function chooseTracks(streams: Streams, probe: Probe, format: AvFormatId, warnings: string[]) {
   const { codecs, names } = avFormats[format];
   const accepted = (kind: 'video' | 'audio') => (stream: ProbedStream) =>
@@ -160,45 +160,47 @@ function chooseTracks(streams: Streams, probe: Probe, format: AvFormatId, warnin
     const good = all.filter(accepted(kind));
     const other = all.find((stream) => !accepted(kind)(stream));
     if (other !== undefined && good.length === 0) {
-      throw codecRejection(codecOf(other), kind, { id: format, sure: true });
+      throw codecRejection(codecOf(other), kind, { id: format, allTracksRead: true });
     }
     if (other !== undefined) {
-      warnings.push(`A further ${kind} track in ${codecName(codecOf(other))} is left out: that codec is not accepted.`);
+      warnings.push(
+        `Another ${kind} track is left out because its codec, ${codecName(codecOf(other))}, is not accepted.`,
+      );
     }
     return good;
   };
   if (streams.video.length === 0 && streams.audio.length === 0) {
-    const art = streams.coverArt ? ' but a picture' : '';
+    const art = streams.coverArt ? ', only a cover image' : '';
     throw new MediaRejectedError(
       'corrupt_media',
-      `The ${names} holds nothing that plays: no video and no sound${art}.`,
+      `The ${names} contains nothing playable: no video and no audio${art}.`,
     );
   }
   const [shown, ...further] = pick('video');
-  if (further.length > 0) warnings.push('The file has several video tracks; only the first is shown.');
+  if (further.length > 0) warnings.push('The file has several video tracks; only the first is used.');
   const audio = pick('audio').flatMap((stream) => {
     const track = audioTrack(stream);
-    if (track === null) warnings.push('An audio track says neither its rate nor its channels; it is left out.');
+    if (track === null) warnings.push('An audio track without a sample rate or channels is left out.');
     return track ?? [];
   });
   if (shown === undefined) {
-    if (audio.length === 0) throw nothingDecodes(names);
+    if (audio.length === 0) throw undecodableError(names);
     return { video: null, audio: withBitrate(audio, probe) };
   }
   const track = videoTrack(shown, remainingBitrate(probe));
   if (track === null) {
     throw new MediaRejectedError(
       'corrupt_media',
-      `The ${names} does not say how large its picture is; it is damaged. Export or copy it again and retry.`,
+      `The ${names} has no picture size; it is damaged. Export or copy it again and retry.`,
     );
   }
   const { mirrored, skewed } = displayMatrix(shown);
-  if (mirrored) warnings.push('The video is marked to be shown mirrored; it is shown as it was recorded.');
-  if (skewed) warnings.push('The video is marked to be turned by an odd angle; the nearest quarter turn is used.');
+  if (mirrored) warnings.push('The video is marked as mirrored; it is shown as it was recorded.');
+  if (skewed) warnings.push('The video is marked to be rotated by an odd angle; the nearest quarter turn is used.');
   return { video: { track }, audio };
 }
 
-/** The only track of a file has all of its bits, where it does not say better. */
+/** If a file has only one track, that track has all of its bits, unless it has its own bit rate. */
 function withBitrate(audio: readonly AudioTrack[], probe: Probe): AudioTrack[] {
   return audio.map((track) =>
     audio.length === 1 ? { ...track, bitrate: track.bitrate ?? remainingBitrate(probe) } : track,
@@ -206,31 +208,29 @@ function withBitrate(audio: readonly AudioTrack[], probe: Probe): AudioTrack[] {
 }
 
 /**
- * The refusal of a codec, which names it and says what is accepted of its kind. `kind`: null where nobody knows what the track is.
- * `sure`: all tracks of that kind were looked at; else there may be others, and the file may be another of its container's formats.
+ * The refusal of a codec, with its name and the accepted codecs of its kind. `kind` is null if the kind of the track is unknown.
+ * `allTracksRead` is false if reading stopped at this codec: the file may then have another format of its container.
  */
 function codecRejection(
   codec: string,
   kind: 'video' | 'audio' | null,
-  { id, sure, cause }: { id: AvFormatId; sure: boolean; cause?: unknown },
+  { id, allTracksRead, cause }: { id: AvFormatId; allTracksRead: boolean; cause?: unknown },
 ): MediaRejectedError {
-  const shown = !sure && kind === 'video' ? videoFormat(id) : id;
+  const shown = !allTracksRead && kind === 'video' ? videoFormat(id) : id;
   const { names } = avFormats[shown];
-  const words = { video: 'video', audio: 'sound' };
   const accepted = kind === null ? acceptedInAll(id) : listed(codecsIn(id, kind));
-  const what = kind === null ? 'a track' : sure ? `its ${words[kind]}` : words[kind];
   const instead =
     accepted === '' && kind !== null
-      ? `A ${names} with ${words[kind]} is not accepted.`
-      : `Accepted in it: ${accepted}. Export it in one of these.`;
+      ? `Files of this format must not contain ${kind}.`
+      : `Accepted ${kind === null ? '' : `${kind} `}codecs: ${accepted}. Export it with one of these.`;
   return new MediaRejectedError(
     'unsupported_codec',
-    `The ${names} has ${what} in ${codecName(codec)}, which is not accepted. ${instead}`,
+    `This ${names} contains ${kind ?? 'a track'} in ${codecName(codec)}, which is not accepted. ${instead}`,
     { cause },
   );
 }
 
-/** Codecs of a kind that are accepted in the container of a format: people think of an Ogg as one thing, whatever is in it. */
+/** Accepted codecs of a kind in all formats of a container, because people think of an Ogg file as one format. */
 function codecsIn(id: AvFormatId, kind: 'video' | 'audio'): string[] {
   const { container } = avFormats[id];
   const formats = Object.values(avFormats).filter((format) => format.container === container);
@@ -239,8 +239,8 @@ function codecsIn(id: AvFormatId, kind: 'video' | 'audio'): string[] {
 
 function acceptedInAll(id: AvFormatId): string {
   const video = codecsIn(id, 'video');
-  const sound = `sound in ${listed(codecsIn(id, 'audio'))}`;
-  return video.length === 0 ? sound : `video in ${listed(video)}; ${sound}`;
+  const audio = `for audio, ${listed(codecsIn(id, 'audio'))}`;
+  return video.length === 0 ? audio : `for video, ${listed(video)}; ${audio}`;
 }
 
 function listed(codecs: readonly string[]): string {
@@ -248,7 +248,7 @@ function listed(codecs: readonly string[]): string {
   return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 }
 
-/** The format of a container that has pictures, where it has one of its own. */
+/** The video format of a container, if it has one. */
 function videoFormat(id: AvFormatId): AvFormatId {
   const { container } = avFormats[id];
   const found = Object.entries(avFormats).find(
@@ -257,14 +257,14 @@ function videoFormat(id: AvFormatId): AvFormatId {
   return found === undefined ? id : (found[0] as AvFormatId);
 }
 
-function nothingDecodes(name: string): MediaRejectedError {
+function undecodableError(name: string): MediaRejectedError {
   return new MediaRejectedError(
     'corrupt_media',
-    `Nothing of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
+    `No track of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
   );
 }
 
-function holdAgainstLimits({ video }: Tracks, limits: EngineLimits): void {
+function checkFrameSize({ video }: Tracks, limits: EngineLimits): void {
   if (video === null) return;
   const { codedWidth, codedHeight } = video;
   const shown = displayedSize(video);
@@ -277,7 +277,7 @@ function holdAgainstLimits({ video }: Tracks, limits: EngineLimits): void {
   }
 }
 
-function holdDuration(durationMs: number, limits: EngineLimits, name: string): void {
+function checkDuration(durationMs: number, limits: EngineLimits, name: string): void {
   if (durationMs > limits.maxDurationS * 1_000) {
     throw new MediaRejectedError(
       'too_long',
@@ -291,7 +291,7 @@ async function withTiming(prober: Prober, track: VideoTrack, probe: Probe): Prom
   return { ...track, ...(await frameTiming(prober, track, ratio(stream?.r_frame_rate))) };
 }
 
-/** One frame of the video and a little of each sound: what does not decode at its beginning is not taken in. */
+/** Decodes one frame of the video and a little of the played audio. A file whose beginning does not decode is refused. */
 async function checkDecoding(
   prober: Prober,
   { video, audio }: Tracks,
@@ -299,32 +299,30 @@ async function checkDecoding(
   warnings: string[],
 ): Promise<void> {
   const played = playedAudio(audio);
-  const came = await prober.decode({
+  const decoded = await prober.decode({
     ...(video ? { video: video.index } : {}),
     ...(played ? { audio: played.index } : {}),
   });
-  if (!came.video && !came.audio) throw nothingDecodes(name);
-  if (video && !came.video) {
+  if (!decoded.video && !decoded.audio) throw undecodableError(name);
+  if (video && !decoded.video) {
     throw new MediaRejectedError(
       'corrupt_media',
-      `No picture of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
+      `No frame of the ${name} can be decoded; it is damaged. Export or copy it again and retry.`,
     );
   }
-  if (played && !came.audio) warnings.push('No sound could be decoded; that track may be empty or damaged.');
+  if (played && !decoded.audio) warnings.push('No audio could be decoded; that track may be empty or damaged.');
 }
 
-/**
- * FLAC and MP3 say in their heads how long they are, and nowhere where they end: what is there near the end is looked for.
- */
+/** FLAC and MP3 have their duration in the header but no mark at the end, so the packets near the end are read. */
 async function tailIsMissing(prober: Prober, container: AvContainer, probe: Probe, tracks: Tracks): Promise<boolean> {
   const durationS = seconds(probe.format.duration);
-  const [sound] = tracks.audio;
-  if ((container !== 'flac' && container !== 'mp3') || sound === undefined || !durationS || isGuessed(probe))
+  const [track] = tracks.audio;
+  if ((container !== 'flac' && container !== 'mp3') || track === undefined || !durationS || isGuessed(probe))
     return false;
   const fromS = durationS * 0.95;
   let last = 0;
   await prober.packets(
-    sound.index,
+    track.index,
     ({ pts, duration }) => {
       last = Math.max(last, (pts ?? 0) + (duration ?? 0));
     },
@@ -333,15 +331,15 @@ async function tailIsMissing(prober: Prober, container: AvContainer, probe: Prob
   return last < fromS - Math.max(0.5, durationS * 0.02);
 }
 
-function isGuessed({ complaints }: Probe): boolean {
-  return complaints.some((line) => line.includes('Estimating duration from bitrate'));
+function isGuessed({ messages }: Probe): boolean {
+  return messages.some((line) => line.includes('Estimating duration from bitrate'));
 }
 
 /**
- * Matroska's durations are the times at which something ends; what other containers say, and what is played, begins with the
- * first frame. Of a track, programs differ in which of the two they write; it lasts no longer than until the file's end.
+ * In Matroska, durations are end times. In other containers, and during playback, time starts at the first frame. For a track,
+ * programs write one or the other; a track lasts at most until the end of the file.
  */
-function countedFromStart(probe: Probe): Probe {
+function withTimesFromStart(probe: Probe): Probe {
   const end = seconds(probe.format.duration);
   const start = seconds(probe.format.start_time);
   if (end === null || start === null || start <= 0 || end <= start) return probe;
@@ -352,11 +350,11 @@ function countedFromStart(probe: Probe): Probe {
   return { ...probe, streams, format: { ...probe.format, duration: String(end - start) } };
 }
 
-/** The container's own word, else the longest track's, else the end of the last packet. */
+/** The duration in the container, else that of the longest track, else the end of the last packet. */
 async function durationOf(prober: Prober, probe: Probe, tracks: Tracks, endsEarly: boolean): Promise<number> {
   const guessed = isGuessed(probe);
-  const said = seconds(probe.format.duration);
-  if (said !== null && said > 0 && !guessed && !endsEarly) return Math.round(said * 1_000);
+  const stated = seconds(probe.format.duration);
+  if (stated !== null && stated > 0 && !guessed && !endsEarly) return Math.round(stated * 1_000);
   const longest = Math.max(0, ...[tracks.video, ...tracks.audio].map((track) => track?.durationMs ?? 0));
   if (longest > 0 && !guessed && !endsEarly) return longest;
   const main = tracks.video ?? tracks.audio[0];

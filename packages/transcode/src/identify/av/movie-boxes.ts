@@ -1,17 +1,17 @@
 import { MediaRejectedError } from '../../errors.ts';
 import type { Bytes } from '../bytes.ts';
 
-/** The state of a container, read from its outermost structure. */
+/** The state of a container, as its outermost structure shows it. */
 export interface Wholeness {
   /** The end of the file is missing. */
   readonly endsEarly: boolean;
   readonly encrypted: boolean;
 }
 
-/** Files have some boxes at the top; fragmented ones two for every second or so. */
+/** Most files have a few boxes at the top; fragmented files have two for every second or so. */
 const maxBoxes = 100_000;
 
-/** ISO/IEC 14496-12, 4.2: `end` may lie beyond the file, or beyond the box around it, where something is missing. */
+/** ISO/IEC 14496-12, 4.2. If data is missing, `end` may lie beyond the file or the enclosing box. */
 interface Box {
   type: string;
   start: number;
@@ -19,8 +19,8 @@ interface Box {
 }
 
 /**
- * What the boxes of an MP4 or QuickTime file tell: whether all of it is there, and whether it is encrypted.
- * @throws MediaRejectedError where the index is missing, without which nothing can be played
+ * Reads from the boxes of an MP4 or QuickTime file whether it is complete and whether it is encrypted.
+ * @throws MediaRejectedError if the index is missing, without which nothing can be played
  */
 export function readMovie(bytes: Bytes): Wholeness {
   const top = [...boxesIn(bytes, 0, bytes.size)];
@@ -28,7 +28,7 @@ export function readMovie(bytes: Bytes): Wholeness {
   if (index === undefined) {
     throw new MediaRejectedError(
       'corrupt_media',
-      'The video or sound is cut off: its index (the part named moov) is missing. Copy or send it again, completely.',
+      'The video or audio file is cut off: its index (the part named moov) is missing. Copy or send the complete file again.',
     );
   }
   const cutOff = top.some(({ type, end }) => end > bytes.size && topTypes.has(type));
@@ -36,25 +36,25 @@ export function readMovie(bytes: Bytes): Wholeness {
 }
 
 /**
- * Boxes that stand at the top (ISO/IEC 14496-12, 6.2.3, and QuickTime's). What is none of them and reaches beyond the file is no
- * box that was cut off: something was appended, such as a line of text, whose first letters look like a size.
+ * Boxes at the top level (ISO/IEC 14496-12, 6.2.3, and QuickTime's). Any other "box" that reaches beyond the file is appended
+ * data, such as a line of text, whose first letters look like a size.
  */
 const topTypes: ReadonlySet<string> = new Set(
   'ftyp styp pdin moov moof mfra mdat free skip wide pnot udta meta uuid sidx ssix prft emsg junk PICT'.split(' '),
 );
 
-/** ISO/IEC 23001-7: the sample entries of encrypted tracks are named `encv` and `enca`. ffmpeg shows the names within. */
+/** ISO/IEC 23001-7: the sample entries of encrypted tracks are named `encv` and `enca`. ffmpeg reports the inner names. */
 function isEncrypted(bytes: Bytes, index: Box): boolean {
   let level: Box[] = [index];
   for (const type of ['trak', 'mdia', 'minf', 'stbl', 'stsd']) {
     level = level.flatMap((box) => [...boxesIn(bytes, box.start, box.end)].filter((inner) => inner.type === type));
   }
-  // `stsd` counts its entries before they begin.
+  // `stsd` has a count before its entries.
   const entries = level.flatMap(({ start, end }) => [...boxesIn(bytes, start + 8, end)]);
   return entries.some(({ type }) => type === 'encv' || type === 'enca');
 }
 
-/** The boxes of a stretch, one after the other. A size of 1 means that 64 bits follow, 0 that it is the rest. */
+/** The boxes in a range, in order. Size 1 means that a 64-bit size follows; size 0 means the rest of the range. */
 function* boxesIn(bytes: Bytes, start: number, end: number): Generator<Box> {
   let offset = start;
   for (let count = 0; count < maxBoxes && offset + 8 <= Math.min(end, bytes.size); count++) {
@@ -64,7 +64,7 @@ function* boxesIn(bytes: Bytes, start: number, end: number): Generator<Box> {
     const long = short === 1;
     const size = long && head.length === 16 ? Number(head.readBigUInt64BE(8)) : short === 0 ? end - offset : short;
     const header = long ? 16 : 8;
-    // Not a box: what follows is read by nobody.
+    // Not a box, so reading stops here.
     if (size < header) return;
     yield { type, start: offset + header, end: offset + size };
     offset += size;

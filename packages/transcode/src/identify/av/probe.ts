@@ -7,13 +7,13 @@ import type { Program, Programs } from '../../ffmpeg/programs.ts';
 import { ProgramError, type RunLimits, type RunOptions, runProgram } from '../../ffmpeg/run.ts';
 import type { EngineLimits } from '../../limits.ts';
 
-/** ffprobe writes many numbers as text, and leaves out what it does not know. */
+/** ffprobe writes many numbers as text, and omits unknown values. */
 const Text = z.string().optional();
 const Count = z.number().optional();
 
 const SideData = z.object({ side_data_type: Text, rotation: Count, displaymatrix: Text });
 
-/** One stream as `ffprobe -show_streams` tells of it; only what we read. */
+/** One stream from `ffprobe -show_streams`; only the fields that we read. */
 export const ProbedStream = z.object({
   index: z.int().nonnegative(),
   codec_name: Text,
@@ -44,30 +44,30 @@ export const ProbedStream = z.object({
 });
 export type ProbedStream = z.infer<typeof ProbedStream>;
 
-/** The file as a whole, likewise. */
+/** The whole file; only the fields that we read. */
 const ProbedFormat = z.object({ duration: Text, start_time: Text, bit_rate: Text });
 
 const Probed = z.object({ streams: z.array(ProbedStream).default([]), format: ProbedFormat.default({}) });
 
-/** What ffprobe says of a file. */
+/** The result of ffprobe for a file. */
 export interface Probe extends z.infer<typeof Probed> {
-  /** Its last complaints. */
-  readonly complaints: readonly string[];
+  /** The last lines of standard error. */
+  readonly messages: readonly string[];
 }
 
-/** One packet of a stream: times in seconds of its presentation and of its decoding, null where the file has none. */
+/** One packet of a stream, with presentation and decoding times in seconds; null if the file has none. */
 export interface ProbedPacket {
   readonly pts: number | null;
   readonly dts: number | null;
   readonly duration: number | null;
 }
 
-/** Looks into one untrusted file with ffprobe and ffmpeg, each run in an empty working directory and under limits. */
+/** Examines one untrusted file with ffprobe and ffmpeg. Each run has an empty working directory and limits. */
 export interface Prober {
   /** @throws ProgramError */
   probe(): Promise<Probe>;
   /**
-   * Reads the packets of one stream, without decoding: all of them, or the first `most` from `fromS` on.
+   * Reads the packets of one stream without decoding: all of them, or the first `most` starting at `fromS`.
    * @throws ProgramError
    */
   packets(
@@ -76,22 +76,22 @@ export interface Prober {
     range?: { fromS?: number; most?: number },
   ): Promise<void>;
   /**
-   * Decodes the beginning of a video and of an audio stream, given by their indices.
-   * @returns whether a frame came of each
+   * Decodes the start of a video and an audio stream, given by their indices.
+   * @returns for each whether a frame was decoded
    * @throws ProgramError
    */
   decode(streams: { video?: number; audio?: number }): Promise<{ video: boolean; audio: boolean }>;
 }
 
-/** Not the tags of the whole file: we read none of them, and a recorder's private data in them may have megabytes. */
+/** Excludes the tags of the file: we read none of them, and a recorder's private data in them may have megabytes. */
 const ofFormat = ['-show_entries', `format=${Object.keys(ProbedFormat.shape).join(',')}`];
-/** Reports of files within the limits are some tens of kilobytes. */
+/** Reports of files within the limits have some tens of kilobytes. */
 const maxReportBytes = 4 * 1024 * 1024;
-/** Of the time for a file: a long one is read to its end where one of its tracks has nothing, and that is no fault of it. */
+/** Share of the time limit. If a track is empty, ffmpeg reads a long file to its end, which is not an error of the file. */
 const decodingShare = 0.4;
 /**
- * Video and audio are decoded to outputs of their own, or newer versions end one at the other's last frame; they share one
- * pipe, where the length of a frame's hash tells whose it is.
+ * Video and audio are decoded to separate outputs, because newer versions otherwise end one at the last frame of the other. They
+ * share one pipe; the length of a frame's hash identifies the output.
  */
 const hashes = {
   video: { digits: 8, options: ['-c:v', 'rawvideo', '-f', 'framehash', '-hash', 'CRC32', '-flush_packets', '1'] },
@@ -99,7 +99,7 @@ const hashes = {
 } as const;
 type Kind = keyof typeof hashes;
 
-/** `path` is absolute; `demuxer` is the one that its first bytes call for. */
+/** `path` is absolute; `demuxer` belongs to the container that the first bytes show. */
 export function createProber(path: string, demuxer: string, programs: Programs, limits: EngineLimits): Prober {
   const input = inputOptions(demuxer);
   const probed = probeOptions(demuxer);
@@ -109,7 +109,7 @@ export function createProber(path: string, demuxer: string, programs: Programs, 
     memoryBytes: limits.maxMemoryBytes,
     stallMs: limits.identifyTimeoutMs,
   };
-  // `file:` keeps a colon in the name from being taken for a protocol's.
+  // With `file:`, a colon in the name is not mistaken for the end of a protocol.
   const source = `file:${path}`;
 
   const run = async (program: Program, argv: readonly string[], options: Partial<RunOptions> = {}) => {
@@ -132,7 +132,7 @@ export function createProber(path: string, demuxer: string, programs: Programs, 
     async probe() {
       const argv = ['-loglevel', 'warning', ...probed, '-of', 'json', '-show_streams', ...ofFormat, source];
       const { stdout, run: report } = await run(programs.ffprobe, argv);
-      return { ...Probed.parse(JSON.parse(stdout.toString('utf8'))), complaints: report.stderrTail };
+      return { ...Probed.parse(JSON.parse(stdout.toString('utf8'))), messages: report.stderrTail };
     },
 
     async packets(stream, onPacket, { fromS, most } = {}) {
@@ -159,12 +159,12 @@ export function createProber(path: string, demuxer: string, programs: Programs, 
         const digits = /^\d.*,\s*([0-9a-f]+)\s*$/.exec(line)?.[1]?.length;
         for (const kind of kinds) if (hashes[kind].digits === digits) seen.add(kind);
       });
-      // Undecodable frames are what is looked for here, not a reason to fail.
+      // Finding undecodable frames is the purpose here, so they must not make ffmpeg fail.
       const argv = ['-nostdin', '-loglevel', 'error', '-max_error_rate', '1', ...input, '-i', source, ...outputs];
       const limits = { ...runLimits, wallMs: runLimits.wallMs * decodingShare };
       await run(programs.ffmpeg, argv, { limits, onOutput: lines.take }).catch((error: unknown) => {
-        const ranLong = error instanceof ProgramError && error.failure === 'wall' && seen.size > 0;
-        if (!ranLong) throw error;
+        const ranOutOfTime = error instanceof ProgramError && error.failure === 'wall' && seen.size > 0;
+        if (!ranOutOfTime) throw error;
       });
       lines.end();
       return { video: seen.has('video'), audio: seen.has('audio') };
@@ -181,13 +181,13 @@ function packetOf(line: string): ProbedPacket {
   return { pts: value('pts'), dts: value('dts'), duration: value('duration') };
 }
 
-/** Beyond this many seconds, milliseconds are no longer whole numbers. 30,000 years are far above any limit on durations. */
-const mostSeconds = 1e12;
+/** Beyond this, milliseconds are no longer exact integers. 30,000 years are far above any limit on durations. */
+const maxSeconds = 1e12;
 
-/** A time as ffprobe writes it, or null for `N/A`, nothing, and what no clock can show. */
+/** A time as ffprobe writes it. Null for `N/A`, for nothing, and for values that no clock can show. */
 export function seconds(text: string | undefined): number | null {
   const value = text === undefined ? Number.NaN : Number.parseFloat(text);
-  return Math.abs(value) <= mostSeconds ? value : null;
+  return Math.abs(value) <= maxSeconds ? value : null;
 }
 
 function lineReader(onLine: (line: string) => void) {

@@ -1,23 +1,23 @@
 import type { AvContainer } from '../../formats-av.ts';
 import type { Bytes } from '../bytes.ts';
 
-/** Bits 23 to 3 of a frame's header stay the same over an MP3 file but for what may differ: see `mp3Frame`. */
+/** One frame of MP3 or AAC. */
 interface Frame {
   bytes: number;
-  /** Equal for frames that can follow each other. */
+  /** Equal for frames of one stream: bits 23 to 3 of the header, except those that may differ (see `mp3Frame`). */
   kind: string;
 }
 
-/** As many in a row do not come about by chance: each is found at the place that the one before it names. */
+/** This many frames in a row are no coincidence, because each must start where the previous one ends. */
 const framesInRow = 4;
-/** Rippers leave zeros or scraps of a cut frame in front. */
+/** Rippers leave zeros or parts of a cut frame at the start. */
 const searchedBytes = 4_096;
 
 /**
- * A file that begins with an ID3v2 tag: what comes behind it. Tags may be of any size, since they hold pictures.
+ * The format after an ID3v2 tag at the start of a file. Tags may have any size, because they contain images.
  * https://id3.org/id3v2.4.0-structure, section 3.1
  */
-export function sniffBehindId3(bytes: Bytes): AvContainer | null {
+export function sniffAfterId3(bytes: Bytes): AvContainer | null {
   const start = afterId3(bytes);
   if (bytes.peek(start, 4).toString('latin1') === 'fLaC') return 'flac';
   return sniffFrames(bytes, start);
@@ -25,7 +25,7 @@ export function sniffBehindId3(bytes: Bytes): AvContainer | null {
 
 function afterId3(bytes: Bytes): number {
   let offset = 0;
-  // A file has one tag, or two where a program did not see the first.
+  // A file has one tag, or two if a program did not recognize the first.
   for (let tags = 0; tags < 8; tags++) {
     const head = bytes.peek(offset, 10);
     if (head.length < 10 || head.toString('latin1', 0, 3) !== 'ID3') break;
@@ -36,7 +36,7 @@ function afterId3(bytes: Bytes): number {
   return offset;
 }
 
-/** MP3 or AAC (ADTS) by frames that follow each other, from near `start` on. */
+/** Recognizes MP3 or AAC (ADTS) by consecutive frames, starting near `start`. */
 export function sniffFrames(bytes: Bytes, start = 0): 'mp3' | 'aac' | null {
   const head = bytes.peek(start, searchedBytes);
   for (let at = 0; at + 4 <= head.length; at++) {
@@ -47,7 +47,7 @@ export function sniffFrames(bytes: Bytes, start = 0): 'mp3' | 'aac' | null {
   return null;
 }
 
-/** A short file may end before there are enough, but then just where a frame ends, or within one. */
+/** A short file may end earlier, but only at the end of a frame or within one. */
 function chain(bytes: Bytes, start: number, read: (header: Buffer) => Frame | null): boolean {
   let offset = start;
   let kind: string | null = null;
@@ -97,7 +97,7 @@ function mp3Frame(header: Buffer): Frame | null {
 /** Packets of a transport stream that must follow each other. ISO/IEC 13818-1, 2.4.3.2: each begins with 0x47. */
 const packetsInRow = 5;
 
-/** MPEG-TS in packets of 188 bytes, or of 192 with a time stamp before each (M2TS); it may begin in the middle of one. */
+/** MPEG-TS with packets of 188 bytes, or of 192 with a time stamp before each (M2TS). It may begin within a packet. */
 export function isTransportStream(bytes: Bytes): boolean {
   return [188, 192].some((size) => {
     const head = bytes.peek(0, size * (packetsInRow + 1));

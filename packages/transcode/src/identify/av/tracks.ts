@@ -5,16 +5,16 @@ import { type Probe, type ProbedStream, seconds } from './probe.ts';
 
 type Rotation = VideoTrack['rotation'];
 
-/** Streams sorted by what they are for us. */
+/** Streams sorted by their purpose. */
 export interface Streams {
-  /** Moving pictures, the one to show first. */
+  /** Video streams; the first is shown. */
   readonly video: readonly ProbedStream[];
-  /** The one to play first where nobody chose. */
+  /** Audio streams in the order of the file. */
   readonly audio: readonly ProbedStream[];
   readonly coverArt: boolean;
 }
 
-/** Cover art and thumbnails are video streams to ffmpeg; to a person they are a picture beside the sound. */
+/** Cover art and thumbnails are video streams to ffmpeg, but images to a person. */
 export function sortStreams(streams: readonly ProbedStream[]): Streams {
   const isPicture = ({ disposition }: ProbedStream) =>
     disposition['attached_pic'] === 1 || disposition['timed_thumbnails'] === 1 || disposition['still_image'] === 1;
@@ -32,7 +32,7 @@ function isDefault({ disposition }: ProbedStream): boolean {
   return disposition['default'] === 1;
 }
 
-/** What a codec is called in a sentence. */
+/** ffmpeg's name of a codec, else its tag if printable, else `unknown`. */
 export function codecOf({ codec_name, codec_tag_string }: ProbedStream): string {
   if (codec_name !== undefined && codec_name !== 'unknown' && codec_name !== 'none') return codec_name;
   return printableTag(codec_tag_string) ?? 'unknown';
@@ -42,7 +42,7 @@ function printableTag(tag: string | undefined): string | null {
   return tag !== undefined && /^[\w .-]{4}$/.test(tag) ? tag.trim() : null;
 }
 
-/** The video track, but for what only its packets tell. Null where it has no size. */
+/** The video track, without the facts that only packets reveal. Null if it has no size. */
 export function videoTrack(stream: ProbedStream, bitrate: number | null): VideoTrack | null {
   const { width = 0, height = 0 } = stream;
   if (width < 1 || height < 1) return null;
@@ -68,7 +68,7 @@ export function videoTrack(stream: ProbedStream, bitrate: number | null): VideoT
   };
 }
 
-/** An audio track; null where it does not say what it is: nothing can be decoded then. */
+/** An audio track. Null if it has no sample rate or channels, because then it cannot be decoded. */
 export function audioTrack(stream: ProbedStream): AudioTrack | null {
   const sampleRate = positive(stream.sample_rate);
   if (sampleRate === null || stream.channels === undefined || stream.channels < 1) return null;
@@ -86,7 +86,7 @@ export function audioTrack(stream: ProbedStream): AudioTrack | null {
   };
 }
 
-/** Names of the codecs as the format lists them. */
+/** Names of the codecs as the formats list them. */
 export function codecsOf(tracks: Tracks): { video?: string; audio?: string } {
   const played = playedAudio(tracks.audio);
   return {
@@ -95,7 +95,7 @@ export function codecsOf(tracks: Tracks): { video?: string; audio?: string } {
   };
 }
 
-/** Size as displayed: samples stretched by their shape, then turned. */
+/** Size as displayed: pixels stretched to their shape, then rotated. */
 export function displayedSize({ codedWidth, codedHeight, sampleAspect, rotation }: VideoTrack) {
   const width = Math.max(1, Math.round((codedWidth * sampleAspect.num) / sampleAspect.den));
   return rotation === 90 || rotation === 270 ? { width: codedHeight, height: width } : { width, height: codedHeight };
@@ -103,14 +103,14 @@ export function displayedSize({ codedWidth, codedHeight, sampleAspect, rotation 
 
 /** Bits per sample of one component. */
 export function bitDepthOf(stream: ProbedStream): number {
-  const said = positive(stream.bits_per_raw_sample) ?? (stream.bits_per_sample || null);
-  if (said !== null) return said;
+  const stated = positive(stream.bits_per_raw_sample) ?? (stream.bits_per_sample || null);
+  if (stated !== null) return stated;
   if (stream.codec_type === 'audio') return 16;
   const inName = /(?:p|gray|p0|x2rgb|x2bgr)(9|10|12|14|16)(?:le|be)$/.exec(stream.pix_fmt ?? '')?.[1];
   return inName === undefined ? 8 : Number(inName);
 }
 
-/** Bits per second of a file's only stream that does not say its own: what the others leave of the whole. */
+/** Bits per second of the only stream without its own bit rate: the rest after all others. */
 export function remainingBitrate(probe: Probe): number | null {
   const whole = positive(probe.format.bit_rate);
   if (whole === null) return null;
@@ -118,10 +118,10 @@ export function remainingBitrate(probe: Probe): number | null {
   return whole > known ? whole - known : whole;
 }
 
-/** Rotation in degrees clockwise, and whether the picture is mirrored besides. */
+/** Rotation in degrees clockwise, and whether the picture is also mirrored. */
 export function displayMatrix(stream: ProbedStream): { rotation: Rotation; mirrored: boolean; skewed: boolean } {
   const side = stream.side_data_list.find(({ rotation }) => rotation !== undefined);
-  // ffprobe counts counter-clockwise.
+  // ffprobe counts anticlockwise.
   const clockwise = (((-(side?.rotation ?? 0) % 360) + 360) % 360) as number;
   const quarter = (Math.round(clockwise / 90) * 90) % 360;
   const matrix = [...(side?.displaymatrix ?? '').matchAll(/\d{8}:((?:\s+-?\d+){3})/g)].map(([, row = '']) =>
@@ -135,7 +135,7 @@ export function displayMatrix(stream: ProbedStream): { rotation: Rotation; mirro
   };
 }
 
-/** More than this is a mistake of the file, not a lens. */
+/** A larger ratio is a mistake in the file, not a real lens. */
 const maxSampleAspect = 10;
 
 function sampleAspect({ sample_aspect_ratio }: ProbedStream): Ratio {
@@ -157,7 +157,7 @@ function timesOf(stream: ProbedStream): { startMs: number; durationMs: number | 
   };
 }
 
-/** Seconds that a stream says it lasts. */
+/** Duration of a stream in seconds, as the file records it. */
 export function lengthOf(stream: ProbedStream): number | null {
   return seconds(stream.duration) ?? clock(tag(stream, 'duration'));
 }
@@ -172,12 +172,12 @@ function bitrateOf(stream: ProbedStream): number | null {
   return positive(stream.bit_rate) ?? positive(tag(stream, 'bps'));
 }
 
-/** Containers differ in how they spell the names of tags; some add the language. */
+/** Containers spell tag names differently, and some add the language. */
 function tag({ tags }: ProbedStream, name: string): string | undefined {
   return Object.entries(tags).find(([key]) => key.toLowerCase().split('-')[0] === name)?.[1];
 }
 
-/** A ratio as ffprobe writes it; null for `0/0` and what is none. */
+/** A ratio as ffprobe writes it; null for `0/0` and anything invalid. */
 export function ratio(text: string | undefined, separator: '/' | ':' = '/'): Ratio | null {
   const [num = 0, den = 0] = (text ?? '').split(separator).map(Number);
   return Number.isSafeInteger(num) && Number.isSafeInteger(den) && num > 0 && den > 0 ? { num, den } : null;

@@ -4,7 +4,7 @@ import { readMovie, type Wholeness } from './movie-boxes.ts';
 
 const open = { encrypted: false };
 
-/** @throws MediaRejectedError for a file whose missing part is what players need to begin */
+/** @throws MediaRejectedError if the missing part is one that players need to start */
 export function checkWholeness(container: AvContainer, bytes: Bytes): Wholeness {
   switch (container) {
     case 'mp4':
@@ -23,20 +23,20 @@ export function checkWholeness(container: AvContainer, bytes: Bytes): Wholeness 
   }
 }
 
-/** A RIFF file says its size in its head; 0 and all ones are what is written by programs that do not know it yet. */
+/** A RIFF file has its size in its header. Programs that do not know it yet write 0 or all ones. */
 function riffEndsEarly(bytes: Bytes): boolean {
   const size = bytes.u32le(4);
   return size !== 0 && size !== 0xffffffff && size + 8 > bytes.size + 1;
 }
 
-/** RFC 8794 and 9559: after the EBML header comes a Segment, whose size is that of the rest, or unknown. */
+/** RFC 8794 and 9559: the EBML header is followed by a Segment, whose size is that of the rest, or unknown. */
 function segmentEndsEarly(bytes: Bytes): boolean {
   const header = element(bytes, 0);
   const segment = header?.end == null ? null : element(bytes, header.end);
   return segment?.end != null && segment.end > bytes.size;
 }
 
-/** An EBML element: where it ends, null where it does not say. */
+/** An EBML element; its end is null if its size is unknown. */
 function element(bytes: Bytes, offset: number): { end: number | null } | null {
   const idLength = lengthOf(bytes.peek(offset, 1)[0] ?? 0);
   const sizeAt = offset + idLength;
@@ -52,14 +52,14 @@ function element(bytes: Bytes, offset: number): { end: number | null } | null {
   return { end: unknown ? null : sizeAt + sizeLength + size };
 }
 
-/** Bytes of a variable-length number, by the zeros that its first byte begins with. */
+/** Length in bytes of a variable-length number, from the leading zeros of its first byte. */
 function lengthOf(first: number): number {
   return first === 0 ? 9 : Math.clz32(first) - 23;
 }
 
 /**
- * RFC 3533, 6: the last page of a stream is flagged, and a page has at most 65,307 bytes: 27, a table of up to 255 sizes that
- * the last of these counts, and what they add up to.
+ * RFC 3533, 6: the last page of a stream is flagged. A page has at most 65,307 bytes. Its header has 27 bytes, and the last of
+ * these is the number of entries in a table of up to 255 sizes. The table and data of that total size follow.
  */
 function oggEndsEarly(bytes: Bytes): boolean {
   const tail = bytes.peek(Math.max(0, bytes.size - 65_536), 65_536);

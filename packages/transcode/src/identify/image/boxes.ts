@@ -8,12 +8,12 @@ export interface Box {
   end: number;
 }
 
-/** More boxes in a row than this is an attack on our patience. */
+/** A file with more boxes in a row is an attack on our time. */
 const maxBoxes = 20_000;
 
 /**
- * The boxes in a stretch of the file, in order. A box that reaches beyond the stretch throws: what it holds is not there,
- * and no decoder of HEIF recovers from that.
+ * The boxes in a range of the file, in order. A box that reaches beyond the range throws: part of it is missing, and no HEIF
+ * decoder recovers from that.
  */
 export function boxesIn(bytes: Bytes, start: number, end: number): Box[] {
   const boxes: Box[] = [];
@@ -23,7 +23,7 @@ export function boxesIn(bytes: Bytes, start: number, end: number): Box[] {
     const short = bytes.u32be(offset);
     const type = bytes.take(offset + 4, 4).toString('latin1');
     const long = short === 1;
-    // 0 means "to the end of the file", which only the last box may say.
+    // 0 means "to the end of the file"; it is valid only in the last box.
     const length = long
       ? bytes.u32be(offset + 8) * 2 ** 32 + bytes.u32be(offset + 12)
       : short === 0
@@ -42,13 +42,13 @@ export function boxesIn(bytes: Bytes, start: number, end: number): Box[] {
   return boxes;
 }
 
-/** Reads a body from front to back; never past its end. */
+/** Reads a body from start to end, but never past the end. */
 export interface Cursor {
   u8(): number;
   u16(): number;
   u32(): number;
   text(length: number): string;
-  /** A number of 16 bits, or of 32 where `wide`. */
+  /** A number of 16 bits, or of 32 if `wide`. */
   id(wide: boolean): number;
   readonly left: number;
 }

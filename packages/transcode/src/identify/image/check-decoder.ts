@@ -7,26 +7,26 @@ import { bytesOf } from '../bytes.ts';
 import type { ImageHeader } from './header.ts';
 import { readSvg } from './svg.ts';
 
-/** libheif-js wants the whole file in WebAssembly memory. A 200-megapixel HEIC has some 100 MB. */
+/** libheif-js needs the whole file in WebAssembly memory. A 200-megapixel HEIC has about 100 MB. */
 const maxHeicBytes = 1024 ** 3;
 
 /**
- * Lets the decoder that will render the file open it, and holds what it sees against our own reading of the header: a file
- * that is two formats at once, or two sizes at once, is refused. Pixels are not decoded; damage further in shows when
- * rendering, as a warning or as a failure. Throws a `MediaRejectedError`.
+ * Lets the decoder that will render the file open it, and compares its result with our own reading of the header. A file that
+ * is two formats or two sizes at once is refused. Pixels are not decoded: damage further in appears when rendering, as a warning
+ * or a failure. Throws a `MediaRejectedError`.
  */
 export async function checkDecoder(path: string, header: ImageHeader): Promise<void> {
   const seen = await openWithDecoder(path, header);
   if (seen.format !== header.format) {
     throw new MediaRejectedError(
       'unsafe_media',
-      `The file begins like ${formatName(header.format)} but a decoder takes it for ${formatName(seen.format)}. Export it again as one of them.`,
+      `The file begins like ${formatName(header.format)}, but the decoder recognizes ${formatName(seen.format)}. Export it again as one of them.`,
     );
   }
   if (seen.width !== header.width || seen.height !== header.height) {
     throw new MediaRejectedError(
       'corrupt_media',
-      `The picture says that it is ${header.width} x ${header.height} pixels, but a decoder finds ${seen.width} x ${seen.height}. Export it again.`,
+      `The header of the image gives its size as ${header.width} x ${header.height} pixels, but the decoder finds ${seen.width} x ${seen.height}. Export it again.`,
     );
   }
 }
@@ -58,7 +58,7 @@ async function openWithDecoder(
 function openHeicFile(path: string): { width: number; height: number } {
   const file = readFileSync(path);
   if (file.length > maxHeicBytes)
-    throw new Error(`it has ${file.length} bytes, and at most ${maxHeicBytes} are decoded`);
+    throw new Error(`it has ${file.length} bytes, but at most ${maxHeicBytes} are accepted`);
   const picture = openHeic(file);
   try {
     return { width: picture.width, height: picture.height };
@@ -67,7 +67,7 @@ function openHeicFile(path: string): { width: number; height: number } {
   }
 }
 
-/** libheif turns the picture before it says how large it is. */
+/** Undoes the rotation, because libheif reports the size after it. */
 function storedSize(displayed: { width: number; height: number }, { orientation }: ImageHeader) {
   return orientation >= 5 ? { width: displayed.height, height: displayed.width } : displayed;
 }

@@ -1,9 +1,9 @@
-/** Entries of a first directory; more than this is not EXIF. */
+/** Most entries of a first directory; a larger one is not EXIF. */
 const maxEntries = 1_000;
 
 /**
- * Orientation (tag 0x0112) from an EXIF block that starts at its TIFF header: 1 to 8, and 1 where it is missing or damaged.
- * A picture with broken EXIF is shown as it is stored, as every viewer does.
+ * Orientation (tag 0x0112) from an EXIF block that starts at its TIFF header: 1 to 8, and 1 if it is missing or damaged. An
+ * image with broken EXIF is shown as it is stored, as in every viewer.
  */
 export function exifOrientation(exif: Buffer): number {
   if (exif.length < 8) return 1;

@@ -1,12 +1,12 @@
 import type { Bytes } from '../bytes.ts';
 import { CorruptHeaderError, endsEarlyWarning, type FrameLimits, type ImageHeader } from './header.ts';
 
-/** What a delay of 0 or 1 hundredths lasts in browsers, and so here. */
-const shortestDelayMs = 100;
+/** Browsers play a delay of 0 or 1 hundredths as this long, and so do we. */
+const minDelayMs = 100;
 
 /**
- * Walks the blocks of a GIF (GIF89a specification), counting frames and their delays; no picture data is decompressed.
- * Every frame takes a whole canvas when decoded, whatever part of it the frame covers.
+ * Walks the blocks of a GIF (GIF89a specification) and counts frames and their delays. No image data is decompressed. When
+ * decoded, every frame takes a whole canvas, even if the frame covers only a part of it.
  */
 export function readGifHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
   const width = bytes.u16le(6);
@@ -15,7 +15,7 @@ export function readGifHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
   let offset = 13 + colorTableBytes(flags);
   let frames = 0;
   let durationMs = 0;
-  let delayMs = shortestDelayMs;
+  let delayMs = minDelayMs;
   let transparent = false;
   let complete = false;
   const enough = Math.min(limits.maxFrames, limits.maxPixels / Math.max(1, width * height));
@@ -32,18 +32,18 @@ export function readGifHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
       if (descriptor.length < 10) break;
       frames++;
       durationMs += delayMs;
-      delayMs = shortestDelayMs;
+      delayMs = minDelayMs;
       // The minimum code size comes between the local colour table and the data.
       offset = skipSubBlocks(bytes, offset + 10 + colorTableBytes(descriptor.readUInt8(9)) + 1);
     } else if (introducer === 0x21) {
       if (bytes.peek(offset + 1, 1)[0] === 0xf9 && bytes.peek(offset, 8).length === 8) {
         transparent ||= (bytes.u8(offset + 3) & 1) === 1;
         const hundredths = bytes.u16le(offset + 4);
-        delayMs = hundredths <= 1 ? shortestDelayMs : hundredths * 10;
+        delayMs = hundredths <= 1 ? minDelayMs : hundredths * 10;
       }
       offset = skipSubBlocks(bytes, offset + 2);
     } else if (frames > 0) {
-      // Rubbish after the last frame: decoders stop here too.
+      // Garbage after the last frame: decoders stop here too.
       break;
     } else {
       throw new CorruptHeaderError(`an unknown block begins at byte ${offset}.`);

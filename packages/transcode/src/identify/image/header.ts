@@ -1,34 +1,34 @@
 import type { ImageFormatId } from '../../formats.ts';
 
-/** What a header parser reads from an image file without decoding a pixel. */
+/** The facts that a header parser reads from an image file without decoding pixels. */
 export interface ImageHeader {
   format: ImageFormatId;
   codec: string;
-  /** Size as stored, in pixels, before `orientation`. For animations that of the canvas. */
+  /** Size as stored, in pixels, before `orientation`. For animations, the size of the canvas. */
   width: number;
   height: number;
-  /** EXIF orientation 1 to 8 that displaying it needs; HEIF's `irot` and `imir` are given as the equal EXIF value. */
+  /** The EXIF orientation, 1 to 8, for display. HEIF's `irot` and `imir` are converted to the equivalent EXIF value. */
   orientation: number;
-  /** Frames that the decoder will give. Counting stops just past the limit. */
+  /** Frames that the decoder will return. Counting stops just past the limit. */
   frames: number;
-  /** Sum of the frames' delays; null for a still. */
+  /** Sum of the frames' delays; null for a still image. */
   durationMs: number | null;
   hasAlpha: boolean;
   bitDepth: number;
-  /** `srgb`, `gray`, `cmyk`, `lab`, `p3`, … of the source; `rgb` where an ICC profile alone says which. */
+  /** `srgb`, `gray`, `cmyk`, `lab`, `p3`, … of the source; `rgb` if only an ICC profile defines it. */
   colorSpace: string;
   icc: boolean;
   /** Sentences for a person. */
   warnings: string[];
 }
 
-/** Where counting frames may stop: one past any of these is too many already. */
+/** Limits at which counting frames stops: one more than any of these is already too many. */
 export interface FrameLimits {
   maxPixels: number;
   maxFrames: number;
 }
 
-/** Bytes that break the format's own rules; becomes `corrupt_media`. The message completes "The JPEG is damaged: …". */
+/** Bytes that break the rules of their format; becomes `corrupt_media`. The message completes "The JPEG is damaged: …". */
 export class CorruptHeaderError extends Error {
   constructor(message: string) {
     super(message);
@@ -36,7 +36,7 @@ export class CorruptHeaderError extends Error {
   }
 }
 
-/** A legal file whose coding the decoder does not have; becomes `unsupported_codec`. The message is a sentence. */
+/** A valid file whose coding the decoder does not support; becomes `unsupported_codec`. The message is a sentence. */
 export class UnsupportedCodingError extends Error {
   constructor(message: string) {
     super(message);
@@ -44,7 +44,7 @@ export class UnsupportedCodingError extends Error {
   }
 }
 
-/** A file that is refused for what it could make a decoder do; becomes `unsafe_media`. The message is a sentence. */
+/** A file that is refused because a decoder could do harm with it; becomes `unsafe_media`. The message is a sentence. */
 export class UnsafeContentError extends Error {
   constructor(message: string) {
     super(message);
@@ -52,7 +52,7 @@ export class UnsafeContentError extends Error {
   }
 }
 
-/** A file whose first bytes were those of an accepted format but that is something else; becomes `unsupported_format`. */
+/** A file that begins like an accepted format but is another one; becomes `unsupported_format`. */
 export class OtherFormatError extends Error {
   /** "a camera raw file" */
   readonly looksLike: string;
@@ -64,4 +64,4 @@ export class OtherFormatError extends Error {
   }
 }
 
-export const endsEarlyWarning = 'The file ends early; what is missing may show as a grey or empty part.';
+export const endsEarlyWarning = 'The file ends early; the missing part may appear grey or empty.';

@@ -2,7 +2,7 @@ import type { Bytes } from '../bytes.ts';
 import { type Box, boxesIn, cursorIn } from './boxes.ts';
 import { CorruptHeaderError, type ImageHeader, OtherFormatError, UnsupportedCodingError } from './header.ts';
 
-/** Colour of an HEIF picture: its ICC profile, or its code points (ITU-T H.273) where it has none. */
+/** Colour of an HEIF image: its ICC profile, or its code points (ITU-T H.273) if it has none. */
 export interface HeifColor {
   profile: Buffer | null;
   nclx: { primaries: number; transfer: number } | null;
@@ -10,28 +10,28 @@ export interface HeifColor {
 
 const maxProfileBytes = 8 * 1024 * 1024;
 
-/** Derived pictures: their pixels come from the items they refer to (ISO/IEC 23008-12, 6.6). */
+/** Derived images: their pixels come from the items that they refer to (ISO/IEC 23008-12, 6.6). */
 const derivedTypes: ReadonlySet<string> = new Set(['grid', 'iden', 'iovl']);
 
-/** Reads an HEIC or AVIF: which item is the picture, its size and how it is turned. Nothing is decoded. */
+/** Reads the main image, size and rotation of an HEIC or AVIF. Nothing is decoded. */
 export function readHeifHeader(bytes: Bytes): ImageHeader {
   return readHeif(bytes).header;
 }
 
-/** `readHeifHeader`, and the colour that a decoder of bare pixels must be told. */
+/** `readHeifHeader`, plus the colour that a decoder of raw pixels needs. */
 export function readHeif(bytes: Bytes): { header: ImageHeader; color: HeifColor } {
   const top = boxesIn(bytes, 0, bytes.size);
   const brands = top[0]?.type === 'ftyp' ? bytes.take(top[0].start, top[0].end - top[0].start).toString('latin1') : '';
   const meta = top.find(({ type }) => type === 'meta');
   if (!meta) {
     if (top.some(({ type }) => type === 'moov'))
-      throw new OtherFormatError('a sequence of pictures without a still, which is a video');
-    throw new CorruptHeaderError('it has no table of pictures.');
+      throw new OtherFormatError('an image sequence without a still image, which is a video');
+    throw new CorruptHeaderError('it has no table of images.');
   }
   const parts = boxesIn(bytes, meta.start + 4, meta.end);
   const part = (type: string): Box => {
     const box = parts.find((candidate) => candidate.type === type);
-    if (!box) throw new CorruptHeaderError(`its table of pictures lacks "${type}".`);
+    if (!box) throw new CorruptHeaderError(`its table of images lacks "${type}".`);
     return box;
   };
   const primary = readPrimaryItem(bytes, part('pitm'));
@@ -41,7 +41,7 @@ export function readHeif(bytes: Bytes): { header: ImageHeader; color: HeifColor 
 
   const own = properties(primary);
   const size = own.find(({ type }) => type === 'ispe');
-  if (!size) throw new CorruptHeaderError('its picture has no size.');
+  if (!size) throw new CorruptHeaderError('its image has no size.');
   const cursor = cursorIn(bytes, size, 4);
   const stored = { width: cursor.u32(), height: cursor.u32() };
 
@@ -53,7 +53,7 @@ export function readHeif(bytes: Bytes): { header: ImageHeader; color: HeifColor 
   );
   const warnings =
     /avis|msf1|hevc/.test(brands) && top.some(({ type }) => type === 'moov')
-      ? ['This is a sequence of pictures; its still is used.']
+      ? ['This is an image sequence; only its still image is used.']
       : [];
   return {
     header: {
@@ -118,11 +118,11 @@ function readReferences(bytes: Bytes, box: Box): Reference[] {
   });
 }
 
-/** Which property boxes belong to an item, in the order of their association. */
+/** The property boxes of an item, in the order of their association. */
 function readProperties(bytes: Bytes, box: Box): (item: number) => Box[] {
   const parts = boxesIn(bytes, box.start, box.end);
   const container = parts.find(({ type }) => type === 'ipco');
-  if (!container) throw new CorruptHeaderError('its table of pictures lacks "ipco".');
+  if (!container) throw new CorruptHeaderError('its table of images lacks "ipco".');
   const all = boxesIn(bytes, container.start, container.end);
   const byItem = new Map<number, Box[]>();
   for (const association of parts.filter(({ type }) => type === 'ipma')) {
@@ -135,7 +135,7 @@ function readProperties(bytes: Bytes, box: Box): (item: number) => Box[] {
       const count = cursor.u8();
       const found: Box[] = [];
       for (let index = 0; index < count; index++) {
-        // The top bit says "essential"; indices count from 1, and 0 means none.
+        // The top bit means "essential"; indices count from 1, and 0 means none.
         const property = all[(wideIndex ? cursor.u16() & 0x7fff : cursor.u8() & 0x7f) - 1];
         if (property) found.push(property);
       }
@@ -154,7 +154,7 @@ function codecOf(primary: number, types: Map<number, string>, references: Refere
   if (type === 'hvc1' || type === 'hev1') return 'hevc';
   if (type === 'av01') return 'av1';
   throw new UnsupportedCodingError(
-    `The picture inside this HEIF file is coded as "${type ?? 'unknown'}"; HEVC and AV1 are accepted. Export it as HEIC, AVIF or JPEG.`,
+    `The image in this HEIF file is coded as "${type ?? 'unknown'}"; HEVC and AV1 are accepted. Export it as HEIC, AVIF or JPEG.`,
   );
 }
 
@@ -169,17 +169,17 @@ function cropped(bytes: Bytes, properties: Box[], stored: { width: number; heigh
   return fits ? { width, height } : stored;
 }
 
-/** EXIF orientation that `irot` (turns of 90 degrees anticlockwise) and `imir` amount to. HEIF ignores EXIF's own. */
+/** EXIF orientation that is equivalent to `irot` (turns of 90 degrees anticlockwise) and `imir`. HEIF ignores EXIF's own. */
 function orientationOf(bytes: Bytes, properties: Box[]): number {
   let turns = 0;
   let flipped = false;
   for (const box of properties) {
     if (box.type === 'irot') {
       const angle = bytes.u8(box.start) & 3;
-      // Turning a mirrored picture one way is mirroring a picture turned the other way.
+      // Turning a mirrored image one way equals mirroring an image that is turned the other way.
       turns = (turns + (flipped ? 4 - angle : angle)) % 4;
     } else if (box.type === 'imir') {
-      // Axis 1 swaps left and right; axis 0 top and bottom, which is the same and half a turn.
+      // Axis 1 swaps left and right. Axis 0 swaps top and bottom, which equals axis 1 and half a turn.
       if ((bytes.u8(box.start) & 1) === 0) turns = (turns + 2) % 4;
       flipped = !flipped;
     }
@@ -189,7 +189,7 @@ function orientationOf(bytes: Bytes, properties: Box[]): number {
 
 function bitDepthOf(bytes: Bytes, properties: Box[]): number | null {
   const pixi = properties.find(({ type }) => type === 'pixi');
-  // No picture has samples of no bits: what says so says nothing.
+  // A depth of 0 bits is impossible, so it counts as unknown.
   return pixi && pixi.end - pixi.start > 5 ? bytes.u8(pixi.start + 5) || null : null;
 }
 

@@ -2,13 +2,13 @@ import type { Bytes } from '../bytes.ts';
 import { exifOrientation } from './exif.ts';
 import { CorruptHeaderError, endsEarlyWarning, type ImageHeader, UnsupportedCodingError } from './header.ts';
 
-/** Segments before the picture data; a camera writes a dozen, an ICC profile or maker notes some hundreds. */
+/** Segments before the image data. A camera writes a dozen; an ICC profile or maker notes need some hundreds. */
 const maxSegments = 5_000;
 
 /** Start-of-frame markers that libjpeg decodes: baseline, extended and progressive with Huffman or arithmetic coding. */
 const decodableFrames: ReadonlySet<number> = new Set([0xc0, 0xc1, 0xc2, 0xc9, 0xca]);
 
-/** Reads the marker segments up to the picture data (ITU-T T.81, annex B). */
+/** Reads the marker segments up to the image data (ITU-T T.81, annex B). */
 export function readJpegHeader(bytes: Bytes): ImageHeader {
   let offset = 2;
   let orientation = 1;
@@ -23,7 +23,7 @@ export function readJpegHeader(bytes: Bytes): ImageHeader {
     const marker = bytes.u8(offset + 1);
     offset += 2;
     if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)) continue;
-    if (marker === 0xd9) throw new CorruptHeaderError('it ends before a picture begins.');
+    if (marker === 0xd9) throw new CorruptHeaderError('it ends before the image data begins.');
     const length = bytes.u16be(offset);
     if (length < 2) throw new CorruptHeaderError(`the segment at byte ${offset} has no room for its own length.`);
     const body = offset + 2;
@@ -31,7 +31,7 @@ export function readJpegHeader(bytes: Bytes): ImageHeader {
     if (marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc) {
       if (!decodableFrames.has(marker)) {
         throw new UnsupportedCodingError(
-          'This JPEG is coded losslessly or hierarchically, which common decoders cannot read. Save it as an ordinary JPEG or as PNG.',
+          'This JPEG uses lossless or hierarchical coding, which common decoders cannot read. Save it as an ordinary JPEG or as PNG.',
         );
       }
       frame = {
@@ -55,7 +55,7 @@ export function readJpegHeader(bytes: Bytes): ImageHeader {
   if (!frame) throw new CorruptHeaderError('it has no frame header.');
   if (frame.precision !== 8) {
     throw new UnsupportedCodingError(
-      `This JPEG has ${frame.precision} bits a sample; only 8 are decoded. Save it as PNG or TIFF.`,
+      `This JPEG has ${frame.precision} bits per sample; only 8 can be decoded. Save it as PNG or TIFF.`,
     );
   }
   if (![1, 3, 4].includes(frame.components)) throw new CorruptHeaderError(`it has ${frame.components} components.`);
@@ -81,7 +81,7 @@ function colorSpaceOf(components: number, adobeTransform: number | null, icc: bo
   return icc ? 'rgb' : 'srgb';
 }
 
-/** Cameras append previews and padding after the end marker, so it may be anywhere in the tail. */
+/** Searches the whole tail, because cameras append previews and padding after the end marker. */
 function endsWithMarker(bytes: Bytes): boolean {
   const tail = Math.min(bytes.size, 64 * 1024);
   return bytes.peek(bytes.size - tail, tail).includes(Buffer.from([0xff, 0xd9]));

@@ -2,7 +2,7 @@ import type { Bytes } from '../bytes.ts';
 import { exifOrientation } from './exif.ts';
 import { CorruptHeaderError, endsEarlyWarning, type ImageHeader } from './header.ts';
 
-/** Chunks walked, each by its length alone; a 10 GB file of empty chunks must not take minutes. */
+/** Most chunks that are read, each by its length alone: a 10 GB file of empty chunks must not take minutes. */
 const maxChunks = 200_000;
 
 /** Reads IHDR and the names of the chunks that follow (W3C PNG, third edition). Nothing is inflated. */
@@ -37,7 +37,7 @@ export function readPngHeader(bytes: Bytes): ImageHeader {
   }
 
   const warnings = ended ? [] : [endsEarlyWarning];
-  if (animatedFrames > 1) warnings.push('This is an animated PNG; its first frame is used.');
+  if (animatedFrames > 1) warnings.push('This is an animated PNG; only its first frame is used.');
   return {
     format: 'png',
     codec: 'png',

@@ -11,7 +11,7 @@ import { readWebpHeader } from './webp.ts';
 
 type HeaderReader = (bytes: Bytes, limits: FrameLimits) => ImageHeader;
 
-/** A format that is registered without a reader does not compile. HEIC and AVIF are one container, told apart inside. */
+/** A format that is registered without a reader does not compile. HEIC and AVIF share a container; its reader distinguishes them. */
 const readers = {
   jpeg: readJpegHeader,
   png: readPngHeader,

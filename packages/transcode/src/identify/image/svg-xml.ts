@@ -1,29 +1,29 @@
 import { doctypeLength } from '../text.ts';
 import { CorruptHeaderError, UnsafeContentError } from './header.ts';
 
-/** A start tag, as far as safety and size need it. */
+/** A start tag, with what the checks of safety and size need. */
 export interface XmlElement {
   /** Without its prefix. */
   name: string;
   qualifiedName: string;
-  /** Values with character references resolved; names as written. */
+  /** Values have their character references resolved; names are as written. */
   attributes: ReadonlyMap<string, string>;
   attributesText: string;
-  /** Where the tag ends in the text. */
+  /** Offset of the end of the tag in the text. */
   end: number;
   selfClosing: boolean;
-  /** The text inside, for a style element; empty for all others. */
+  /** The text inside a style element; empty for all other elements. */
   styleText: string;
 }
 
-/** The document type that older drawing programs write; it declares nothing by itself, and is taken out before rasterising. */
+/** The document type of older drawing programs. It declares nothing itself, and is removed before rasterization. */
 const plainSvgDoctype =
   /^<!DOCTYPE\s+svg\s+PUBLIC\s+(["'])-\/\/W3C\/\/DTD SVG [\w. +-]*\/\/EN\1\s*(?:(["'])https?:\/\/www\.w3\.org\/[\w./-]*\2)?\s*>$/i;
 
 /**
- * The elements of an XML text in document order. Only what a well-formed document may hold is let through, so that this
- * reading and the rasteriser's cannot differ: everything else throws a `CorruptHeaderError`. Declarations of entities, from
- * which files are read and billions of laughs are made, throw an `UnsafeContentError`.
+ * The elements of an XML text in document order. Anything that is not well formed throws a `CorruptHeaderError`, so that the
+ * rasterizer cannot read the document differently. Entity declarations throw an `UnsafeContentError`, because they can read
+ * files and expand without bound ("billion laughs").
  */
 export function* elementsOf(text: string): Generator<XmlElement> {
   let offset = 0;
@@ -37,7 +37,7 @@ export function* elementsOf(text: string): Generator<XmlElement> {
     } else if (text.startsWith('<?', start)) {
       offset = endOf(text, '?>', start + 2);
       if (/^<\?xml-stylesheet\b/i.test(text.slice(start, offset))) {
-        throw new UnsafeContentError('The SVG takes its styles from another file. Put the styles into the file.');
+        throw new UnsafeContentError('The SVG loads its styles from another file. Put the styles into the SVG.');
       }
     } else if (text.startsWith('<!', start)) {
       offset = start + checkedDoctype(text.slice(start));
@@ -55,7 +55,7 @@ function checkedDoctype(text: string): number {
   const length = doctypeLength(text);
   if (plainSvgDoctype.test(text.slice(0, length))) return length;
   throw new UnsafeContentError(
-    'The SVG has a document type declaration (DOCTYPE or ENTITY), which can read files and exhaust memory. Save it without, for instance as "plain SVG".',
+    'The SVG has a document type declaration (DOCTYPE or ENTITY), which can read files and exhaust memory. Save it without one, for example as "plain SVG".',
   );
 }
 
@@ -94,7 +94,7 @@ function readElement(text: string, start: number): XmlElement {
   };
 }
 
-/** Style rules stand as text, with references resolved, or in CDATA sections, without; both readings are checked. */
+/** Style rules are text with references resolved, or CDATA sections without; both readings are checked. */
 function styleTextAt(text: string, start: number): string {
   const close = /<\/(?:[\w.-]+:)?style\s*>/g;
   close.lastIndex = start;
@@ -105,7 +105,7 @@ function styleTextAt(text: string, start: number): string {
 
 const predefined: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
-/** No entities can be declared, so only the five of XML itself and numbers are left. */
+/** Entities cannot be declared here, so only XML's own five and numbers remain. */
 function resolveReferences(value: string): string {
   return value.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
     if (name) return predefined[name] ?? whole;
@@ -116,6 +116,6 @@ function resolveReferences(value: string): string {
 
 function endOf(text: string, mark: string, from: number): number {
   const index = text.indexOf(mark, from);
-  if (index < 0) throw new CorruptHeaderError(`its XML ends before "${mark}".`);
+  if (index < 0) throw new CorruptHeaderError(`its XML lacks "${mark}" at the end.`);
   return index + mark.length;
 }

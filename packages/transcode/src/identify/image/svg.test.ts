@@ -39,12 +39,12 @@ test.each([
   await expect(identify(Buffer.from(`\ufeff${text}`, 'utf16le'))).rejects.toMatchObject({ code: 'unsafe_media' });
 });
 
-test('fault 8: scripts and event handlers are ignored, and said to be', async () => {
+test('fault 8: scripts and event handlers are ignored, with a warning', async () => {
   const scripted = svg('<script>fetch("http://example.com")</script><rect onclick="alert(1)" width="40" height="20"/>');
   expect((await identify(scripted)).warnings).toEqual([expect.stringMatching(/scripts.*ignored/)]);
 });
 
-test('fault 8: the rasteriser is given no declaration, whatever came before the root', () => {
+test('fault 8: the rasterizer sees nothing that came before the root element', () => {
   const text = `<?xml version="1.0"?><!-- <svg> --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">${svg('')}`;
   expect(
     readSvg(bytesOf(Buffer.from(text)))
@@ -53,7 +53,7 @@ test('fault 8: the rasteriser is given no declaration, whatever came before the 
   ).toMatch(/^<svg /);
 });
 
-test('what drawing programs write is accepted', async () => {
+test('common output of drawing programs is accepted', async () => {
   const inside = `
     <defs><linearGradient id="g"><stop offset="0"/></linearGradient></defs>
     <style><![CDATA[ .a > .b { fill: url(#g) } ]]></style>
@@ -79,7 +79,7 @@ test.each([
   ['viewBox="0 0 24 12" width="100%" height="100%"', 24, 12],
   ['', 300, 150],
   ['width="1e2" height="5.4"', 100, 5],
-])('an SVG of %s is %i x %i pixels, here and to the decoder', async (attributes, width, height) => {
+])('an SVG with %s is %i x %i pixels, for us and for the decoder', async (attributes, width, height) => {
   expect(await identify(svg('<rect width="9" height="9"/>', attributes))).toMatchObject({ width, height });
 });
 
@@ -88,14 +88,14 @@ test('an absurd size is refused before it is drawn', async () => {
   await expect(identify(svg('', 'width="20000" height="20000"'))).rejects.toMatchObject({ code: 'too_many_pixels' });
 });
 
-test('a drawing fills the size that it is drawn at', async () => {
+test('a drawing fills the size at which it is rendered', async () => {
   const text = svg('<path fill="#f00" d="M0 0h20v20H0z"/><path fill="#00f" d="M20 0h20v20H20z"/>');
   const drawn = readSvg(bytesOf(Buffer.from(text))).at(400, 200);
   const opaque = [255, 0, 0, 255];
   expect(await quarterColors(drawn)).toEqual([opaque, [0, 0, 255, 255], opaque, [0, 0, 255, 255]]);
 });
 
-test('broken XML is damage, not danger', async () => {
+test('broken XML is refused as damaged, not as unsafe', async () => {
   await expect(identify('<svg xmlns="http://www.w3.org/2000/svg"><rect width=9></svg>')).rejects.toMatchObject({
     code: 'corrupt_media',
   });

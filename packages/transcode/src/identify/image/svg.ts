@@ -4,20 +4,20 @@ import { decodeText } from '../text.ts';
 import { CorruptHeaderError, type ImageHeader, UnsafeContentError } from './header.ts';
 import { elementsOf, type XmlElement } from './svg-xml.ts';
 
-/** An SVG that was found harmless. */
+/** An SVG that passed the checks. */
 export interface SafeSvg {
-  /** Size in CSS pixels that the document asks for. */
+  /** The document's own size in CSS pixels. */
   width: number;
   height: number;
   warnings: string[];
-  /** The document from its root element on, in UTF-8, made to fill exactly that many pixels. */
+  /** The document from its root element on, in UTF-8, scaled to exactly this many pixels. */
   at(width: number, height: number): Buffer;
 }
 
-/** What a document that names no size is shown as (CSS 2.1, 10.3.2). */
+/** The size of a document that names none (CSS 2.1, 10.3.2). */
 const defaultSize = { width: 300, height: 150 };
 
-/** Reads the size of an SVG and refuses what could reach out of it or blow up. */
+/** Reads the size of an SVG. Refuses external references and anything that could exhaust memory. */
 export function readSvgHeader(bytes: Bytes): ImageHeader {
   const { width, height, warnings } = readSvg(bytes);
   return {
@@ -37,12 +37,11 @@ export function readSvgHeader(bytes: Bytes): ImageHeader {
 }
 
 /**
- * Checks an SVG and makes the copy of it that a rasteriser may see: no XML declaration, document type or processing
- * instruction is in it, and every reference stays inside it. Throws an `UnsafeContentError` otherwise.
+ * Checks an SVG and makes the copy for the rasterizer. The copy has no XML declaration, document type or processing instruction,
+ * and all its references stay inside it. Throws an `UnsafeContentError` otherwise.
  *
- * Scripts and event handlers are ignored with a warning: librsvg has nothing to run them with, and the SVG itself is never
- * delivered. Links (`<a href>`) are never followed either. `foreignObject` is refused because what it holds would be
- * missing from every rendition.
+ * Scripts and event handlers are ignored with a warning: librsvg cannot run them, and the SVG itself is never delivered. Links
+ * (`<a href>`) are never followed either. `foreignObject` is refused because its content would be missing from every rendition.
  */
 export function readSvg(bytes: Bytes): SafeSvg {
   if (bytes.size > maxSvgBytes) {
@@ -51,7 +50,7 @@ export function readSvg(bytes: Bytes): SafeSvg {
     );
   }
   const text = decodeText(bytes.take(0, bytes.size));
-  if (text === null) throw new CorruptHeaderError('it has bytes that no text has.');
+  if (text === null) throw new CorruptHeaderError('it is not text.');
 
   let root: XmlElement | undefined;
   let scripted = false;
@@ -64,14 +63,14 @@ export function readSvg(bytes: Bytes): SafeSvg {
 
   const size = intrinsicSize(root);
   const { end, qualifiedName, attributesText, selfClosing } = root;
-  const kept = attributesText.replace(/(^|\s)(?:width|height|viewBox)\s*=\s*(?:"[^"]*"|'[^']*')/g, '$1');
+  const otherAttributes = attributesText.replace(/(^|\s)(?:width|height|viewBox)\s*=\s*(?:"[^"]*"|'[^']*')/g, '$1');
   const box = viewBoxOf(root) ?? { x: 0, y: 0, ...size };
   return {
     ...size,
     warnings: scripted ? ['The SVG has scripts or event handlers; they are ignored.'] : [],
     at: (width, height) =>
       Buffer.from(
-        `<${qualifiedName} ${kept} width="${width}" height="${height}" viewBox="${box.x} ${box.y} ${box.width} ${box.height}"${
+        `<${qualifiedName} ${otherAttributes} width="${width}" height="${height}" viewBox="${box.x} ${box.y} ${box.width} ${box.height}"${
           selfClosing ? '/>' : '>'
         }${text.slice(end)}`,
       ),
@@ -81,7 +80,7 @@ export function readSvg(bytes: Bytes): SafeSvg {
 function checkElement({ name, attributes, styleText }: XmlElement): void {
   if (name === 'foreignObject') {
     throw new UnsafeContentError(
-      'The SVG embeds a foreign document (foreignObject), which is not drawn. Convert that part to shapes, or export the picture as PNG.',
+      'The SVG embeds a foreign document (foreignObject), which cannot be drawn. Convert that part to shapes, or export the image as PNG.',
     );
   }
   if (name === 'include')
@@ -94,14 +93,14 @@ function checkElement({ name, attributes, styleText }: XmlElement): void {
   if (styleText) checkCss(styleText);
 }
 
-/** Pictures may be embedded, but not SVGs: those would have to be checked in turn. */
+/** Images may be embedded, except SVGs, which would need the same checks. */
 const insideReference = /^(?:#|data:image\/(?:png|jpe?g|webp|gif)[;,])/i;
 
 function checkReference(reference: string): void {
   const target = reference.trim();
   if (target === '' || insideReference.test(target)) return;
   throw new UnsafeContentError(
-    `The SVG refers to something outside of it (${quoted(target)}). Embed it as PNG, JPEG, WebP or GIF data, or take it out.`,
+    `The SVG refers to something outside the file (${quoted(target)}). Embed it as PNG, JPEG, WebP or GIF data, or remove it.`,
   );
 }
 
@@ -109,14 +108,14 @@ function checkCss(css: string): void {
   if (!/url|import|\\/i.test(css)) return;
   const plain = css
     .replace(/\/\*[\s\S]*?(?:\*\/|$)/g, '')
-    // CSS escapes (CSS Syntax 3, 4.3.7): a letter may be spelled as its code point.
+    // CSS escapes (CSS Syntax 3, 4.3.7): a letter may be written as its code point.
     .replace(/\\([0-9a-f]{1,6})\s?/gi, (_, hex: string) => {
       const code = Number.parseInt(hex, 16);
       return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : '';
     })
     .replace(/\\([^\n])/g, '$1');
   if (/@import/i.test(plain))
-    throw new UnsafeContentError('The SVG imports a style sheet. Put the styles into the file.');
+    throw new UnsafeContentError('The SVG imports a style sheet. Put the styles into the SVG.');
   for (const [, target] of plain.matchAll(/url\(\s*["']?([^"')]*)/gi)) checkReference(target ?? '');
 }
 
@@ -124,7 +123,7 @@ function quoted(target: string): string {
   return JSON.stringify(target.length > 80 ? `${target.slice(0, 80)}…` : target);
 }
 
-/** CSS pixels of the units that SVG has (CSS Values 3, 6.2); em and ex of the initial font. */
+/** CSS pixels of SVG's units (CSS Values 3, 6.2); em and ex are those of the initial font. */
 const unitPixels: Record<string, number> = {
   '': 1,
   px: 1,
@@ -139,7 +138,7 @@ const unitPixels: Record<string, number> = {
   ex: 8,
 };
 
-/** A length in CSS pixels, or null where there is none or it is relative to a window that there is not. */
+/** A length in CSS pixels. Null if there is none, or if it is relative to a window, which does not exist here. */
 function pixelsOf(length: string | undefined): number | null {
   const match = /^\s*\+?(\d+(?:\.\d*)?|\.\d+)(?:e([+-]?\d{1,3}))?\s*([a-z]*)\s*$/i.exec(length ?? '');
   const unit = unitPixels[(match?.[3] ?? '-').toLowerCase()];
@@ -160,7 +159,7 @@ function viewBoxOf(root: XmlElement): { x: number; y: number; width: number; hei
     : { x, y, width, height };
 }
 
-/** Size by width and height; what is missing follows from the viewBox's shape; else the viewBox itself. */
+/** Size from width and height; a missing one follows from the shape of the viewBox. Without both, it is the viewBox itself. */
 function intrinsicSize(root: XmlElement): { width: number; height: number } {
   const width = pixelsOf(root.attributes.get('width'));
   const height = pixelsOf(root.attributes.get('height'));
@@ -173,7 +172,7 @@ function intrinsicSize(root: XmlElement): { width: number; height: number } {
   return box ? whole(box.width, box.height) : defaultSize;
 }
 
-/** Absurd sizes stay numbers, for the pixel limit to refuse. */
+/** Absurd sizes remain numbers, so that the pixel limit refuses them. */
 function wholePixels(length: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(1, Math.round(length)));
 }

@@ -4,7 +4,7 @@ import { CorruptHeaderError, endsEarlyWarning, type ImageHeader, OtherFormatErro
 const maxPages = 10_000;
 const maxEntries = 4_096;
 
-/** Offsets and lengths of strips and tiles: the only tags with more than a few values that matter here. */
+/** Offsets and lengths of strips and tiles: the only relevant tags with more than a few values. */
 const listTags: ReadonlySet<number> = new Set([273, 279, 324, 325]);
 
 interface Directory {
@@ -21,7 +21,7 @@ export function readTiffHeader(bytes: Bytes): ImageHeader {
   const width = value(256);
   const height = value(257);
   if (!width || !height) throw new CorruptHeaderError('its first page has no size.');
-  // DNG names its version; other camera raws make their first page a small preview and keep the picture in SubIFDs.
+  // DNG names its version. Other camera raw files have a small preview as first page and the image in SubIFDs.
   if (first.tags.has(50_706) || ((value(254) ?? 0) & 1 && first.tags.has(330)))
     throw new OtherFormatError('a camera raw file');
 
@@ -29,7 +29,7 @@ export function readTiffHeader(bytes: Bytes): ImageHeader {
   const seen = new Set([reader.first]);
   for (let next = first.next; next !== 0 && !seen.has(next) && pages < maxPages; pages++) {
     seen.add(next);
-    // A page that cannot be read is one that is not used either.
+    // An unreadable page does not matter, because only the first page is used.
     if (next + 8 > bytes.size) break;
     next = reader.next(next);
   }
@@ -40,7 +40,7 @@ export function readTiffHeader(bytes: Bytes): ImageHeader {
   const icc = first.tags.has(34_675);
   const orientation = value(274) ?? 1;
   const warnings: string[] = [];
-  if (pages > 1) warnings.push(`The TIFF has ${pages === maxPages ? 'many' : pages} pages; the first is used.`);
+  if (pages > 1) warnings.push(`The TIFF has ${pages === maxPages ? 'many' : pages} pages; only the first is used.`);
   if (stripsEnd(first) > bytes.size) warnings.push(endsEarlyWarning);
   return {
     format: 'tiff',
@@ -66,7 +66,7 @@ const photometricNames = new Map([
   [9, 'lab'],
 ]);
 
-/** Where the last strip or tile ends, as far as the first values of offsets and lengths tell. */
+/** End of the last strip or tile, as far as the first values of offsets and lengths show it. */
 function stripsEnd({ tags }: Directory): number {
   const offsets = tags.get(273) ?? tags.get(324) ?? [];
   const lengths = tags.get(279) ?? tags.get(325) ?? [];
@@ -98,7 +98,7 @@ function tiffReader(bytes: Bytes, little: boolean) {
   const locate = (offset: number) => {
     const count = big ? u64(offset) : u16(offset);
     if (count === 0 || count > maxEntries)
-      throw new CorruptHeaderError(`a directory of ${count} entries is at byte ${offset}.`);
+      throw new CorruptHeaderError(`the directory at byte ${offset} has ${count} entries.`);
     const start = offset + (big ? 8 : 2);
     const after = start + count * entryBytes;
     return { count, start, next: after + wordBytes <= bytes.size ? word(after) : 0 };

@@ -4,7 +4,7 @@ import { CorruptHeaderError, endsEarlyWarning, type FrameLimits, type ImageHeade
 
 const maxChunks = 200_000;
 
-/** Walks the RIFF chunks of a WebP (RFC 9649), counting frames and durations; no picture data is decoded. */
+/** Walks the RIFF chunks of a WebP (RFC 9649) and counts frames and durations. No image data is decoded. */
 export function readWebpHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
   const riffEnd = 8 + bytes.u32le(4);
   const header: ImageHeader = {
@@ -52,16 +52,16 @@ export function readWebpHeader(bytes: Bytes, limits: FrameLimits): ImageHeader {
     // Chunks are padded to an even length.
     offset = data + length + (length & 1);
   }
-  if (header.width === 0) throw new CorruptHeaderError('it has no picture.');
+  if (header.width === 0) throw new CorruptHeaderError('it has no image.');
   if (animationFrames > 0) header.frames = animationFrames;
   if (animationFrames > 1) header.durationMs = durationMs;
   return header;
 }
 
-/** Dimensions of a lossy (RFC 6386, 9.1) or lossless (RFC 9649, 3.4) picture; a VP8X canvas overrules them. */
+/** Dimensions of a lossy (RFC 6386, 9.1) or lossless (RFC 9649, 3.4) image; a VP8X canvas overrides them. */
 function readBitstream(bytes: Bytes, data: number, type: string, header: ImageHeader, extended: boolean): void {
   if (type === 'VP8L') {
-    if (bytes.u8(data) !== 0x2f) throw new CorruptHeaderError('its lossless picture lacks a signature.');
+    if (bytes.u8(data) !== 0x2f) throw new CorruptHeaderError('its lossless image lacks a signature.');
     const bits = bytes.u32le(data + 1);
     header.codec = 'vp8l';
     header.hasAlpha ||= ((bits >>> 28) & 1) === 1;
@@ -69,7 +69,7 @@ function readBitstream(bytes: Bytes, data: number, type: string, header: ImageHe
     return;
   }
   if (bytes.take(data + 3, 3).toString('hex') !== '9d012a')
-    throw new CorruptHeaderError('its picture lacks a key frame.');
+    throw new CorruptHeaderError('its image lacks a key frame.');
   if (!extended) [header.width, header.height] = [bytes.u16le(data + 6) & 0x3fff, bytes.u16le(data + 8) & 0x3fff];
 }
 

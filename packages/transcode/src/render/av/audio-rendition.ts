@@ -6,25 +6,25 @@ import { inputOptions } from '../../ffmpeg/input.ts';
 import type { AudioTrack } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { AudioPreset } from '../../presets/audio.ts';
-import { type OutputFacts, placeWhole, readyFile } from '../output-file.ts';
+import { type OutputFacts, readyFile, writeVerified } from '../output-file.ts';
 import { gainFor, type Loudness, measureLoudness } from './loudness.ts';
 import type { Step, StepContext } from './step.ts';
 
-/** A rendition of a preset of the type `audio`. */
+/** A planned rendition of an `audio` preset. */
 export type PlannedAudio = PlannedRendition & { readonly preset: AudioPreset };
 
-/** What is left of the way, by the share that each part takes. */
+/** Progress of the step after each part. */
 const share = { measure: 0.4, encode: 0.9 };
-/** Samples of one AAC frame, the least that a player tells apart. */
+/** Samples of one AAC frame, the smallest unit of a player's position. */
 const frameSamples = 1_024;
-/** Peaks this close to the limit may pass it once coded: AAC keeps the spectrum, not the wave. White noise rises by 3 dB. */
+/** Peaks this close to the limit may exceed it once coded: AAC keeps the spectrum, not the wave. White noise rises by 3 dB. */
 const codingMarginDb = 4;
-/** The second time, coding may turn out a little differently. */
+/** Margin for the second encode, which may differ slightly from the first. */
 const secondMarginDb = 0.1;
-/** As far from the target as loudness may be without being called wrong (EBU R 128, 2020: ±0.5 LU where ±0.2 is impracticable). */
+/** Accepted distance from the target loudness (EBU R 128, 2020: ±0.5 LU where ±0.2 is impracticable). */
 const toleranceLu = 0.5;
 
-/** AAC in MP4 at the preset's loudness: measured first, then coded with the one gain that brings it there. */
+/** AAC in MP4 at the preset's loudness: the track is measured, then encoded with one constant gain. */
 export function audioStep(planned: PlannedAudio, track: AudioTrack, weight: number): Step {
   const { name, extension, preset } = planned;
   return {
@@ -46,7 +46,7 @@ export function audioStep(planned: PlannedAudio, track: AudioTrack, weight: numb
       }
       const place = join(outDir, `${name}.${extension}`);
       const notes: string[] = [];
-      const facts = await placeWhole(
+      const facts = await writeVerified(
         place,
         async (temporary) => {
           notes.push(...(await make(context, preset, track, loudness, temporary)));
@@ -58,7 +58,7 @@ export function audioStep(planned: PlannedAudio, track: AudioTrack, weight: numb
   };
 }
 
-/** Writes the file, and says how. */
+/** Writes the file and returns notes on how. */
 async function make(
   context: StepContext,
   preset: AudioPreset,
@@ -70,7 +70,7 @@ async function make(
   if (fits(track, loudness, preset)) {
     await context.ffmpeg(copyAudioArgs(path, source, track, file));
     return [
-      `Copied: it is AAC already, and at ${loudness.integrated?.toFixed(1)} LUFS near enough to the loudness wanted.`,
+      `Copied: it is already AAC, and its ${loudness.integrated?.toFixed(1)} LUFS are close enough to the target loudness.`,
     ];
   }
   const shape = audioShape(track);
@@ -96,12 +96,12 @@ async function make(
   await encode(gainDb - over - secondMarginDb);
   return [
     note,
-    `Lowered by another ${(over + secondMarginDb).toFixed(1)} dB: coding had raised its peaks.`,
+    `Lowered by another ${(over + secondMarginDb).toFixed(1)} dB, because encoding had raised its peaks.`,
     ...downmix,
   ];
 }
 
-/** Players take it as it is, and it is as loud as it should be. */
+/** True if every player accepts the track and its loudness is right. */
 function fits(track: AudioTrack, { integrated, truePeak }: Loudness, preset: AudioPreset): boolean {
   const { codec, profile, channels, sampleRate, bitrate, startMs } = track;
   const plain = codec === 'aac' && profile === 'LC' && channels <= 2 && sampleRate <= 48_000 && startMs < 50;
@@ -122,16 +122,16 @@ const Probed = z.object({
   format: z.object({ duration: z.coerce.number().positive() }),
 });
 
-/** What the file that was written says of itself. Throws where it is anything but one track of AAC of this length. */
+/** Reads the written file back. Throws unless it is one track of AAC of this length. */
 async function readBack(context: StepContext, file: string, expectedMs: number): Promise<OutputFacts> {
   const shown = ['-of', 'json', '-show_entries', 'stream=codec_name,channels,sample_rate:format=duration'];
   const answer = await context.ffprobe([...inputOptions('mov', ['aac']), ...shown, file]);
   const probed = Probed.safeParse(JSON.parse(answer.toString('utf8')));
-  if (!probed.success) throw new Error('it did not come out as one track of AAC');
+  if (!probed.success) throw new Error('the encoded file is not one track of AAC');
   const durationMs = Math.round(probed.data.format.duration * 1_000);
   const frameMs = (frameSamples * 1_000) / probed.data.streams[0].sample_rate;
   if (Math.abs(durationMs - expectedMs) > frameMs + 1) {
-    throw new Error(`it came out ${durationMs} ms long instead of ${Math.round(expectedMs)}`);
+    throw new Error(`the encoded file is ${durationMs} ms long instead of ${Math.round(expectedMs)}`);
   }
   return { bytes: (await stat(file)).size, width: 0, height: 0, frames: 1, durationMs };
 }

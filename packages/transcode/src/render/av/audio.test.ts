@@ -8,7 +8,7 @@ const { clip, render, folder } = renderedClips();
 
 const audio = { type: 'audio', name: 'audio' };
 
-/** Integrated loudness and true peak of a file, by ffmpeg's own summary: another way than the engine's. */
+/** Integrated loudness and true peak of a file from ffmpeg's own summary, which the engine does not use. */
 function measured(bytes: Buffer): { lufs: number; peak: number } {
   const path = join(folder, 'measured.m4a');
   writeFileSync(path, bytes);
@@ -25,42 +25,41 @@ function measured(bytes: Buffer): { lufs: number; peak: number } {
 test.each([
   ['quiet', 'anoisesrc=c=pink:d=5:a=0.02:seed=1'],
   ['loud', 'anoisesrc=c=pink:d=5:a=0.9:seed=1'],
-])('a %s sound comes out at the loudness asked for', async (name, graph) => {
+])('%s audio is brought to the configured loudness', async (name, graph) => {
   const rendered = await render(clip(`${name}.wav`, ...lavfi(graph)), [audio]);
   expect(rendered.only().durationMs).toBe(5_000);
   expect(Math.abs(measured(rendered.of('audio.m4a')).lufs + 23)).toBeLessThan(0.5);
 });
 
-/** A sound whose loudness R 128 cannot tell, or whose peaks leave no room. */
-test('silence stays silent, and says so', async () => {
+test('silence stays silent, with a note', async () => {
   const rendered = await render(clip('silence.wav', ...lavfi('anullsrc=r=48000:cl=stereo:d=4')), [audio]);
   expect(rendered.only().notes[0]).toMatch(/silent/);
   expect(measured(rendered.of('audio.m4a')).lufs).toBe(-70);
 });
 
-test.each([0.03, 0.3, 1])('a sound of %f s keeps its length and is neither lost nor blown up', async (seconds) => {
+test.each([0.03, 0.3, 1])('audio of %f s keeps its length and is neither lost nor amplified', async (seconds) => {
   const path = clip(`short-${seconds}.wav`, ...lavfi(`sine=f=997:r=48000:d=${seconds}`));
   const rendered = await render(path, [audio]);
   const { durationMs, notes } = rendered.only();
   expect(Math.abs((durationMs ?? 0) - seconds * 1_000)).toBeLessThan(23);
-  // A sine of full scale on one channel is -3 LUFS; ffmpeg's is an eighth of it.
+  // A full-scale sine on one channel has -3 LUFS; ffmpeg's has an eighth of that amplitude.
   expect(notes[0]).toMatch(/^Measured -2[0-9.]+ LUFS, (raised|lowered)/);
   const { peak } = measured(rendered.of('audio.m4a'));
   expect(peak).toBeGreaterThan(-24);
   expect(peak).toBeLessThan(-14);
 });
 
-test('a quiet sound with one loud click is raised only as far as the click allows', async () => {
+test('quiet audio with one loud click is raised only as far as the click allows', async () => {
   const graph = "aevalsrc=exprs='0.003*sin(2*PI*440*t)+between(t,2,2.001)*0.5*sin(2*PI*1000*t)':s=48000:d=5";
   const rendered = await render(clip('click.wav', ...lavfi(graph)), [audio]);
-  expect(rendered.only().notes[0]).toMatch(/its peaks would pass -1 dBTP/);
+  expect(rendered.only().notes[0]).toMatch(/its peaks would exceed -1 dBTP/);
   const { peak, lufs } = measured(rendered.of('audio.m4a'));
   expect(peak).toBeLessThanOrEqual(-0.9);
   expect(peak).toBeGreaterThan(-2.5);
   expect(lufs).toBeLessThan(-24);
 });
 
-test('a sound that clips does not clip once coded, whatever loudness is asked for', async () => {
+test('clipped audio does not clip after encoding, whatever the target loudness', async () => {
   const path = clip('clipping.wav', ...lavfi('anoisesrc=c=white:d=4:a=1:seed=3'), '-af', 'volume=12dB');
   const rendered = await render(path, [{ ...audio, loudness: -8 }]);
   rendered.only();
@@ -82,7 +81,7 @@ test.each([
   ['mono of 44.1 kHz', 'sine=f=300:r=44100:d=2', 1, 44_100],
   ['stereo of 192 kHz', 'aevalsrc=exprs=0.1*sin(600*t)|0.1*sin(900*t):s=192000:d=2', 2, 48_000],
   ['5.1', "aevalsrc=exprs='0|0|0.2*sin(3000*t)|0.5*sin(3000*t)|0|0':c=5.1:s=48000:d=4", 2, 48_000],
-])('%s becomes what every player takes', async (name, graph, channels, sampleRate) => {
+])('%s becomes AAC that every player accepts', async (name, graph, channels, sampleRate) => {
   const rendered = await render(clip(`${name}.wav`, ...lavfi(graph)), [audio]);
   const { path } = rendered.only();
   const { streams, format } = probe(path);
@@ -90,13 +89,13 @@ test.each([
     { codec_type: 'audio', codec_name: 'aac', profile: 'LC', channels, sample_rate: String(sampleRate) },
   ]);
   expect(Math.abs(Number(format.duration) * 1_000 - (name === '5.1' ? 4_000 : 2_000))).toBeLessThan(23);
-  // The index comes before the samples: it plays while it arrives.
+  // The index comes before the samples, so it plays during the download.
   const bytes = rendered.of('audio.m4a');
   expect(bytes.indexOf('moov')).toBeLessThan(bytes.indexOf('mdat'));
   expect(Math.abs(measured(bytes).lufs + 23)).toBeLessThan(0.5);
 });
 
-test('the centre of 5.1 is heard on both sides', async () => {
+test('the centre channel of 5.1 is audible on both sides', async () => {
   const path = clip('5.1.wav', ...lavfi("aevalsrc=exprs='0|0|0.2*sin(3000*t)|0.5*sin(3000*t)|0|0':c=5.1:s=48000:d=4"));
   const rendered = await render(path, [audio]);
   const pcm = ffmpeg('-i', rendered.only().path, '-f', 's16le', 'pipe:1');
@@ -109,7 +108,7 @@ test('the centre of 5.1 is heard on both sides', async () => {
   expect(Math.abs(left - right)).toBeLessThan(left / 20);
 });
 
-test('cover art and tags stay behind', async () => {
+test('cover art and tags are not copied', async () => {
   const cover = clip('cover.png', ...lavfi('testsrc=s=64x64:d=1'), '-frames:v', '1');
   const path = clip(
     'cover.mp3',
@@ -135,7 +134,7 @@ test('cover art and tags stay behind', async () => {
   expect(rendered.of('audio.m4a').includes('Jane Doe')).toBe(false);
 });
 
-test('AAC that is as loud as it should be is copied, sample by sample', async () => {
+test('AAC with the target loudness is copied, sample by sample', async () => {
   const first = await render(clip('pink.wav', ...lavfi('anoisesrc=c=pink:d=5:a=0.3:seed=1:r=48000')), [audio]);
   const again = await render(first.only().path, [audio]);
   expect(again.only().notes[0]).toMatch(/^Copied/);
@@ -145,7 +144,7 @@ test('AAC that is as loud as it should be is copied, sample by sample', async ()
   expect(louder.only().notes[0]).toMatch(/^Measured -2[23]\.\d LUFS, raised by/);
 });
 
-test('the same sound gives the same bytes', async () => {
+test('the same audio gives the same bytes', async () => {
   const path = clip('pink.wav', ...lavfi('anoisesrc=c=pink:d=5:a=0.3:seed=1:r=48000'));
   const [one, two] = [await render(path, [audio]), await render(path, [audio])];
   expect(one.of('audio.m4a').equals(two.of('audio.m4a'))).toBe(true);
@@ -156,13 +155,13 @@ test.each([
   ['opus.opus', ['-c:a', 'libopus']],
   ['flac.flac', ['-c:a', 'flac']],
   ['aac.aac', ['-c:a', 'aac']],
-] as const)('parts of a sound that are damaged are told of, and a whole one is not: %s', async (name, codec) => {
+] as const)('damaged audio gives a warning, and intact audio does not: %s', async (name, codec) => {
   const whole = clip(name, ...lavfi('anoisesrc=c=pink:d=12:a=0.3:seed=5'), ...codec);
   expect((await render(whole, [audio])).result.warnings).toEqual([]);
   const bytes = readFileSync(whole);
   for (let flip = 1; flip <= 6; flip++) {
     const at = Math.floor((bytes.length * (flip + 1)) / 9);
-    // One bit in an Ogg or a FLAC; what has no checksums does not tell of less than a stretch.
+    // One bit in an Ogg or FLAC file. Without checksums, only damage of several bytes is noticed.
     if (name === 'aac.aac') bytes.fill(0xa5, at, at + 60);
     else bytes[at] = (bytes[at] ?? 0) ^ 0x10;
   }
@@ -170,16 +169,16 @@ test.each([
   writeFileSync(path, bytes);
   const damaged = await render(path, [audio, { type: 'waveform', name: 'waveform', container: 'json' }]);
   expect(damaged.result.renditions.map(({ state }) => state)).toEqual(['ready', 'ready']);
-  expect(damaged.result.warnings).toEqual([expect.stringMatching(/^Parts of the sound are damaged .*\.$/)]);
+  expect(damaged.result.warnings).toEqual([expect.stringMatching(/^Parts of the audio are damaged .*\.$/)]);
 });
 
-test('a sound of which much does not decode says how much of it there is', async () => {
+test('if much of the audio does not decode, a warning has the decoded length', async () => {
   const path = clip('one-second.wav', ...lavfi('sine=d=1'));
   const { result } = await render(path, [audio], { source: { durationMs: 9_000 } });
   expect(result.warnings).toEqual(['Only 1.0 s of 9.0 s could be decoded: the file seems to be damaged or cut off.']);
 });
 
-test('damaged sound fails alone, with a reason, and leaves nothing behind', async () => {
+test('damaged audio fails alone, with a reason, and leaves nothing behind', async () => {
   const whole = clip('whole.wav', ...lavfi('sine=d=1'));
   const result = await render(whole, [audio], {
     source: { format: 'flac' },

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { complaints, hls, mp4, packets, programs, ready, renderedVideos } from '../../../test/rendered-videos.ts';
+import { ffmpegWarnings, hls, mp4, packets, programs, ready, renderedVideos } from '../../../test/rendered-videos.ts';
 import { picture, tone } from '../../../test/video-clips.ts';
 import { parseIdentified } from '../../identified.ts';
 import { identifyFile } from '../../identify/identify.ts';
@@ -13,7 +13,7 @@ const fitting = [
   ...['-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-maxrate', '200k', '-bufsize', '200k'],
   ...['-sc_threshold', '0', '-g', '50', '-bf', '0'],
 ];
-/** With what the service finds out of a file, bit rates among it. */
+/** Renders with the facts that the service finds in a file, including bit rates. */
 async function renderAsSent(path: string, presets: object[] = [hls, mp4], run = programs) {
   const facts = parseIdentified(await identifyFile(path, defaultLimits, programs));
   return render(path, presets, { mayCopy: true, facts, programs: run });
@@ -21,10 +21,10 @@ async function renderAsSent(path: string, presets: object[] = [hls, mp4], run = 
 
 const damageWarning = expect.stringContaining('Parts of the file are damaged');
 
-describe('a transport stream with one flipped bit in its sound', () => {
-  /** H.264 and AAC; `nth` frame of AAC whose header begins with another word. */
+describe('a transport stream with one flipped bit in its audio', () => {
+  /** H.264 and AAC; the header of the `nth` AAC frame is damaged. */
   function flipped(nth: number): string {
-    // The video first, or it would be encoded for another reason.
+    // The video comes first; otherwise it would be encoded for another reason.
     const inputs = [...picture('320x180', 6), '-itsoffset', '0.1', ...tone(6, 44_100)];
     const whole = clip('whole.ts', ...inputs, ...fitting, '-c:a', 'aac');
     const bytes = readFileSync(whole);
@@ -36,15 +36,15 @@ describe('a transport stream with one flipped bit in its sound', () => {
   }
 
   test.each([
-    ['the copy of which has no configuration', 0],
-    ['of which no copy can be made', 20],
-  ])('%s is encoded, the video is copied all the same, and its owner is told', async (_, nth) => {
+    ['whose copy has no configuration', 0],
+    ['that cannot be copied', 20],
+  ])('%s has its audio encoded, its video copied, and a warning', async (_, nth) => {
     const rendered = await renderAsSent(flipped(nth));
     const { notes } = ready(rendered, 'hls');
     expect(notes[0]).toBe('Video 180p: copied from the source, which already fits.');
     expect(notes.at(-1)).toMatch(/^Audio: encoded, though the source fits, because parts of it are damaged/);
     expect(rendered.result.warnings).toEqual([damageWarning]);
-    expect(complaints(ready(rendered, 'mp4').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'mp4').path)).toBe('');
     expect(packets(join(rendered.outDir, 'hls/audio.m3u8'), 'a:0').length).toBeGreaterThan(240);
   });
 });
@@ -56,44 +56,44 @@ const encodedRungs = [
   { name: '60p', width: 106, height: 60, bitrate: 100_000 },
 ];
 
-test('a copy that passes every look and comes out wrong all the same is encoded, and its owner is told', async () => {
+test('a copy that passes all checks but gives a broken file is encoded, with a warning', async () => {
   const path = clip('odd.mp4', ...picture('320x180', 4), ...tone(4), ...fitting, '-c:a', 'aac');
-  // An ffprobe that cannot read the first playlist that it is asked to.
+  // An ffprobe that fails for the first playlist.
   const read = join(files.folder, 'one-was-read');
   const real = programs.ffprobe.path;
   const script = `#!/bin/sh\ncase "$*" in *180p.m3u8*) [ -e ${read} ] || { touch ${read}; exit 1; } ;; esac\nexec "${real}" "$@"\n`;
   const odd = files.file(script, 'ffprobe');
   chmodSync(odd, 0o755);
-  const stumbling = { ...programs, ffprobe: { ...programs.ffprobe, path: odd } };
-  const rendered = await renderAsSent(path, [hls, mp4], stumbling);
+  const failingOnce = { ...programs, ffprobe: { ...programs.ffprobe, path: odd } };
+  const rendered = await renderAsSent(path, [hls, mp4], failingOnce);
   expect(ready(rendered, 'mp4').notes[0]).toMatch(/copied/);
-  expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because .* came out wrong/);
+  expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because .* was defective/);
   expect(ready(rendered, 'hls').notes.at(-1)).toMatch(/Audio: encoded, though the source fits/);
-  expect(rendered.result.warnings).toEqual([expect.stringContaining('it was encoded anew')]);
-  expect(complaints(ready(rendered, 'hls').path)).toBe('');
+  expect(rendered.result.warnings).toEqual([expect.stringContaining('it was encoded instead')]);
+  expect(ffmpegWarnings(ready(rendered, 'hls').path)).toBe('');
 });
 
-describe('rungs that are encoded beside a copied one', () => {
-  const beside = async (path: string, segment_seconds: number) => {
+describe('rungs encoded beside a copied one', () => {
+  const keyTimesOf = async (path: string, segment_seconds: number) => {
     const rendered = await renderAsSent(path, [{ ...hls, rungs: encodedRungs, segment_seconds }]);
     expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: copied/);
     return encodedRungs.map(({ name }) => keyTimes(join(rendered.outDir, `hls/${name}.m3u8`)));
   };
 
-  test('have no keyframe but the first, where the copy of a short clip has none: bits would go to nothing else', async () => {
+  test('have only the first keyframe if the copy of a short clip has no other', async () => {
     const path = clip('single.mp4', ...picture('320x180', 5, 30), ...fitting, '-g', '250');
-    expect(await beside(path, 4)).toEqual([[0], [0], [0]]);
+    expect(await keyTimesOf(path, 4)).toEqual([[0], [0], [0]]);
   });
 
-  test('have their keyframes where the copy has its own, those within segments too', async () => {
+  test('have their keyframes at those of the copy, even within segments', async () => {
     const path = clip('every-second.mp4', ...picture('320x180', 6), ...fitting, '-g', '25');
     const each = [0, 1, 2, 3, 4, 5];
-    expect(await beside(path, 2)).toEqual([each, each, each]);
+    expect(await keyTimesOf(path, 2)).toEqual([each, each, each]);
   });
 
-  test('have them only where segments begin, if the copy has little else than keyframes', async () => {
+  test('have keyframes only at segment starts if the copy has hardly any other frames', async () => {
     const path = clip('dense.mp4', ...picture('320x180', 6), ...fitting, '-g', '5', '-crf', '40');
-    const [copied, ...encoded] = await beside(path, 2);
+    const [copied, ...encoded] = await keyTimesOf(path, 2);
     expect(copied).toHaveLength(30);
     expect(encoded).toEqual([
       [0, 2, 4],
@@ -102,32 +102,32 @@ describe('rungs that are encoded beside a copied one', () => {
   });
 });
 
-describe('a video that is marked to be shown', () => {
-  /** Where a file has its display matrix: `a b u c d v x y w`. */
+describe('a video marked as', () => {
+  /** Offset of the display matrix in a file: `a b u c d v x y w`. */
   const matrixIn = (bytes: Buffer) => bytes.indexOf('tkhd') + 4 + 40;
 
   test.each([
-    ['turned by an odd angle', [46_340, -46_340, 0, 46_340, 46_340]],
+    ['rotated by an odd angle', [46_340, -46_340, 0, 46_340, 46_340]],
     ['mirrored', [65_536, 0, 0, 0, -65_536]],
-  ])('%s is not copied: its MP4 would be shown unlike its ladder', async (_, matrix) => {
+  ])('%s is not copied, because its MP4 would look different from its ladder', async (_, matrix) => {
     const bytes = readFileSync(clip('upright.mp4', ...picture('320x180', 2), ...fitting));
     for (const [place, value] of matrix.entries()) bytes.writeInt32BE(value, matrixIn(bytes) + 4 * place);
     const rendered = await renderAsSent(files.file(bytes, 'marked.mp4'));
     for (const name of ['hls', 'mp4']) {
-      expect(ready(rendered, name).notes[0]).toMatch(/because it is marked to be shown mirrored or turned/);
+      expect(ready(rendered, name).notes[0]).toMatch(/because it is marked as mirrored or rotated/);
     }
     const made = readFileSync(ready(rendered, 'mp4').path);
     expect([0, 4, 12, 16].map((at) => made.readInt32BE(matrixIn(made) + at))).toEqual([65_536, 0, 0, 65_536]);
   });
 });
 
-describe('a Matroska that ffmpeg remuxed', () => {
+describe('a Matroska file that ffmpeg remuxed', () => {
   const remuxed = () => {
     const whole = clip('remux.mp4', ...picture('320x180', 10, 30), ...tone(10, 44_100), ...fitting, '-c:a', 'aac');
     return clip('remux.mkv', '-i', whole, '-c', 'copy');
   };
 
-  test('whose sound begins with the priming of its encoder is copied, frame by frame', async () => {
+  test('and whose audio begins with encoder priming is copied, frame by frame', async () => {
     const rendered = await renderAsSent(remuxed());
     expect(ready(rendered, 'hls').notes).toEqual([
       'Video 180p: copied from the source, which already fits.',
@@ -138,21 +138,21 @@ describe('a Matroska that ffmpeg remuxed', () => {
       const frames = packets(join(rendered.outDir, file));
       expect([file, frames.length, frames[0]?.time]).toEqual([file, 300, 0]);
     }
-    expect(complaints(ready(rendered, 'hls').path)).toBe('');
-    expect(complaints(ready(rendered, 'mp4').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'hls').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'mp4').path)).toBe('');
   });
 
-  test('is encoded to as many frames as it has', async () => {
+  test('keeps its number of frames when encoded', async () => {
     const rendered = await render(remuxed(), [hls, mp4]);
     for (const file of ['mp4.mp4', 'hls/180p.m3u8']) {
       expect(packets(join(rendered.outDir, file))).toHaveLength(300);
     }
-    const sound = packets(join(rendered.outDir, 'mp4.mp4'), 'a:0');
-    expect(sound.reduce((sum, { duration }) => sum + duration, 0)).toBeCloseTo(10, 0);
+    const audio = packets(join(rendered.outDir, 'mp4.mp4'), 'a:0');
+    expect(audio.reduce((sum, { duration }) => sum + duration, 0)).toBeCloseTo(10, 0);
   });
 });
 
-test('explain says why each stream is encoded', async () => {
+test('explain has the reason why each stream is encoded', async () => {
   const path = clip('reasons.mp4', ...picture('320x180', 2), ...tone(2), ...fitting, '-c:a', 'mp3');
   const low = [{ name: '180p', width: 320, height: 180, bitrate: 64_000 }];
   const notes = ready(await renderAsSent(path, [{ ...hls, rungs: low }]), 'hls').notes;

@@ -11,26 +11,26 @@ import { BoxError } from './mp4-boxes.ts';
 import { type Mp4Track, readMp4Track } from './mp4-track.ts';
 import type { StepContext } from './step.ts';
 
-/** Copies of the source's own streams, as far as they may be used. */
+/** Usable copies of the source's own streams. */
 export interface Copies {
-  /** Null where none was tried. `track`: null where the verdict is against every use. */
+  /** Null if none was tried. `track` is null if the verdict is against every use. */
   readonly video: { readonly track: Mp4Track | null; readonly verdict: CopyVerdict } | null;
   readonly audio: Mp4Track | null;
-  /** Why a sound that could have been copied by its codec was not. */
+  /** Why audio was not copied although its codec would allow it. */
   readonly audioReason: string | null;
 }
 
-/** For an encode of everything, though a copy passed every look at it. */
+/** For encoding everything, after a copy passed all checks but the result was defective. */
 export function noCopies(): Copies {
-  const reason = 'what was made of a copy of it came out wrong';
+  const reason = 'a file made from its copy was defective';
   return { video: { track: null, verdict: neverCopied(reason) }, audio: null, audioReason: reason };
 }
 
-const damagedReason = 'parts of it are damaged, which a copy would hand on to every player';
+const damagedReason = 'parts of it are damaged, and a copy would pass the damage on to players';
 
 /**
- * Copies the streams that look as if they fit, and looks at what came of it. Whatever goes wrong with a copy, while it is made, read
- * or decoded, is no failure: the stream is encoded, which conceals what is damaged, and a warning says so.
+ * Copies the streams that seem to fit and checks the copies. If a copy cannot be made, read or decoded, the render does not fail:
+ * the stream is encoded, which conceals the damage, and a warning reports it.
  */
 export async function tryCopies(
   context: StepContext,
@@ -43,22 +43,20 @@ export async function tryCopies(
   const tryAudio = renditions.every((each) => each.video.audio === 'copy') ? played : null;
   const streams = [tryVideo, tryAudio].flatMap((track) => track ?? []);
   const copy = (wanted: readonly (VideoTrack | AudioTrack)[]) =>
-    endsWell(() => {
+    succeeds(() => {
       const argv = copyArgv(wanted.map(({ index }) => ({ index, path: pathOf(context, index) })));
       return context.ffmpeg([...fromFirstFrame(context.source), ...sourceInput(context.path, context.source), ...argv]);
     });
   const together = streams.length > 0 && (await copy(streams));
   const wholeCopy = async (track: VideoTrack | AudioTrack): Promise<Mp4Track | null> => {
-    // What is wrong with one stream must not cost the other its copy.
+    // A defect in one stream must not prevent the copy of the other.
     if (!together && (streams.length === 1 || !(await copy([track])))) return null;
     return wholeTrack(context, pathOf(context, track.index));
   };
   const videoTrack = tryVideo && (await wholeCopy(tryVideo));
   const audioTrack = tryAudio && (await wholeCopy(tryAudio));
   if ((tryVideo && !videoTrack) || (tryAudio && !audioTrack)) {
-    context.warn(
-      'Parts of the file are damaged; what could be decoded of it is shown, and parts may look or sound wrong.',
-    );
+    context.warn('Parts of the file are damaged. The decodable rest is used; parts may look or sound wrong.');
   }
   const audioReason = audioTrack && tryAudio ? judgeAudioCopy(audioTrack, tryAudio.bitrate) : tryAudio && damagedReason;
   const verdict = videoTrack && frameRate ? await judgeCopy(videoTrack, frameRate, target) : neverCopied(damagedReason);
@@ -73,11 +71,11 @@ function pathOf({ scratch }: StepContext, index: number): string {
   return join(scratch, `copied-${index}.mp4`);
 }
 
-/** The track of a copy that is sound: it can be read, and every frame of it decodes. */
+/** The track of an intact copy: it can be read, and every frame decodes. */
 async function wholeTrack(context: StepContext, path: string): Promise<Mp4Track | null> {
   try {
     const track = await readMp4Track(path);
-    return (await decodesWhole(context, path)) ? track : null;
+    return (await decodesFully(context, path)) ? track : null;
   } catch (error) {
     if (error instanceof BoxError) return null;
     throw error;
@@ -85,18 +83,18 @@ async function wholeTrack(context: StepContext, path: string): Promise<Mp4Track 
 }
 
 /**
- * Whether every frame of a copied stream decodes without a complaint. An encode conceals what is damaged; a copy would deliver it
- * unseen, so it is decoded once, at a small part of what encoding costs.
+ * True if every frame of a copied stream decodes without an error. An encode conceals damage, but a copy would deliver it
+ * unnoticed. So a copy is decoded once, at a small part of the cost of encoding.
  */
-function decodesWhole(context: StepContext, path: string): Promise<boolean> {
+function decodesFully(context: StepContext, path: string): Promise<boolean> {
   const strict = ['-xerror', '-err_detect', 'explode'];
-  return endsWell(() =>
+  return succeeds(() =>
     context.ffmpeg([...strict, ...inputOptions(demuxers.mp4), '-i', path, '-map', '0', '-f', 'null', '-']),
   );
 }
 
-/** Whether a program came to its end by itself and in order. Where it crashed or went past a limit, encoding may still go well. */
-async function endsWell(run: () => Promise<unknown>): Promise<boolean> {
+/** True if a program exited normally. After a crash or an exceeded limit, encoding may still succeed. */
+async function succeeds(run: () => Promise<unknown>): Promise<boolean> {
   try {
     await run();
     return true;

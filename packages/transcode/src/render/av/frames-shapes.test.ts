@@ -8,7 +8,7 @@ import { sharp } from '../../vips.ts';
 
 const { clip, render, folder } = renderedClips();
 
-/** Four quarters, red, green, blue and white, as a clip of so many pixels. */
+/** A clip of this size with quarters in red, green, blue and white. */
 const quartersGraph = (size: string, seconds = 1) =>
   [
     `color=red:s=${size}:r=25:d=${seconds}[a]`,
@@ -24,9 +24,9 @@ test.each([
   ['turned by 90 degrees', 90, [320, 180], [blue, red, white, green]],
   ['turned by 180 degrees', 180, [180, 320], [white, blue, green, red]],
   ['turned by 270 degrees', 270, [320, 180], [green, white, red, blue]],
-] as const)('a video that is %s is shown so by poster, preview and storyboard', async (_, turn, size, colors) => {
+] as const)('poster, preview and storyboard of a video that is %s are correct', async (_, turn, size, colors) => {
   const coded = quartersClip('tall.mp4', '90x160');
-  // A phone's file: coded upright, with a matrix that turns it clockwise.
+  // Like a phone's file: coded upright, with a matrix that turns it clockwise.
   const path = turn === 0 ? coded : clip(`turned-${turn}.mp4`, '-i', coded, '-c', 'copy');
   if (turn !== 0) turnMp4(path, turn);
   const { of, result } = await render(path, [...posters.slice(0, 1), preview, storyboard[0]]);
@@ -36,7 +36,7 @@ test.each([
   }
 });
 
-test('wide samples are squared: a 2:1 sample aspect doubles the width', async () => {
+test('pixels become square: a 2:1 sample aspect doubles the width', async () => {
   const path = quartersClip('sar.mp4', '80x90', '-aspect', '32:18');
   const { of } = await render(path, posters.slice(0, 1));
   const { width, height } = await sharp(of('poster.webp')).metadata();
@@ -53,7 +53,7 @@ test('odd sizes stay as they are', async () => {
 test.each(['smpte2084', 'arib-std-b67'])(
   'high dynamic range (%s) is shown with its colours, not washed out',
   async (trc) => {
-    // Colour bars as a camera would have written them: linear light at 203 cd/m² for white, in the wide primaries.
+    // Colour bars as from a camera: linear light at 203 cd/m² for white, in the wide primaries.
     const wide = `setparams=color_primaries=bt709:color_trc=iec61966-2-1:colorspace=gbr:range=pc,zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,zscale=t=${trc}:npl=203:m=bt2020nc:r=tv,format=yuv420p10le`;
     const path = clip(
       `hdr-${trc}.mp4`,
@@ -78,9 +78,9 @@ test.each(['smpte2084', 'arib-std-b67'])(
   },
 );
 
-test('where ffmpeg cannot map high dynamic range there are flat pictures and a warning, not none', async () => {
+test('if ffmpeg cannot map high dynamic range, images are flat, with a warning', async () => {
   const path = clip('pq.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=1'), ...x264, '-color_trc', 'smpte2084');
-  // An ffmpeg that was built without zimg, as far as its list of filters tells.
+  // An ffmpeg whose list of filters looks like a build without zimg.
   const less = join(folder, 'ffmpeg-without-zimg');
   const real = programs.ffmpeg.path;
   const script = `#!/bin/sh\ncase "$*" in\n*-filters) "${real}" "$@" | grep -v zscale ;;\n*) exec "${real}" "$@" ;;\nesac\n`;
@@ -92,7 +92,7 @@ test('where ffmpeg cannot map high dynamic range there are flat pictures and a w
   expect(result.runs.filter(({ argv }) => argv.some((arg) => arg.includes('zscale')))).toEqual([]);
 });
 
-test('a transparent video has posters and a storyboard over black, as it plays, and a transparent preview', async () => {
+test('a transparent video has its posters and storyboard over black, its preview not', async () => {
   const path = clip(
     'alpha.webm',
     ...lavfi(
@@ -112,8 +112,8 @@ test('a transparent video has posters and a storyboard over black, as it plays, 
   }
 });
 
-test('interlaced video gives pictures without combs', async () => {
-  // Upright bars that move sideways: within one moment all rows are equal, in two woven moments they are not.
+test('interlaced video gives images without combs', async () => {
+  // Vertical bars that move sideways: in a single field all rows are equal, in two interleaved fields they are not.
   const bars = "nullsrc=s=160x96:r=50:d=2,geq=lum='255*lt(mod(X+9*N,64),32)':cb=128:cr=128";
   const path = clip(
     'interlaced.mp4',
@@ -137,7 +137,7 @@ test('interlaced video gives pictures without combs', async () => {
   }
 });
 
-/** Sets the matrix of an MP4's video track (ISO/IEC 14496-12, 8.3.2) to a clockwise turn. */
+/** Sets the matrix of an MP4's video track (ISO/IEC 14496-12, 8.3.2) to a clockwise rotation. */
 function turnMp4(path: string, degrees: 90 | 180 | 270): void {
   const bytes = readFileSync(path);
   const tkhd = bytes.indexOf('tkhd');

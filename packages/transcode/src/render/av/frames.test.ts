@@ -8,7 +8,7 @@ import { sharp } from '../../vips.ts';
 
 const { clip, render, folder } = renderedClips();
 
-test('a video that is black, white or one frame long still has poster, preview and storyboard', async () => {
+test('a black, white or one-frame video still has poster, preview and storyboard', async () => {
   const black = clip('black.mp4', ...lavfi('color=black:s=160x90:r=25:d=2'), ...x264);
   const white = clip('white.mp4', ...lavfi('color=white:s=160x90:r=25:d=2'), ...x264);
   const still = clip('still.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=1'), '-frames:v', '1', ...x264);
@@ -24,7 +24,7 @@ test('a video that is black, white or one frame long still has poster, preview a
   }
 });
 
-test('invariant 5: poster, preview and storyboard made alone, or beside others, have the same bytes', async () => {
+test('invariant 5: poster, preview and storyboard have equal bytes alone and together', async () => {
   const path = clip('moving.mp4', ...lavfi('testsrc2=s=640x360:r=30:d=5'), ...x264);
   const all = await render(path, [...posters, preview, ...storyboard]);
   for (const preset of [...posters, preview, storyboard[0]]) {
@@ -34,7 +34,7 @@ test('invariant 5: poster, preview and storyboard made alone, or beside others, 
   }
 });
 
-test('what cannot be decoded fails with a sentence, and the index of a storyboard with it', async () => {
+test('an undecodable video fails with a sentence, and so does its storyboard index', async () => {
   const path = clip('colors.mp4', ...colors(6), '-filter_complex', 'concat=n=6', ...x264);
   const { result, folder } = await render(path, [...posters, preview, ...storyboard], { source: { format: 'webm' } });
   expect(result.renditions.map(({ state }) => state)).toEqual(['failed', 'failed', 'failed', 'failed', 'failed']);
@@ -45,7 +45,7 @@ test('what cannot be decoded fails with a sentence, and the index of a storyboar
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('fault 22: of a video that was cut off, what is there is shown', async () => {
+test('fault 22: the remaining part of a cut video is shown', async () => {
   const whole = clip('moving.mp4', ...lavfi('testsrc2=s=640x360:r=30:d=5'), ...x264);
   const indexFirst = clip('index-first.mp4', '-i', whole, '-c', 'copy', '-movflags', '+faststart');
   const bytes = readFileSync(indexFirst);
@@ -56,14 +56,14 @@ test('fault 22: of a video that was cut off, what is there is shown', async () =
     [],
   );
   expect(await brightness(of('poster.webp'))).toBeGreaterThan(80);
-  // The last tile is the last frame that there is, as players leave it standing.
+  // The last tile is the last existing frame, which players keep showing.
   const { data, info } = await sharp(of('storyboard.jpg')).raw().toBuffer({ resolveWithObject: true });
   const last = cuesOf(of('storyboard.vtt').toString('utf8')).at(-1);
   const at = (((last?.y ?? 0) + 10) * info.width + (last?.x ?? 0) + 10) * 3;
   expect(Math.max(...data.subarray(at, at + 3))).toBeGreaterThan(40);
 });
 
-test('whoever no longer wants the pictures gets the processor back', async () => {
+test('aborting a render of frames stops its programs', async () => {
   const path = clip('moving.mp4', ...lavfi('testsrc2=s=640x360:r=30:d=5'), ...x264);
   const controller = new AbortController();
   setTimeout(() => controller.abort(), 60);
@@ -79,7 +79,7 @@ test.each([
   ['avi', ['-c:v', 'mpeg4', '-q:v', '2', '-g', '250']],
   ['mkv', ['-c:v', 'mjpeg', '-q:v', '2', '-strict', 'unofficial']],
   ['webm', ['-c:v', 'libvpx', '-b:v', '1M', '-deadline', 'realtime', '-cpu-used', '8', '-g', '250']],
-])('%s: frames are found at their times, whatever the container counts from', async (extension, codec) => {
+])('%s: frames are found at their times, wherever the container starts counting', async (extension, codec) => {
   const path = clip(
     `colors.${extension}`,
     ...colors(4),
@@ -98,7 +98,7 @@ test.each([
     const at = ((y + height / 2) * info.width + x + width / 2) * 3;
     expect(furthest([[...data.subarray(at, at + 3)]], [hueRgb[index] ?? []]), `tile ${index}`).toBeLessThan(40);
   }
-  // What the note says of the preview's start is what its first frame shows.
+  // The start time in the preview's note must match its first frame.
   const note = result.renditions.find(({ name }) => name === 'preview');
   const startS = Number(/From ([\d.]+) s/.exec(note?.state === 'ready' ? (note.notes[0] ?? '') : '')?.[1]);
   const first = await sharp(of('preview.webp')).raw().toBuffer();

@@ -8,24 +8,24 @@ import { isStoryboard, storyboardSteps } from './storyboard.ts';
 import { withMappableSource } from './tone-mapping.ts';
 import { decodingWork } from './work.ts';
 
-/** Starting ffmpeg a few times, and encoding pictures. */
+/** For starting ffmpeg a few times, and for encoding images. */
 const startWork = 0.4;
-/** Its own seconds, and those since the keyframe before. */
+/** The seconds of the preview, and those since the previous keyframe. */
 const previewDecodesS = 8;
 
-/** Steps for presets of the types `picture`, `preview` and `storyboard`. `beside`: those that are there already. */
+/** Steps for presets of the types `picture`, `preview` and `storyboard`. `beside`: renditions that exist already. */
 export function frameSteps(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],
   beside: readonly PlannedRendition[] = [],
 ): Step[] {
-  // Looked for once, by whichever step comes first.
+  // Searched once, by the first step that needs it.
   let frame: Promise<PosterFrame> | undefined;
   const posterFrame = (context: StepContext) => {
     frame ??= findPosterFrame(context);
     return frame;
   };
-  // What takes long is decoding, which the storyboard does for the whole video.
+  // Decoding takes longest, and the storyboard decodes the whole video.
   const whole = decodingWork(source);
   const pictures = wanted.filter(isPicture);
   const steps = [

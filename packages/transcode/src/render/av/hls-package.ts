@@ -5,16 +5,13 @@ import type { MediaPlaylist, Segment } from './hls-playlist.ts';
 import { fragmentHead, initSegment } from './mp4-fragments.ts';
 import { type Mp4Track, timeAt } from './mp4-track.ts';
 
-/** A track cut into segments, and the files that this made. */
+/** A track cut into segments, with the files written for it. */
 export interface Packaged {
   readonly playlist: MediaPlaylist;
   readonly files: readonly RenderedFile[];
 }
 
-/**
- * Writes `NAME/init.mp4` and `NAME/00001.m4s`… into a folder. `starts`: the sample that each segment begins with, the first
- * being 0.
- */
+/** Writes `NAME/init.mp4` and `NAME/00001.m4s`… into a folder. `starts`: the first sample of each segment; the first is 0. */
 export async function packageTrack(
   track: Mp4Track,
   starts: readonly number[],
@@ -23,7 +20,7 @@ export async function packageTrack(
 ): Promise<Packaged> {
   const contentType = track.kind === 'video' ? 'video/mp4' : 'audio/mp4';
   const files: RenderedFile[] = [];
-  const put = async (file: string, ...bytes: readonly Uint8Array[]) => {
+  const writeSegmentFile = async (file: string, ...bytes: readonly Uint8Array[]) => {
     const path = join(folder, file);
     const whole = Buffer.concat(bytes);
     await writeFile(path, whole);
@@ -32,7 +29,7 @@ export async function packageTrack(
   };
   await mkdir(join(folder, name), { recursive: true });
   const initUri = `${name}/init.mp4`;
-  await put(initUri, initSegment(track));
+  await writeSegmentFile(initUri, initSegment(track));
   const segments: Segment[] = [];
   const source = await open(track.path, 'r');
   try {
@@ -40,7 +37,7 @@ export async function packageTrack(
       const end = starts[index + 1] ?? track.samples.count;
       const uri = `${name}/${String(index + 1).padStart(5, '0')}.m4s`;
       const { head, bytes: size } = fragmentHead(track, { first, end, sequence: index + 1 });
-      const bytes = await put(uri, head, await readSamples(source, track, first, end, size));
+      const bytes = await writeSegmentFile(uri, head, await readSamples(source, track, first, end, size));
       segments.push({ uri, seconds: timeAt(track, end) - timeAt(track, first), bytes });
     }
   } finally {
@@ -49,7 +46,7 @@ export async function packageTrack(
   return { playlist: { name, initUri, segments, codec: track.codec }, files };
 }
 
-/** The bytes of these samples, in few reads: a file with one track has them one after another. */
+/** The bytes of these samples, in few reads: in a file with one track, samples are consecutive. */
 async function readSamples(
   file: FileHandle,
   { samples: { offsets, sizes } }: Mp4Track,
@@ -67,7 +64,7 @@ async function readSamples(
       i += 1;
     }
     const { bytesRead } = await file.read(result, filled, length, position);
-    if (bytesRead !== length) throw new Error('An encoded file is shorter than its index says.');
+    if (bytesRead !== length) throw new Error('An encoded file is shorter than its index.');
     filled += length;
   }
   return result;

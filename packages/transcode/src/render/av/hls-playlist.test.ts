@@ -4,13 +4,13 @@ import { bandwidthOf, masterPlaylist, mediaPlaylist, targetDuration } from './hl
 
 const segment = (seconds: number, bytes: number) => ({ uri: 'a/1.m4s', seconds, bytes });
 
-test('no segment is longer, rounded, than the target duration', () => {
+test('no rounded segment duration exceeds the target duration', () => {
   expect(targetDuration([{ segments: [segment(4, 1), segment(4.49, 1)] }])).toBe(4);
   expect(targetDuration([{ segments: [segment(4, 1)] }, { segments: [segment(4, 1), segment(5.5, 1)] }])).toBe(6);
   expect(targetDuration([{ segments: [segment(0.04, 1)] }])).toBe(1);
 });
 
-test('the bandwidth is that of the worst stretch, and a last segment of a moment does not count', () => {
+test('the bandwidth is that of the worst segments, without a very short last one', () => {
   const segments = [segment(4, 1_000_000), segment(4, 2_000_000), segment(0.1, 500_000)];
   expect(bandwidthOf(segments, 4)).toEqual({
     peak: Math.ceil((2_500_000 * 8) / 4.1),
@@ -20,7 +20,7 @@ test('the bandwidth is that of the worst stretch, and a last segment of a moment
   expect(bandwidthOf([], 1)).toEqual({ peak: 0, average: 0 });
 });
 
-test('a media playlist, line by line', () => {
+test('a media playlist has the required lines', () => {
   const segments = [segment(4, 1), segment(0.5, 1)];
   const text = mediaPlaylist({ name: 'a', initUri: 'a/init.mp4', codec: '', segments }, 4);
   expect(text.split('\n')).toEqual([
@@ -36,7 +36,7 @@ test('a media playlist, line by line', () => {
   ]);
 });
 
-test('the bandwidth of a rung counts the audio that is played with it', () => {
+test('the bandwidth of a rung includes its audio', () => {
   const video = { name: '720p', initUri: 'i', codec: 'avc1.64001f', segments: [segment(4, 1_000_000)] };
   const audio = { name: 'audio', initUri: 'i', codec: 'mp4a.40.2', segments: [segment(4, 64_000)] };
   const master = masterPlaylist(
@@ -49,7 +49,7 @@ test('the bandwidth of a rung counts the audio that is played with it', () => {
   expect(master).not.toContain('LANGUAGE');
 });
 
-test('languages are written as short as they can be', () => {
+test('languages have their shortest code', () => {
   expect(['eng', 'ger', 'deu', 'und', 'xyz', null, 'x"y'].map(languageTag)).toEqual([
     ...['en', 'de', 'de', null, 'xyz', null, null],
   ]);

@@ -6,13 +6,13 @@ export interface Segment {
   readonly bytes: number;
 }
 
-/** A media playlist and what the master says of it. */
+/** A media playlist, with its attributes for the master playlist. */
 export interface MediaPlaylist {
   /** `720p`, `audio`. */
   readonly name: string;
   readonly initUri: string;
   readonly segments: readonly Segment[];
-  /** As RFC 6381 writes it. */
+  /** In the notation of RFC 6381. */
   readonly codec: string;
 }
 
@@ -25,21 +25,21 @@ export interface VideoPlaylist extends MediaPlaylist {
 
 export interface AudioPlaylist extends MediaPlaylist {
   readonly channels: number;
-  /** As a person reads it. */
+  /** The name that a player shows. */
   readonly label: string;
-  /** BCP 47; null where the source does not say. */
+  /** BCP 47; null if the source has no language. */
   readonly language: string | null;
 }
 
 /**
- * RFC 8216, 4.3.3.1: no segment's duration, rounded, is longer; it is a whole number. 6.2.4: all media playlists of a presentation
- * have the same.
+ * A whole number that no rounded segment duration exceeds (RFC 8216, 4.3.3.1). All media playlists of a presentation have the
+ * same (6.2.4).
  */
 export function targetDuration(playlists: ReadonlyArray<Pick<MediaPlaylist, 'segments'>>): number {
   return Math.max(1, ...playlists.flatMap(({ segments }) => segments.map(({ seconds }) => Math.round(seconds))));
 }
 
-/** The text of a media playlist (RFC 8216, 4.3.3): version 7 is the first that has EXT-X-MAP for every kind of segment. */
+/** The text of a media playlist (RFC 8216, 4.3.3). Version 7 is the first with EXT-X-MAP for every kind of segment. */
 export function mediaPlaylist({ initUri, segments }: MediaPlaylist, target: number): string {
   return lines(
     '#EXTM3U',
@@ -56,7 +56,7 @@ export function mediaPlaylist({ initUri, segments }: MediaPlaylist, target: numb
 
 /** Bits per second of a media playlist (RFC 8216, 4.3.4.2). */
 export interface Bandwidth {
-  /** Of the worst stretch of segments that is between half and one and a half times the target duration long. */
+  /** Bandwidth of the worst run of segments that lasts between half and one and a half times the target duration. */
   readonly peak: number;
   readonly average: number;
 }
@@ -72,7 +72,7 @@ export function bandwidthOf(segments: readonly Segment[], target: number): Bandw
   for (let first = 0; first < segments.length; first += 1) {
     let bytes = 0;
     let seconds = 0;
-    for (const segment of segments.slice(first, first + maxSegmentsInStretch)) {
+    for (const segment of segments.slice(first, first + maxSegmentsInRun)) {
       bytes += segment.bytes;
       seconds += segment.seconds;
       if (seconds > 1.5 * target) break;
@@ -82,22 +82,22 @@ export function bandwidthOf(segments: readonly Segment[], target: number): Bandw
   return { peak, average };
 }
 
-/** Segments are at least half as long as they should be, but for the last. */
-const maxSegmentsInStretch = 5;
+/** All segments except the last are at least half as long as the target. */
+const maxSegmentsInRun = 5;
 
 /**
- * The text of the master playlist (RFC 8216, 4.3.4). Its URIs lead to `folder`, beside the one that the master itself is
- * in: it is also delivered at a path whose contents may change, and must lead to files that belong together from there, too.
+ * The text of the master playlist (RFC 8216, 4.3.4). Its URIs point into `folder`, a sibling of the master's own folder. The
+ * master is also delivered at a path whose contents may change, and from there, too, it must refer to files of one revision.
  */
 export function masterPlaylist(rungs: readonly VideoPlaylist[], audio: AudioPlaylist | null, folder: string): string {
   const uri = ({ name }: MediaPlaylist) => `../${folder}/${name}.m3u8`;
   const target = targetDuration([...rungs, ...(audio ? [audio] : [])]);
-  const sound = audio && bandwidthOf(audio.segments, target);
+  const audioBandwidth = audio && bandwidthOf(audio.segments, target);
   const streams = rungs.map((rung) => {
     const { peak, average } = bandwidthOf(rung.segments, target);
     const attributes = [
-      `BANDWIDTH=${peak + (sound?.peak ?? 0)}`,
-      `AVERAGE-BANDWIDTH=${average + (sound?.average ?? 0)}`,
+      `BANDWIDTH=${peak + (audioBandwidth?.peak ?? 0)}`,
+      `AVERAGE-BANDWIDTH=${average + (audioBandwidth?.average ?? 0)}`,
       `CODECS="${[rung.codec, ...(audio ? [audio.codec] : [])].join(',')}"`,
       `RESOLUTION=${rung.width}x${rung.height}`,
       `FRAME-RATE=${rung.framesPerSecond.toFixed(3)}`,
@@ -116,10 +116,10 @@ export function masterPlaylist(rungs: readonly VideoPlaylist[], audio: AudioPlay
     `CHANNELS="${audio.channels}"`,
     `URI="${uri(audio)}"`,
   ];
-  const alone = audio &&
-    sound &&
+  const audioOnly = audio &&
+    audioBandwidth &&
     rungs.length === 0 && [
-      `#EXT-X-STREAM-INF:BANDWIDTH=${sound.peak},AVERAGE-BANDWIDTH=${sound.average},CODECS="${audio.codec}"`,
+      `#EXT-X-STREAM-INF:BANDWIDTH=${audioBandwidth.peak},AVERAGE-BANDWIDTH=${audioBandwidth.average},CODECS="${audio.codec}"`,
       uri(audio),
     ];
   return lines(
@@ -128,7 +128,7 @@ export function masterPlaylist(rungs: readonly VideoPlaylist[], audio: AudioPlay
     '#EXT-X-INDEPENDENT-SEGMENTS',
     ...(media && rungs.length > 0 ? [`#EXT-X-MEDIA:${media.join(',')}`] : []),
     ...streams.flat(),
-    ...(alone || []),
+    ...(audioOnly || []),
   );
 }
 

@@ -24,22 +24,22 @@ beforeAll(async () => {
   track = await readMp4Track(path);
 });
 
-/** Packages the clip, lets something go wrong, and reads it back. */
+/** Packages the clip, damages something, and reads it back. */
 async function readBackAfter(
   starts: readonly number[],
-  spoil: (folder: string, playlist: MediaPlaylist) => MediaPlaylist,
+  damage: (folder: string, playlist: MediaPlaylist) => MediaPlaylist,
 ): Promise<void> {
   const folder = files.outDir();
   await mkdir(folder);
   const { playlist } = await packageTrack(track, starts, folder, 'rung');
-  const spoilt = spoil(folder, playlist);
-  writeFileSync(join(folder, 'rung.m3u8'), mediaPlaylist(spoilt, 2));
+  const damaged = damage(folder, playlist);
+  writeFileSync(join(folder, 'rung.m3u8'), mediaPlaylist(damaged, 2));
   const identified = identifyForTests(path, programs);
   if (identified.tracks === null) throw new Error('A clip has tracks.');
   const source = { ...identified, tracks: identified.tracks };
   let problem: unknown = null;
   const run = async (context: StepContext) => {
-    await readBackPlaylist(context, join(folder, 'rung.m3u8'), spoilt, track).catch((error) => {
+    await readBackPlaylist(context, join(folder, 'rung.m3u8'), damaged, track).catch((error) => {
       problem = error;
     });
   };
@@ -50,38 +50,38 @@ async function readBackAfter(
 
 const untouched = (_: string, playlist: MediaPlaylist) => playlist;
 
-test('what was written right is read back without a complaint', async () => {
+test('an intact playlist passes the read-back', async () => {
   await expect(readBackAfter([0, 25, 50], untouched)).resolves.toBeUndefined();
 });
 
-test('a segment that does not begin with a keyframe is found', async () => {
+test('a segment without a keyframe at its start is detected', async () => {
   await expect(readBackAfter([0, 30, 50], untouched)).rejects.toMatchObject({
     code: 'output_failed',
     message: expect.stringMatching(/no keyframe at 1\.2 s/),
   });
 });
 
-test('a missing segment is found', async () => {
-  const spoil = (_: string, playlist: MediaPlaylist) => ({ ...playlist, segments: playlist.segments.slice(0, 2) });
-  await expect(readBackAfter([0, 25, 50], spoil)).rejects.toMatchObject({
+test('a missing segment is detected', async () => {
+  const damage = (_: string, playlist: MediaPlaylist) => ({ ...playlist, segments: playlist.segments.slice(0, 2) });
+  await expect(readBackAfter([0, 25, 50], damage)).rejects.toMatchObject({
     code: 'output_failed',
     message: expect.stringMatching(/50 samples instead of 75/),
   });
 });
 
-test('a wrong duration is found', async () => {
-  const spoil = (_: string, playlist: MediaPlaylist) => ({
+test('a wrong duration is detected', async () => {
+  const damage = (_: string, playlist: MediaPlaylist) => ({
     ...playlist,
     segments: playlist.segments.map((segment, i) => ({ ...segment, seconds: segment.seconds + (i === 2 ? 0.01 : 0) })),
   });
-  await expect(readBackAfter([0, 25, 50], spoil)).rejects.toMatchObject({ code: 'output_failed' });
+  await expect(readBackAfter([0, 25, 50], damage)).rejects.toMatchObject({ code: 'output_failed' });
 });
 
-test('a segment that was cut off is found', async () => {
-  const spoil = (folder: string, playlist: MediaPlaylist) => {
+test('a cut segment is detected', async () => {
+  const damage = (folder: string, playlist: MediaPlaylist) => {
     const segment = join(folder, 'rung/00002.m4s');
     writeFileSync(segment, readFileSync(segment).subarray(0, 300));
     return playlist;
   };
-  await expect(readBackAfter([0, 25, 50], spoil)).rejects.toMatchObject({ code: 'output_failed' });
+  await expect(readBackAfter([0, 25, 50], damage)).rejects.toMatchObject({ code: 'output_failed' });
 });

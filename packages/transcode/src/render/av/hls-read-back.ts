@@ -1,15 +1,15 @@
 import { RenderError } from '../../errors.ts';
-import { overOutput } from './failure.ts';
+import { checkingOutput } from './failure.ts';
 import type { MediaPlaylist } from './hls-playlist.ts';
 import { type Mp4Track, timeAt } from './mp4-track.ts';
 import type { StepContext } from './step.ts';
 
-/** Playlists have microseconds; ffprobe rounds, too. */
+/** Playlists have microseconds, and ffprobe also rounds. */
 const toleranceSeconds = 0.000_05;
 
 /**
- * Reads a playlist back as a player does, through ffprobe: every sample must be there, at its time, and segments of a video
- * must begin with keyframes where the playlist says that they begin.
+ * Reads a playlist back through ffprobe, as a player does. Every sample must be present at its time, and video segments must
+ * begin with a keyframe at the times in the playlist.
  * @throws RenderError `output_failed`
  */
 export async function readBackPlaylist(
@@ -20,7 +20,7 @@ export async function readBackPlaylist(
 ): Promise<void> {
   const { samples, kind } = track;
   const fail = (what: string): never => {
-    throw new RenderError('output_failed', `The playlist ${playlist.name} came out wrong: ${what}.`);
+    throw new RenderError('output_failed', `The playlist ${playlist.name} is defective: ${what}.`);
   };
   const found = { packets: 0, width: 0, height: 0, codec: '' };
   const keyframes: number[] = [];
@@ -40,7 +40,7 @@ export async function readBackPlaylist(
   let rest = '';
   const argv = ['-protocol_whitelist', 'file', '-f', 'hls', '-of', 'compact'];
   const entries = 'packet=pts_time,flags:stream=codec_name,width,height';
-  await overOutput(`its playlist ${playlist.name} could not be read back once it was written`, () =>
+  await checkingOutput(`its playlist ${playlist.name} could not be read back after writing`, () =>
     context.ffprobe([...argv, '-show_entries', entries, '-i', path], {
       onOutput(piece) {
         const lines = (rest + piece.toString('latin1')).split('\n');
@@ -54,13 +54,13 @@ export async function readBackPlaylist(
   if (found.packets !== samples.count) fail(`it has ${found.packets} samples instead of ${samples.count}`);
   const seconds = playlist.segments.reduce((sum, segment) => sum + segment.seconds, 0);
   const end = timeAt(track, samples.count);
-  if (Math.abs(seconds - end) > toleranceSeconds) fail(`it says ${seconds} s and has ${end} s`);
+  if (Math.abs(seconds - end) > toleranceSeconds) fail(`its duration is ${seconds} s instead of ${end} s`);
   if (kind === 'audio') {
     if (found.codec !== 'aac') fail(`it has ${found.codec}`);
     return;
   }
   if (found.codec !== 'h264' || found.width !== track.width || found.height !== track.height) {
-    fail(`it has ${found.codec} of ${found.width} x ${found.height} instead of ${track.width} x ${track.height}`);
+    fail(`it has ${found.codec} at ${found.width} x ${found.height} instead of ${track.width} x ${track.height}`);
   }
   const tolerance = toleranceSeconds + 1 / track.timescale;
   let start = 0;

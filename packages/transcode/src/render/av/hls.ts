@@ -19,7 +19,7 @@ import type { Streams } from './streams.ts';
 
 const playlistType = 'application/vnd.apple.mpegurl';
 
-/** Cuts the streams into segments and writes the playlists: `master.m3u8`, one a rung, and one for the audio. */
+/** Cuts the streams into segments and writes the playlists: `master.m3u8`, one for each rung, and one for the audio. */
 export async function makeHls(context: StepContext, planned: PlannedHls, streams: Streams): Promise<ReadyRendition> {
   const { scratch, outDir, source } = context;
   const { name, extension, revision, preset } = planned;
@@ -41,25 +41,25 @@ export async function makeHls(context: StepContext, planned: PlannedHls, streams
     rungs.push({ ...result.playlist, width: track.width, height: track.height, framesPerSecond });
   }
   let audio: AudioPlaylist | null = null;
-  const sound = streams.audioOf(planned);
-  if (sound) {
-    const starts = audioStarts(sound, startTimes, preset.segment_seconds);
-    const result = await packageTrack(sound, starts, folder, 'audio');
-    packaged.push({ ...result, track: sound });
+  const audioTrack = streams.audioOf(planned);
+  if (audioTrack) {
+    const starts = audioStarts(audioTrack, startTimes, preset.segment_seconds);
+    const result = await packageTrack(audioTrack, starts, folder, 'audio');
+    packaged.push({ ...result, track: audioTrack });
     const language = languageTag(playedAudio(source.tracks.audio)?.language ?? null);
-    audio = { ...result.playlist, channels: sound.channels, language, label: labelOf(language) };
+    audio = { ...result.playlist, channels: audioTrack.channels, language, label: labelOf(language) };
   }
   const playlists: RenderedFile[] = [];
-  const put = async (file: string, text: string) => {
+  const writePlaylist = async (file: string, text: string) => {
     const path = join(folder, file);
     await writeFile(path, text);
     playlists.push({ name: file, path, contentType: playlistType, bytes: Buffer.byteLength(text) });
   };
-  await put(`master.${extension}`, masterPlaylist(rungs, audio, `${name}.${revision}`));
+  await writePlaylist(`master.${extension}`, masterPlaylist(rungs, audio, `${name}.${revision}`));
   const target = targetDuration(packaged.map(({ playlist }) => playlist));
   for (const { playlist, track } of packaged) {
     const file = `${playlist.name}.${extension}`;
-    await put(file, mediaPlaylist(playlist, target));
+    await writePlaylist(file, mediaPlaylist(playlist, target));
     await readBackPlaylist(context, join(folder, file), playlist, track);
   }
 
@@ -84,13 +84,13 @@ export async function makeHls(context: StepContext, planned: PlannedHls, streams
   };
 }
 
-/** `eng` and `ger` as BCP 47 has them (RFC 5646: the shortest code there is); null for `und` and what is no language. */
+/** The BCP 47 tag of `eng` or `ger` (RFC 5646: the shortest code). Null for `und` and for codes that are no language. */
 export function languageTag(iso639: string | null): string | null {
   if (iso639 === null || !/^[a-z]{2,3}$/.test(iso639) || ['und', 'mis', 'mul', 'zxx'].includes(iso639)) return null;
   return new Intl.Locale(iso639).language;
 }
 
-/** What the player shows where one can choose. */
+/** The name that a player shows in its menu. */
 function labelOf(language: string | null): string {
   const name = language && new Intl.DisplayNames('en', { type: 'language' }).of(language);
   return (name ?? 'Audio').replaceAll(/["\r\n]/g, '');

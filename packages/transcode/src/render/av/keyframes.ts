@@ -1,10 +1,10 @@
 import type { Mp4Track } from './mp4-track.ts';
 import { timeAt } from './mp4-track.ts';
 
-/** Audio that lasts longer than the video by less than this stays in its last segment. */
-const shortestTailSeconds = 0.4;
+/** If audio exceeds the video by less than this, the rest stays in the last segment. */
+const minTailSeconds = 0.4;
 
-/** The samples of an encoded video that segments begin with: those at these frames, and no others. */
+/** The samples of an encoded video at these frames; segments begin with them. */
 export function startsAtFrames(track: Mp4Track, frames: readonly number[], framesPerSecond: number): number[] {
   const { samples, timescale } = track;
   const starts: number[] = [];
@@ -15,20 +15,20 @@ export function startsAtFrames(track: Mp4Track, frames: readonly number[], frame
     let at = from;
     while (at < samples.count && Math.abs((samples.times[at] ?? 0) - time) > near) at += 1;
     if (at === samples.count) break;
-    if (samples.sync[at] !== 1) throw new Error(`Frame ${frame} is no keyframe, though a segment begins there.`);
+    if (samples.sync[at] !== 1) throw new Error(`A segment begins at frame ${frame}, which is not a keyframe.`);
     starts.push(at);
   }
   return starts;
 }
 
-/** Frames 0, N, 2N… of a video that has so many. */
+/** Frames 0, N, 2N… of a video with that many frames. */
 export function everyFrames(frames: number, every: number): number[] {
   return Array.from({ length: Math.max(1, Math.ceil(frames / every)) }, (_, index) => index * every);
 }
 
 /**
- * The samples of an audio track that its segments begin with: the ones nearest to these times in seconds, and where it goes
- * on after the last of them, one every `target` seconds.
+ * The first samples of an audio track's segments: the ones nearest to these times in seconds. If the audio continues after the
+ * last of them, one every `target` seconds follows.
  */
 export function audioStarts(track: Mp4Track, times: readonly number[], target: number): number[] {
   const { samples, timescale } = track;
@@ -39,7 +39,7 @@ export function audioStarts(track: Mp4Track, times: readonly number[], target: n
   for (let sample = 1; sample < samples.count; sample += 1) {
     const middle = (samples.times[sample] ?? 0) + (samples.durations[sample] ?? 0) / 2;
     if (middle / timescale <= timeOf(place)) continue;
-    if (place >= times.length && end - timeOf(place) < shortestTailSeconds) break;
+    if (place >= times.length && end - timeOf(place) < minTailSeconds) break;
     starts.push(sample);
     place += 1;
   }

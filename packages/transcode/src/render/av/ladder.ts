@@ -17,20 +17,20 @@ export function isMp4(planned: PlannedRendition): planned is PlannedMp4 {
 /** Seconds between keyframes of an MP4 file that shares its video with no ladder. */
 export const defaultSegmentSeconds = 4;
 
-/** A stream that is made once, and used for every rung and file that would be the same. */
+/** A stream that is encoded once and used for all rungs and files with the same settings. */
 export interface Encode extends VideoOutput {
   /** {@link PlannedRung.encodedBecause} */
   readonly encodedBecause: string | null;
 }
 
-/** What a rung is encoded as. The same size and settings are the same stream, whatever it is for. */
+/** The encode for a rung. The same size and settings always give the same stream. */
 export function encodeOf(rung: PlannedRung, { crf, speed }: HlsPreset | Mp4Preset, scratch: string): Encode {
   const { width, height, bitrate, encodedBecause } = rung;
   const path = join(scratch, `${width}x${height}-${bitrate}-${crf}-${speed}.mp4`);
   return { path, width, height, crf, speed, bitrate, encodedBecause };
 }
 
-/** Every stream that must be encoded for these renditions, each once. `isCopied`: it needs no encode. */
+/** All streams to encode for these renditions, each once. `isCopied`: the stream needs no encode. */
 export function encodesOf(
   renditions: ReadonlyArray<PlannedHls | PlannedMp4>,
   scratch: string,

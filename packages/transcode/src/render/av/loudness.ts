@@ -6,24 +6,24 @@ import type { AudioTrack, IdentifiedFile } from '../../identified.ts';
 import type { AudioPreset } from '../../presets/audio.ts';
 import type { StepContext } from './step.ts';
 
-/** What a sound measures by EBU R 128 (ITU-R BS.1770), in the shape that it will be encoded in. */
+/** Measurements by EBU R 128 (ITU-R BS.1770) in the shape of the later encode. */
 export interface Loudness {
   /** Integrated loudness in LUFS; null for silence, which has none. */
   readonly integrated: number | null;
   /** The highest true peak in dBTP; -Infinity for silence. */
   readonly truePeak: number;
-  /** How long it is, by the samples that were decoded. */
+  /** Number of decoded samples. */
   readonly samples: number;
 }
 
-/** Shorter sounds are repeated to be measured: the meter's windows do not fill, and its gate would leave nothing. */
+/** Shorter audio is repeated for the measurement. Otherwise the meter's windows do not fill, and its gate leaves nothing. */
 const measurableS = 3;
 /** Below this the meter's absolute gate (BS.1770, -70 LUFS) leaves nothing. */
 const silentLufs = -70;
-/** ffmpeg prints peaks as fractions of full scale with three decimals: the true one may be half of the last higher. */
+/** ffmpeg prints peaks as fractions of full scale with three decimals, so the true peak may be half a step higher. */
 const peakStep = 0.000_5;
 
-/** Measures one track of a file; `progress` is told the seconds that were measured. */
+/** Measures one track of a file; `progress` is called with the measured seconds. */
 export async function measureLoudness(
   context: StepContext,
   path: string,
@@ -54,7 +54,7 @@ export async function measureLoudness(
     await context.ffmpeg(measureArgs(path, source, track, options), {
       onOutput(piece) {
         text += piece.toString('latin1');
-        // Only whole blocks, each of which begins with the frame's number.
+        // Only complete blocks; each begins with the frame's number.
         const end = text.lastIndexOf('frame:');
         if (end > 0) read(end);
       },
@@ -65,33 +65,33 @@ export async function measureLoudness(
     return { integrated, truePeak: peak > 0 ? 20 * Math.log10(peak + peakStep) : -Infinity, samples };
   };
   const once = await run();
-  if (once.samples === 0) throw new RenderError('corrupt_media', 'nothing of the sound can be decoded');
+  if (once.samples === 0) throw new RenderError('corrupt_media', 'the audio cannot be decoded');
   if (once.samples >= measurableS * shape.sampleRate) return once;
   const { integrated, truePeak } = await run(measurableS);
   return { integrated, truePeak: Math.max(once.truePeak, truePeak), samples: once.samples };
 }
 
-/** More than this is not a quiet recording but the noise of an empty one. */
-const mostBoostDb = 40;
+/** A recording that needs more boost is not quiet but empty, and only its noise would be raised. */
+const maxBoostDb = 40;
 
-/** Gain in dB that brings a sound to the preset's loudness, as far as its peaks allow, and the sentence that says so. */
+/** The gain in dB to the preset's loudness, as far as the peaks allow, and a sentence about it. */
 export function gainFor(
   { integrated, truePeak }: Pick<Loudness, 'integrated' | 'truePeak'>,
   { loudness, true_peak }: Pick<AudioPreset, 'loudness' | 'true_peak'>,
 ): { gainDb: number; peakLimited: boolean; note: string } {
   if (integrated === null) {
-    return { gainDb: 0, peakLimited: false, note: 'It is silent, or nearly, and was left as loud as it is.' };
+    return { gainDb: 0, peakLimited: false, note: 'The audio is silent or nearly silent; its volume was not changed.' };
   }
   const wanted = loudness - integrated;
-  const gainDb = Math.min(wanted, true_peak - truePeak, mostBoostDb);
-  const peakLimited = gainDb < wanted && gainDb < mostBoostDb;
+  const gainDb = Math.min(wanted, true_peak - truePeak, maxBoostDb);
+  const peakLimited = gainDb < wanted && gainDb < maxBoostDb;
   const measured = `Measured ${lufs(integrated)}`;
   const change = `${gainDb < 0 ? 'lowered' : 'raised'} by ${Math.abs(gainDb).toFixed(1)} dB`;
   const note =
     gainDb === wanted
       ? `${measured}, ${change} to ${lufs(loudness)}.`
       : `${measured}, ${change} to ${lufs(integrated + gainDb)} instead of ${lufs(loudness)}: ${
-          peakLimited ? `its peaks would pass ${true_peak} dBTP` : 'more would only raise its noise'
+          peakLimited ? `its peaks would exceed ${true_peak} dBTP` : 'a higher gain would only raise its noise'
         }.`;
   return { gainDb, peakLimited, note };
 }

@@ -2,11 +2,11 @@
 export interface Box {
   readonly type: string;
   readonly body: Buffer;
-  /** With its header. */
+  /** Including its header. */
   readonly whole: Buffer;
 }
 
-/** A file of that format is not what it should be. */
+/** A file of that format is invalid. */
 export class BoxError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -24,12 +24,12 @@ export function boxHeader(bytes: Buffer): { type: string; size: number; headerSi
   return { type, size: Number(bytes.readBigUInt64BE(8)), headerSize: 16 };
 }
 
-/** A type as it can stand in a sentence, whatever bytes it has. */
+/** A type with all unusual bytes replaced, for use in a sentence. */
 export function printable(type: string): string {
   return type.replaceAll(/[^\w .-]/g, '?');
 }
 
-/** The boxes that lie one after another in these bytes. */
+/** The consecutive boxes in these bytes. */
 export function boxesIn(bytes: Buffer): Box[] {
   const boxes: Box[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -48,24 +48,24 @@ export function findBox(bytes: Buffer, type: string): Box | null {
   return boxesIn(bytes).find((box) => box.type === type) ?? null;
 }
 
-/** The box at the end of a path of types, as `mdia`, `minf`, `stbl`. */
+/** The box at the end of a path of types, such as `mdia`, `minf`, `stbl`. */
 export function needBox(bytes: Buffer, ...types: readonly string[]): Box {
   let found: Box | null = null;
   for (const type of types) {
     found = findBox(found?.body ?? bytes, type);
     if (found === null) throw new BoxError(`There is no box ${types.join('/')}.`);
   }
-  if (found === null) throw new BoxError('No box was asked for.');
+  if (found === null) throw new BoxError('The path of boxes is empty.');
   return found;
 }
 
-/** A box with these contents. */
+/** A box with this content. */
 export function box(type: string, ...parts: readonly Uint8Array[]): Buffer {
   const size = parts.reduce((sum, { length }) => sum + length, 8);
   return Buffer.concat([u32(size), Buffer.from(type, 'latin1'), ...parts], size);
 }
 
-/** A box whose contents begin with a version and 24 flags. */
+/** A box whose content begins with a version and 24 flags. */
 export function fullBox(type: string, version: number, flags: number, ...parts: readonly Uint8Array[]): Buffer {
   return box(type, u32(((version << 24) | flags) >>> 0), ...parts);
 }

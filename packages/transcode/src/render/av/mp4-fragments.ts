@@ -3,14 +3,14 @@ import type { Mp4Track } from './mp4-track.ts';
 
 const trackId = 1;
 const unityMatrix = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
-/** ISO/IEC 14496-12, 8.8.3.1: depends on no other sample; depends on others and is no point to start from. */
+/** ISO/IEC 14496-12, 8.8.3.1: depends on no other sample; depends on others and is not a sync sample. */
 const syncFlags = 0x02000000;
 const otherFlags = 0x01010000;
 
 /**
- * The init segment of a CMAF track (ISO/IEC 23000-19): all that a decoder needs before the first sample. An edit list skips
- * the reordering delay of video and the priming samples of AAC, so that both begin at 0: players apply it, and ffmpeg takes
- * the negative composition offsets that would do the same for video as a delay.
+ * The init segment of a CMAF track (ISO/IEC 23000-19): everything that a decoder needs before the first sample. An edit list
+ * skips the reordering delay of video and the priming samples of AAC, so that both begin at 0. Players apply it. Negative
+ * composition offsets would do the same for video, but ffmpeg treats them as a delay.
  */
 export function initSegment(track: Mp4Track): Buffer {
   const { kind, timescale, mediaTime, boxes } = track;
@@ -67,7 +67,7 @@ export function initSegment(track: Mp4Track): Buffer {
   ]);
 }
 
-/** Samples `first` to before `end`, as a movie fragment without its bytes: these follow it, `bytes` of them, in that order. */
+/** A movie fragment of the samples from `first` to before `end`, without their data: `bytes` of sample data must follow. */
 export function fragmentHead(
   { kind, samples, mediaTime }: Mp4Track,
   { first, end, sequence }: { first: number; end: number; sequence: number },
@@ -82,7 +82,7 @@ export function fragmentHead(
     if (video) words.push(composition);
     bytes += size;
   }
-  // Offset of the data, then a duration, a size and flags for each sample, and for video its composition offset.
+  // Data offset; then duration, size and flags for each sample, and for video also its composition offset.
   const present = 0x1 | 0x100 | 0x200 | 0x400 | (video ? 0x800 : 0);
   const movieFragment = (dataOffset: number) =>
     box(

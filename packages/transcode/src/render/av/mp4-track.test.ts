@@ -14,7 +14,7 @@ beforeAll(async () => {
   clips = [readFileSync(video), readFileSync(audio)];
 });
 
-/** What reading it throws, or null. */
+/** The error from reading it, or null. */
 async function problemOf(bytes: Buffer): Promise<unknown> {
   return readMp4Track(files.file(bytes, 'odd.mp4')).then(
     () => null,
@@ -22,7 +22,7 @@ async function problemOf(bytes: Buffer): Promise<unknown> {
   );
 }
 
-test('an index with any byte changed is read or refused with a sentence, so that a stream is encoded and nothing crashes', async () => {
+test('an index with any changed byte is read or refused with a sentence, never a crash', async () => {
   let refused = 0;
   for (const clip of clips) {
     for (let at = clip.indexOf('moov') - 4; at < clip.length; at += 1) {
@@ -40,7 +40,7 @@ test('an index with any byte changed is read or refused with a sentence, so that
   expect(refused).toBeGreaterThan(200);
 });
 
-test('an index that is cut off at any place is refused with a sentence', async () => {
+test('an index that is cut anywhere is refused with a sentence', async () => {
   for (const clip of clips) {
     for (let end = clip.indexOf('moov') - 4; end < clip.length; end += 7) {
       expect(await problemOf(clip.subarray(0, end)), `cut at ${end}`).toBeInstanceOf(BoxError);
@@ -48,7 +48,7 @@ test('an index that is cut off at any place is refused with a sentence', async (
   }
 });
 
-test('a table that says it has thousands of millions of samples takes no memory for them', async () => {
+test('a table that claims billions of samples allocates no memory for them', async () => {
   for (const clip of clips) {
     for (const equalSize of [0, 1]) {
       const odd = Buffer.from(clip);

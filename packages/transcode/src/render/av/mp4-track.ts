@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { BoxError, boxesIn, boxHeader, findBox, needBox, printable } from './mp4-boxes.ts';
 
-/** The samples of a track in the order of decoding; every list has one entry a sample. Times in units of the timescale. */
+/** The samples of a track in decoding order; every list has one entry per sample. Times are in units of the timescale. */
 export interface Samples {
   readonly count: number;
   /** Positions in the file. */
@@ -9,9 +9,9 @@ export interface Samples {
   readonly sizes: Uint32Array;
   readonly durations: Uint32Array;
   readonly decodeTimes: Float64Array;
-  /** When they are shown or heard: the edit list is applied, so that the presentation begins at 0. */
+  /** Presentation times with the edit list applied, so that the presentation begins at 0. */
   readonly times: Float64Array;
-  /** 1 where the container calls the sample a point to start from. */
+  /** 1 if the container marks the sample as a sync sample. */
   readonly sync: Uint8Array;
 }
 
@@ -21,34 +21,34 @@ export interface Mp4Track {
   readonly kind: 'video' | 'audio';
   readonly timescale: number;
   readonly samples: Samples;
-  /** Media time at which the presentation begins: a video's reordering delay, the priming samples of AAC. */
+  /** Media time of the start of the presentation: a video's reordering delay, or the priming samples of AAC. */
   readonly mediaTime: number;
-  /** The display matrix neither turns nor mirrors the picture. */
+  /** The display matrix neither rotates nor mirrors the picture. */
   readonly upright: boolean;
-  /** How long the presentation waits before it begins, in units of the movie's timescale; 0 nearly always. */
+  /** Delay before the presentation begins, in units of the movie's timescale; nearly always 0. */
   readonly emptyEdit: number;
-  /** As RFC 6381 writes it: `avc1.64001f`, `mp4a.40.2`. */
+  /** In the notation of RFC 6381: `avc1.64001f`, `mp4a.40.2`. */
   readonly codec: string;
   readonly width: number;
   readonly height: number;
-  /** Of audio; 0 for video. */
+  /** Channels of audio; 0 for video. */
   readonly channels: number;
   readonly sampleRate: number;
-  /** Bytes that a NAL unit's length takes in a sample; 0 for audio. */
+  /** Length in bytes of the size before each NAL unit; 0 for audio. */
   readonly nalLengthBytes: number;
-  /** Boxes that an init segment repeats as they are. */
+  /** Boxes that an init segment repeats unchanged. */
   readonly boxes: { readonly hdlr: Buffer; readonly mediaHeader: Buffer; readonly dinf: Buffer; readonly stsd: Buffer };
-  /** Three letters of ISO 639-2, packed as `mdhd` has them. */
+  /** Three letters of ISO 639-2, packed as in `mdhd`. */
   readonly packedLanguage: number;
 }
 
-/** Reads the index of such a file. @throws BoxError where it is not one */
+/** Reads the index of such a file. @throws BoxError if it is invalid */
 export async function readMp4Track(path: string): Promise<Mp4Track> {
   const file = await open(path, 'r');
   try {
     return parseTrack(path, await readMovie(file));
   } catch (error) {
-    // What reads past the end of a box: it is shorter than what it says that it holds.
+    // A read past the end of a box: it is shorter than its fields claim.
     if (error instanceof RangeError) {
       throw new BoxError('The index of the file is damaged: one of its boxes is shorter than its contents.', {
         cause: error,
@@ -60,21 +60,21 @@ export async function readMp4Track(path: string): Promise<Mp4Track> {
   }
 }
 
-/** When a sample that begins a segment is presented, in seconds; for the number of samples, when the presentation ends. */
+/** Presentation time of a sample in seconds. For an index equal to the number of samples: the end of the presentation. */
 export function timeAt({ samples, timescale }: Mp4Track, index: number): number {
   if (index === 0) return 0;
   if (index < samples.count) return (samples.times[index] ?? 0) / timescale;
   return endOf(samples.times, samples.durations) / timescale;
 }
 
-/** With reordered frames the last one of the file is not the last one shown, which is near, though. */
+/** With reordered frames, the last frame of the file need not be the last one shown. */
 function endOf(times: Float64Array, durations: Uint32Array): number {
   let end = 0;
   for (let i = 0; i < times.length; i += 1) end = Math.max(end, (times[i] ?? 0) + (durations[i] ?? 0));
   return end;
 }
 
-/** The contents of the box `moov`. */
+/** The content of the box `moov`. */
 async function readMovie(file: FileHandle): Promise<Buffer> {
   const { size: fileSize } = await file.stat();
   const header = Buffer.alloc(16);
@@ -105,7 +105,7 @@ function parseTrack(path: string, moov: Buffer): Mp4Track {
   const mdhd = needBox(mdia, 'mdhd').body;
   const wide = mdhd.readUInt8(0) === 1;
   const timescale = mdhd.readUInt32BE(wide ? 20 : 12);
-  if (timescale === 0) throw new BoxError('The track counts no time.');
+  if (timescale === 0) throw new BoxError('The track has no timescale.');
   const { mediaTime, emptyEdit } = readEdits(trak.body);
   const hdlr = needBox(mdia, 'hdlr');
   const kind = hdlr.body.toString('latin1', 8, 12) === 'soun' ? 'audio' : 'video';
@@ -125,14 +125,14 @@ function parseTrack(path: string, moov: Buffer): Mp4Track {
   };
 }
 
-/** ISO/IEC 14496-12, 8.3.2: `a b u c d v x y w`; a and d scale, b and c shear. It has its place before width and height. */
+/** ISO/IEC 14496-12, 8.3.2: `a b u c d v x y w`; a and d scale, b and c shear. The matrix precedes width and height. */
 function isUpright(tkhd: Buffer): boolean {
   const matrix = tkhd.length - 8 - 36;
   const [a, b, c, d] = [0, 4, 12, 16].map((at) => tkhd.readInt32BE(matrix + at)) as [number, number, number, number];
   return a > 0 && d > 0 && b === 0 && c === 0;
 }
 
-/** At most one empty edit and one that shows the rest: all that ffmpeg writes. */
+/** Accepts at most one empty edit and one for the rest, because ffmpeg writes no others. */
 function readEdits(trak: Buffer): { mediaTime: number; emptyEdit: number } {
   const edts = findBox(trak, 'edts');
   const elst = edts && findBox(edts.body, 'elst')?.body;
@@ -151,16 +151,16 @@ function readEdits(trak: Buffer): { mediaTime: number; emptyEdit: number } {
   return { mediaTime, emptyEdit };
 }
 
-/** More than a day of frames of AAC at 96 kHz; what takes some hundred bytes to say must not take gigabytes to write out. */
+/** More than a day of AAC frames at 96 kHz. A header of a hundred bytes must not make us allocate gigabytes. */
 const maxEqualSamples = 10_000_000;
 
-/** ISO/IEC 14496-12, 8.6 and 8.7: the tables, which say it in runs, written out. */
+/** ISO/IEC 14496-12, 8.6 and 8.7: expands the run-length coded tables. */
 function readSamples(stbl: Buffer, mediaTime: number): Samples {
   const table = (type: string) => needBox(stbl, type).body;
   const stsz = table('stsz');
   const count = stsz.readUInt32BE(8);
   const equalSize = stsz.readUInt32BE(4);
-  // Before memory is taken for them. ffmpeg writes samples of equal size, too, for which the table has no entries.
+  // Checked before memory is allocated. ffmpeg also writes samples of equal size, for which the table has no entries.
   if (equalSize === 0 ? count > (stsz.length - 12) / 4 : count > maxEqualSamples) {
     throw new BoxError('The table of sizes has an impossible length.');
   }
@@ -230,7 +230,7 @@ function readOffsets(stbl: Buffer, sizes: Uint32Array): Float64Array {
 
 type Entry = Pick<Mp4Track, 'codec' | 'width' | 'height' | 'channels' | 'sampleRate' | 'nalLengthBytes'>;
 
-/** Version, flags and the number of entries lie before the first. */
+/** Version, flags and number of entries, which precede the first entry. */
 const stsdHeader = 8;
 
 /** ISO/IEC 14496-15, 5.3.3.1: profile, constraints and level are bytes 1 to 3 of the configuration. */
@@ -251,7 +251,7 @@ const samplingFrequencies = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
 ];
 
-/** ISO/IEC 14496-1, 7.2.6: descriptors within each other; the last has the AudioSpecificConfig of ISO/IEC 14496-3, 1.6. */
+/** ISO/IEC 14496-1, 7.2.6: nested descriptors; the innermost has the AudioSpecificConfig of ISO/IEC 14496-3, 1.6. */
 function audioEntry(stsd: Buffer): Entry {
   const entry = boxesIn(stsd.subarray(stsdHeader))[0];
   if (entry?.type !== 'mp4a') throw new BoxError(`The audio is ${printable(entry?.type ?? 'missing')}, not mp4a.`);
@@ -264,7 +264,7 @@ function audioEntry(stsd: Buffer): Entry {
   const objectType = config.readUInt8(0) >> 3;
   const frequency = ((config.readUInt8(0) & 7) << 1) | (config.readUInt8(1) >> 7);
   const sampleRate = samplingFrequencies[frequency];
-  if (sampleRate === undefined) throw new BoxError('The audio has a sampling frequency of its own.');
+  if (sampleRate === undefined) throw new BoxError('The audio has a non-standard sampling frequency.');
   return {
     codec: `mp4a.${decoder.toString('hex', 0, 1)}.${objectType}`,
     ...{ width: 0, height: 0, nalLengthBytes: 0 },
@@ -273,7 +273,7 @@ function audioEntry(stsd: Buffer): Entry {
   };
 }
 
-/** The contents of the descriptor that these bytes begin with. Lengths are written 7 bits a byte. */
+/** The content of the descriptor at the start of these bytes. Lengths have 7 bits per byte. */
 function descriptor(bytes: Buffer, tag: number): Buffer {
   if (bytes.readUInt8(0) !== tag) throw new BoxError(`A descriptor ${tag} was expected.`);
   let length = 0;

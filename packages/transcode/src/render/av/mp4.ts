@@ -4,14 +4,14 @@ import { z } from 'zod';
 import { RenderError } from '../../errors.ts';
 import { plainOutput } from '../../ffmpeg/argv/ladder.ts';
 import type { ReadyRendition } from '../result.ts';
-import { overOutput } from './failure.ts';
+import { checkingOutput } from './failure.ts';
 import type { PlannedMp4 } from './ladder.ts';
 import { boxHeader } from './mp4-boxes.ts';
 import { type Mp4Track, timeAt } from './mp4-track.ts';
 import type { StepContext } from './step.ts';
 import type { Streams } from './streams.ts';
 
-/** Puts the streams into one MP4 file whose index comes first. */
+/** Combines the streams into one MP4 file with its index first. */
 export async function makeMp4(context: StepContext, planned: PlannedMp4, streams: Streams): Promise<ReadyRendition> {
   const { scratch, outDir } = context;
   const { name, extension, revision } = planned;
@@ -20,7 +20,7 @@ export async function makeMp4(context: StepContext, planned: PlannedMp4, streams
   const audio = streams.audioOf(planned);
   const temporary = join(scratch, `${name}.${extension}`);
   const inputs = [video.path, ...(audio ? [audio.path] : [])];
-  await overOutput('its streams could not be put together', () =>
+  await checkingOutput('its streams could not be combined', () =>
     context.ffmpeg([
       ...inputs.flatMap((path) => ['-f', 'mov', '-i', path]),
       ...inputs.flatMap((_, index) => ['-map', `${index}:0`]),
@@ -57,15 +57,15 @@ const Probed = z.object({
   ),
 });
 
-/** One frame of 25 a second: no duration may be further off. */
+/** One frame at 25 per second: the largest accepted difference of a duration. */
 const toleranceSeconds = 0.04;
 
-/** Compares the file with what went into it. @returns its size */
+/** Compares the file with its input streams. @returns its size */
 async function readBack(context: StepContext, path: string, video: Mp4Track, audio: Mp4Track | null): Promise<number> {
   const fail = (what: string): never => {
-    throw new RenderError('output_failed', `The file came out wrong: ${what}.`);
+    throw new RenderError('output_failed', `The file is defective: ${what}.`);
   };
-  const output = await overOutput('it could not be read back once it was written', () =>
+  const output = await checkingOutput('it could not be read back after writing', () =>
     context.ffprobe(['-f', 'mov', '-of', 'json', '-show_streams', '-i', path]),
   );
   const { streams } = Probed.parse(JSON.parse(output.toString('utf8')));
@@ -75,7 +75,7 @@ async function readBack(context: StepContext, path: string, video: Mp4Track, aud
     const stream = streams[index];
     if (stream?.codec_name !== (track.kind === 'video' ? 'h264' : 'aac')) fail(`it has ${stream?.codec_name}`);
     else if (stream.nb_frames !== track.samples.count) {
-      fail(`it has ${stream.nb_frames} samples of ${track.kind} instead of ${track.samples.count}`);
+      fail(`it has ${stream.nb_frames} ${track.kind} samples instead of ${track.samples.count}`);
     } else if (Math.abs(stream.duration - secondsOf(track)) > toleranceSeconds || Math.abs(stream.start_time) > 0.001) {
       fail(`its ${track.kind} begins at ${stream.start_time} s and lasts ${stream.duration} s`);
     } else if (track.kind === 'video' && (stream.width !== track.width || stream.height !== track.height)) {

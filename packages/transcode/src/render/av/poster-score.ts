@@ -1,22 +1,22 @@
 import type { RawPixels } from '../../heic.ts';
 
-/** How well a frame stands for its video. */
+/** How well a frame represents its video. */
 export interface FrameScore {
   /** 0 to 1, higher is better. Only for comparing frames of one video. */
   readonly score: number;
-  /** Neither black nor white nor a fade nor one colour: no need to look for another. */
+  /** Not black, white, faded or of a single colour, so no other frame is needed. */
   readonly good: boolean;
 }
 
 const goodScore = 0.35;
-/** Brightness below which a picture is dark, and above which it is glaring, of 255. */
+/** Mean brightness, of 255, below which a picture is dark, and above which it is too bright. */
 const dark = 40;
 const glaring = 225;
 
 /**
- * Looks at a small frame: how much of its range of brightness it uses (entropy: a black, white or faded frame has little),
- * whether it has edges (blurred and flat ones have few), and whether it is neither dark nor glaring. What is transparent
- * counts as black.
+ * Scores a small frame by three criteria. Its brightness should have high entropy, unlike that of black, white or faded frames.
+ * It should have many edges, unlike blurred and flat frames. It should be neither too dark nor too bright. Transparent pixels
+ * count as black.
  */
 export function scoreFrame({ data, width, height, channels }: RawPixels): FrameScore {
   const pixels = width * height;
@@ -40,14 +40,14 @@ export function scoreFrame({ data, width, height, channels }: RawPixels): FrameS
   return { score, good: score >= goodScore && entropy > 0.25 };
 }
 
-/** Bits that a pixel takes, by what is frequent. */
+/** Bits per pixel by the frequency of each value. */
 function entropyOf(histogram: Uint32Array, total: number): number {
   let bits = 0;
   for (const count of histogram) if (count > 0) bits -= (count / total) * Math.log2(count / total);
   return bits;
 }
 
-/** Mean difference in brightness between neighbours, beside and below. */
+/** Mean difference in brightness between each pixel and its right and lower neighbours. */
 function meanStep(luma: Float32Array, width: number, height: number): number {
   let sum = 0;
   for (let y = 0; y < height; y++) {

@@ -5,7 +5,7 @@ import { lavfi, renderedClips, x264 } from '../../../test/rendered-clips.ts';
 
 const { clip, render } = renderedClips();
 
-test('a clip that begins black, with its only keyframe there, gets a poster that shows something', async () => {
+test('a clip with its only keyframe in a black start has a poster that is not black', async () => {
   const path = clip(
     'black-lead.mp4',
     ...[...lavfi('color=black:s=320x180:r=25:d=2'), ...lavfi('testsrc2=s=320x180:r=25:d=4')],
@@ -21,7 +21,7 @@ test('a clip that begins black, with its only keyframe there, gets a poster that
   expect(Buffer.from(result.thumbhash ?? '', 'base64').length).toBeGreaterThan(4);
 });
 
-test('a poster is neither a fade nor a title on white where the video has better', async () => {
+test('a poster is neither a fade nor a white title if the video has better frames', async () => {
   const path = clip(
     'fades.mp4',
     ...[...lavfi('color=white:s=320x180:r=25:d=3'), ...lavfi('testsrc2=s=320x180:r=25:d=6')],
@@ -29,7 +29,7 @@ test('a poster is neither a fade nor a title on white where the video has better
   );
   const { of, only } = await render(path, posters.slice(0, 1));
   const at = Number(/The frame at ([\d.]+) s/.exec(only().notes[0] ?? '')?.[1]);
-  // Full brightness is from 6 s to 7 s; what is nearly that bright will do.
+  // Full brightness lasts from 6 s to 7 s; nearly full is enough.
   expect(at).toBeGreaterThan(4.5);
   expect(at).toBeLessThan(8);
   expect(await brightness(of('poster.webp'))).toBeGreaterThan(60);

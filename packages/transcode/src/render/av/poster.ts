@@ -5,7 +5,7 @@ import { baseBox, renderPictures } from '../pictures.ts';
 import type { PosterFrame } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 
-/** Pictures of a video: one frame that stands for it, through the encoders that pictures of images go through. */
+/** Images of a video: one representative frame, through the same encoders as other images. */
 export function posterStep(
   wanted: readonly PlannedPicture[],
   weight: number,
@@ -24,13 +24,13 @@ export function posterStep(
       context.progress(0.6);
       const thumbhash = await renderPictures({
         ...{ wanted, base, decodeAt, outDir },
-        moving: null,
+        animated: null,
         notes: [`The frame at ${(frame.timeMs / 1_000).toFixed(1)} s.`],
         clock: (_stage, work) => work,
         finish: (planned, rendition) => context.finish(planned, rendition),
       });
       signal?.throwIfAborted();
-      if (thumbhash !== null) context.represent(thumbhash);
+      if (thumbhash !== null) context.setThumbhash(thumbhash);
     },
   };
 }

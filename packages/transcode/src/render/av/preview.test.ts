@@ -6,7 +6,7 @@ import { sharp } from '../../vips.ts';
 
 const { clip, render } = renderedClips();
 
-test('a preview moves, at most as fast as the preset says, for ever', async () => {
+test('a preview is animated, at most at the preset rate, and repeats for ever', async () => {
   const path = clip('moving.mp4', ...lavfi('testsrc2=s=640x360:r=30:d=5'), ...x264);
   const { result, of } = await render(path, [preview]);
   const { width, height, pages, delay, loop } = await sharp(of('preview.webp')).metadata();
@@ -15,7 +15,7 @@ test('a preview moves, at most as fast as the preset says, for ever', async () =
   expect(result.renditions).toMatchObject([{ state: 'ready', width: 480, height: 270, frames: 30, durationMs: 3_000 }]);
 });
 
-test('a preview begins where the poster was found, and never past the end less its length', async () => {
+test('a preview begins at the poster frame, but early enough to have its full length', async () => {
   const path = clip('colors.mp4', ...colors(6), '-filter_complex', 'concat=n=6', ...x264);
   const { only, of } = await render(path, [{ ...preview, seconds: 2, frame_rate: 5 }]);
   expect(only()).toMatchObject({ durationMs: 2_000 });
@@ -25,7 +25,7 @@ test('a preview begins where the poster was found, and never past the end less i
   expect(furthest([[...data.subarray(0, 3)]], [hueRgb[Math.floor(startS)] ?? []])).toBeLessThan(24);
 });
 
-test('a preview of what comes late begins early enough to be whole', async () => {
+test('a preview of a late scene begins early enough to be complete', async () => {
   const path = clip(
     'late.mp4',
     ...[...lavfi('color=black:s=320x180:r=25:d=4'), ...lavfi('testsrc2=s=320x180:r=25:d=1')],

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { stretchArgs, stretchChannels } from '../../ffmpeg/argv/frames.ts';
+import { spanArgs, spanChannels } from '../../ffmpeg/argv/frames.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { PreviewPreset } from '../../presets/video.ts';
 import { sharp } from '../../vips.ts';
-import { readyFile, writeWhole } from '../output-file.ts';
-import { nothingDecodes, type PosterFrame, videoTrack } from './poster-frame.ts';
+import { readyFile, writeVerifiedImage } from '../output-file.ts';
+import { type PosterFrame, undecodableError, videoTrack } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 
 export type PlannedPreview = PlannedRendition & { readonly preset: PreviewPreset };
@@ -13,7 +13,7 @@ export function isPreview(planned: PlannedRendition): planned is PlannedPreview 
   return planned.preset.type === 'preview';
 }
 
-/** A few seconds from where the poster was found, as an animated WebP that repeats for ever. */
+/** A few seconds from the poster frame on, as an animated WebP that repeats for ever. */
 export function previewStep(
   planned: PlannedPreview,
   weight: number,
@@ -33,20 +33,20 @@ export function previewStep(
 
       const frameRate = Math.min(preset.frame_rate, video.frameRate.num / video.frameRate.den);
       const frames = Math.max(1, Math.round(preset.seconds * frameRate));
-      const channels = stretchChannels(video);
+      const channels = spanChannels(video);
       const frameBytes = width * height * channels;
-      const stretch = { startMs, frames, frameRate };
-      const data = await context.ffmpeg(stretchArgs(path, source, planned, stretch), {
+      const span = { startMs, frames, frameRate };
+      const data = await context.ffmpeg(spanArgs(path, source, planned, span), {
         maxOutputBytes: frames * frameBytes,
       });
       const pages = Math.floor(data.length / frameBytes);
-      if (pages === 0) throw nothingDecodes();
+      if (pages === 0) throw undecodableError();
       signal?.throwIfAborted();
       context.progress(0.5);
 
       const place = join(outDir, `${planned.name}.${planned.extension}`);
       const raw = { width, height: height * pages, channels, pageHeight: height };
-      const facts = await writeWhole(place, planned, (temporary) =>
+      const facts = await writeVerifiedImage(place, planned, (temporary) =>
         sharp(data.subarray(0, pages * frameBytes), { raw, limitInputPixels: false })
           .webp({ quality: preset.quality, effort, loop: 0, delay: delaysOf(pages, frameRate) })
           .toFile(temporary),
@@ -57,10 +57,10 @@ export function previewStep(
   };
 }
 
-/** Of the encoder, 0 to 6: an animation is thirty pictures, and more effort saves it few bytes. */
+/** Encoder effort, 0 to 6. An animation has thirty images, and more effort saves few bytes. */
 const effort = 3;
 
-/** Whole milliseconds that do not drift from the frame rate. */
+/** Whole milliseconds without drift from the frame rate. */
 function delaysOf(frames: number, frameRate: number): number[] {
   const at = (frame: number) => Math.round((frame * 1_000) / frameRate);
   return Array.from({ length: frames }, (_, frame) => at(frame + 1) - at(frame));

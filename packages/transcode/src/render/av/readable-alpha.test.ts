@@ -11,15 +11,15 @@ const presets = [
   { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 160 },
 ];
 
-const seeThrough = () =>
+const transparentClip = () =>
   clip(
     'alpha.webm',
     ...lavfi('testsrc2=s=160x90:r=25:d=4,format=yuva420p,geq=lum=lum(X\\,Y):cb=cb(X\\,Y):cr=cr(X\\,Y):a=128'),
     ...['-c:v', 'libvpx-vp9', '-pix_fmt', 'yuva420p', '-deadline', 'realtime', '-cpu-used', '8', '-g', '1000'],
   );
 
-test('a damaged VP9 with transparency plays to its end, without it, and its owner is told', async () => {
-  const bytes = readFileSync(seeThrough());
+test('a damaged VP9 with transparency plays to its end without it, with a warning', async () => {
+  const bytes = readFileSync(transparentClip());
   const at = Math.floor(bytes.length * 0.1);
   bytes.fill(0xa5, at, at + 40);
   const path = join(folder, 'damaged.webm');
@@ -31,8 +31,8 @@ test('a damaged VP9 with transparency plays to its end, without it, and its owne
   expect(result.warnings).toEqual(['Parts of the video are damaged; it is shown without its transparency.']);
 });
 
-test('a whole one keeps its transparency, which is laid over black', async () => {
-  const { result } = await render(seeThrough(), presets);
+test('an intact VP9 keeps its transparency, which is laid over black', async () => {
+  const { result } = await render(transparentClip(), presets);
   expect(result.warnings).toEqual([]);
   const ladder = result.runs.find(({ step, argv }) => step === 'ladder' && argv.includes('-filter_complex'));
   expect(ladder?.argv.join(' ')).toMatch(/libvpx-vp9.*premultiply/);

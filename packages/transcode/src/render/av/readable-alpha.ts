@@ -3,9 +3,9 @@ import { ProgramError } from '../../ffmpeg/run.ts';
 import type { Step, StepContext } from './step.ts';
 
 /**
- * The steps, with a source of which the alpha channel can be read to its end, or else is left alone. Only libvpx reads the alpha
- * of VP8 and VP9, and after a damaged place it gives no frame before the next keyframe, which may never come; ffmpeg's own
- * decoders go on. So a source with alpha is decoded once before: the picture is worth more than what it is cut out by.
+ * Wraps steps so that an alpha channel that cannot be read to its end is ignored. Only libvpx reads the alpha of VP8 and VP9.
+ * After damage it returns no frame before the next keyframe, which may never come; ffmpeg's own decoders continue. So a source
+ * with alpha is decoded once beforehand: the picture matters more than its transparency.
  */
 export function withReadableAlpha(steps: readonly Step[]): Step[] {
   let readable: Promise<boolean> | undefined;

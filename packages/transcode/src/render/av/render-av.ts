@@ -7,9 +7,9 @@ import { stepsOf } from './steps.ts';
 export type { AvRenderOptions } from './run-steps.ts';
 
 /**
- * Makes the renditions of a video or a sound that are planned as `make`. What fails alone is reported as failed; the others
- * are made.
- * @throws RenderError where the render was aborted
+ * Makes the renditions of a video or audio file that are planned as `make`. A rendition that fails alone is reported as failed;
+ * the others are made.
+ * @throws RenderError if the render was aborted
  */
 export async function renderAv(
   path: string,

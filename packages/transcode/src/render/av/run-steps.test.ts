@@ -30,10 +30,10 @@ beforeAll(async () => {
     .slice(0, 3);
 });
 
-/** The renditions to make, which are three. */
+/** The three renditions to make. */
 function three(): [PlannedRendition, PlannedRendition, PlannedRendition] {
   const [first, second, third] = wanted;
-  if (!first || !second || !third) throw new Error('Three renditions were expected.');
+  if (!first || !second || !third) throw new Error('Expected three renditions.');
   return [first, second, third];
 }
 
@@ -52,7 +52,7 @@ function run(steps: readonly Step[], more: { signal?: AbortSignal; onProgress?: 
   return { outDir, result };
 }
 
-test('a step that fails takes only its own renditions along, and what it had finished stays', async () => {
+test('a step that fails loses only its own unfinished renditions', async () => {
   const [a, b, c] = three();
   const { result, outDir } = run([
     {
@@ -75,12 +75,12 @@ test('a step that fails takes only its own renditions along, and what it had fin
   });
   expect(readdirSync(outDir)).toEqual([]);
   expect(runs).toHaveLength(1);
-  const told = JSON.stringify([runs, renditions[1]]);
-  expect(told).toContain('SCRATCH/nothing.mp4');
-  expect(told).not.toContain(files.folder);
+  const reported = JSON.stringify([runs, renditions[1]]);
+  expect(reported).toContain('SCRATCH/nothing.mp4');
+  expect(reported).not.toContain(files.folder);
 });
 
-test('every rendition has a fate, also one that its step forgot and one that no step makes', async () => {
+test('every rendition has a result, even if its step forgets it or no step makes it', async () => {
   const [a, b, c] = three();
   const { result } = run([
     { name: 'forgetful', renditions: [a, b], weight: 1, run: async (context) => context.finish(a, made(a)) },
@@ -93,7 +93,7 @@ test('every rendition has a fate, also one that its step forgot and one that no 
   ]);
 });
 
-test('progress is weighted, never goes back, and ends at 1', async () => {
+test('progress is weighted, never decreases, and ends at 1', async () => {
   const [a, b, c] = three();
   const seen: number[] = [];
   const step = (planned: PlannedRendition, weight: number, fractions: readonly number[]): Step => ({
@@ -113,7 +113,7 @@ test('progress is weighted, never goes back, and ends at 1', async () => {
   expect(seen.at(-1)).toBe(1);
 });
 
-test('an abort kills the program that runs, starts no other step, and rejects', async () => {
+test('an abort kills the running program, starts no other step, and rejects', async () => {
   const [a, b] = three();
   const controller = new AbortController();
   let started = false;
@@ -137,7 +137,7 @@ test('an abort kills the program that runs, starts no other step, and rejects', 
   expect(readdirSync(outDir)).toEqual([]);
 });
 
-test('a render that was aborted before it began makes nothing', async () => {
+test('a render that is aborted before its start makes nothing', async () => {
   const [a] = three();
   let started = false;
   const { result } = run(

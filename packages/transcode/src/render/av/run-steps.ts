@@ -9,36 +9,36 @@ import type { EngineLimits } from '../../limits.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { ProgramRun } from '../program-run.ts';
 import type { FailedRendition, ProgramRunUpdate, ReadyRendition, RenderProgress, RenderResult } from '../result.ts';
+import { audioDamageWarning, createAudioDamageDetector } from './audio-damage.ts';
 import { failedRendition } from './failure.ts';
-import { damagedSound, soundDamageListener } from './sound-damage.ts';
 import type { Step, StepContext } from './step.ts';
 
 export interface AvRenderOptions {
   limits: EngineLimits;
   programs: Programs;
   onProgress?: (progress: RenderProgress) => void;
-  /** Planned renditions of the source that are there already: what is made becomes what it would be if they were made, too. */
+  /** Planned renditions that exist already. The new ones get the same bytes as if all were made together. */
   beside?: readonly PlannedRendition[];
   onRun?: (update: ProgramRunUpdate) => void;
   signal?: AbortSignal;
 }
 
-/** Small processor time adds up over runs; what no honest run of these options needs. */
+/** Minimum wall-clock limit of a run; real runs need far less. */
 const baseWallMs = 5 * 60_000;
-/** Encoders on a slow, busy machine: thirty times as long as the video plays. */
+/** Encoders on a slow, busy machine: thirty times the duration of the video. */
 const wallPerSecondOfMedia = 30_000;
 const stallMs = 120_000;
 const cores = 64;
 /**
- * Each line of what ffmpeg says with its level. However much of a source does not decode, what does is made and the rest is
- * warned of: by itself ffmpeg would fail where it is two thirds.
+ * Every line of ffmpeg has its level. With this error rate, all decodable parts of a source are used and the rest gives a
+ * warning. By default, ffmpeg would fail if two thirds are undecodable.
  */
-const always = ['-hide_banner', '-nostdin', '-loglevel', 'level+warning', '-max_error_rate', '1', '-y'];
+const commonOptions = ['-hide_banner', '-nostdin', '-loglevel', 'level+warning', '-max_error_rate', '1', '-y'];
 
 /**
- * Takes the steps one after another: each is a few runs of ffmpeg, which uses all cores by itself. What fails alone is reported
- * as failed; the others are made. `wanted`: what the steps make together, in the order of the result.
- * @throws RenderError where the render was aborted
+ * Runs the steps one after another; each is a few runs of ffmpeg, which uses all cores by itself. A step that fails is reported;
+ * the others still run. `wanted`: all renditions of the steps, in the order of the result.
+ * @throws RenderError if the render was aborted
  */
 export async function runSteps(
   path: string,
@@ -52,7 +52,7 @@ export async function runSteps(
   const began = performance.now();
   const results = new Map<PlannedRendition, ReadyRendition | FailedRendition>();
   const runs: ProgramRun[] = [];
-  let begun = 0;
+  let runCount = 0;
   const warnings = new Set<string>();
   const timings: Record<string, number> = {};
   let thumbhash: string | null = null;
@@ -71,12 +71,12 @@ export async function runSteps(
     let within = 0;
     const run = async (program: Program, argv: readonly string[], runOptions: Partial<RunOptions>): Promise<Buffer> => {
       const cwd = await mkdtemp(join(scratch, '.cwd-'));
-      const number = begun++;
-      const sound = soundDamageListener();
-      const tell = (standing: ProgramRun) => options.onRun?.({ number, run: standing });
-      const keep = (ended: ProgramRun) => {
+      const number = runCount++;
+      const audioDamage = createAudioDamageDetector();
+      const reportRun = (current: ProgramRun) => options.onRun?.({ number, run: current });
+      const recordRun = (ended: ProgramRun) => {
         runs.push(ended);
-        tell(ended);
+        reportRun(ended);
       };
       try {
         const outcome = await runProgram(program, argv, {
@@ -85,22 +85,22 @@ export async function runSteps(
           limits: runLimits(source, limits),
           hide: { [path]: 'SOURCE', [scratch]: 'SCRATCH', [outDir]: 'OUT' },
           signal,
-          onStanding: tell,
-          onComplaint: argv.includes(path) ? sound.hear : undefined,
+          onUpdate: reportRun,
+          onStderrLine: argv.includes(path) ? audioDamage.readLine : undefined,
           ...runOptions,
         });
-        keep(outcome.run);
+        recordRun(outcome.run);
         return outcome.stdout;
       } catch (error) {
-        if (error instanceof ProgramError) keep(error.run);
+        if (error instanceof ProgramError) recordRun(error.run);
         throw error;
       } finally {
-        if (sound.damaged) warnings.add(damagedSound);
+        if (audioDamage.found) warnings.add(audioDamageWarning);
       }
     };
     const context: StepContext = {
       ...{ path, source, limits, scratch, outDir, signal, programs },
-      ffmpeg: (argv, runOptions = {}) => run(programs.ffmpeg, [...always, ...argv], runOptions),
+      ffmpeg: (argv, runOptions = {}) => run(programs.ffmpeg, [...commonOptions, ...argv], runOptions),
       ffprobe: (argv, runOptions = {}) =>
         run(programs.ffprobe, ['-hide_banner', '-loglevel', 'error', ...argv], runOptions),
       progress(reached) {
@@ -112,7 +112,7 @@ export async function runSteps(
         report(within, step.weight, rendition);
       },
       warn: (sentence) => warnings.add(sentence),
-      represent(hash) {
+      setThumbhash(hash) {
         thumbhash = hash;
       },
     };
@@ -121,7 +121,7 @@ export async function runSteps(
       await step.run(context);
       for (const planned of step.renditions) {
         if (!results.has(planned))
-          context.finish(planned, failedRendition(planned, new Error('its step left it out.')));
+          context.finish(planned, failedRendition(planned, new Error('its step did not finish it.')));
       }
     } catch (error) {
       if (signal?.aborted) throw new RenderError('aborted', 'The render was aborted.', { cause: error, runs });

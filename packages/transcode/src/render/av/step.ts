@@ -5,36 +5,33 @@ import type { EngineLimits } from '../../limits.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { FailedRendition, ReadyRendition } from '../result.ts';
 
-/** One piece of the work on a video or a sound: makes one or several renditions, with one or several runs of a program. */
+/** One piece of work on a video or audio file: makes one or more renditions with one or more runs of a program. */
 export interface Step {
   /** `ladder`, `poster`. */
   readonly name: string;
-  /** What it makes. */
+  /** The renditions that it makes. */
   readonly renditions: readonly PlannedRendition[];
-  /** Expected processor time, in any unit that is the same for all steps: for progress. */
+  /** Expected processor time, for progress, in a unit shared by all steps. */
   readonly weight: number;
-  /**
-   * Makes them, and says of each as soon as it is done what became of it. What throws is the fate of those that were not
-   * spoken of yet.
-   */
+  /** Makes its renditions and finishes each as soon as it is done. If it throws, the unfinished ones fail with that error. */
   run(context: StepContext): Promise<void>;
 }
 
-/** What a step has to work with. */
+/** The tools of a step. */
 export interface StepContext {
   /** Absolute path of the source. */
   readonly path: string;
   readonly source: IdentifiedFile & { readonly tracks: Tracks };
   readonly limits: EngineLimits;
-  /** Empty, and this step's alone; removed with all that is left in it when the step ends. */
+  /** An empty folder for this step only. It is removed with its contents when the step ends. */
   readonly scratch: string;
-  /** Where renditions go: `name.extension`, or for those of several files a folder `name`. On the scratch's file system. */
+  /** The folder for renditions: `name.extension`, or a folder `name` for several files. On the scratch's file system. */
   readonly outDir: string;
-  /** Aborted by whoever no longer wants the renditions. */
+  /** Aborted if the renditions are no longer wanted. */
   readonly signal: AbortSignal | undefined;
   /**
-   * Runs ffmpeg in an empty working directory, under limits that follow from the source's duration, and reports the run.
-   * `-nostdin -hide_banner -y` and the like are added; input options are the step's own: see `inputOptions`.
+   * Runs ffmpeg in an empty working directory with limits by the source's duration, and reports the run. Options such as
+   * `-nostdin -hide_banner -y` are added; the step adds the input options (see `inputOptions`).
    * @returns standard output
    * @throws ProgramError
    */
@@ -45,12 +42,12 @@ export interface StepContext {
   /** The same for ffprobe. */
   ffprobe(argv: readonly string[], options?: Partial<Pick<RunOptions, 'onOutput' | 'maxOutputBytes'>>): Promise<Buffer>;
   readonly programs: Programs;
-  /** How far this step is, 0 to 1. */
+  /** Progress of this step, 0 to 1. */
   progress(fraction: number): void;
-  /** One of the step's renditions is done: its files are complete, read back, and in their places. */
+  /** Finishes one of the step's renditions; its files are complete, read back, and in place. */
   finish(planned: PlannedRendition, rendition: ReadyRendition | FailedRendition): void;
-  /** Something of the source that its owner should know; a sentence. */
+  /** Adds a sentence for the owner of the source. */
   warn(sentence: string): void;
-  /** The picture that stands for the source, for its thumbhash: raw pixels or an encoded file. */
-  represent(thumbhash: string): void;
+  /** Sets the ThumbHash of the source, as base64. */
+  setThumbhash(thumbhash: string): void;
 }

@@ -20,8 +20,8 @@ function beforeLadder(size: string, seconds: number): number {
   return 1 - (weights.at(-1)?.weight ?? 0) / sum;
 }
 
-test('the progress bar moves while posters and storyboard are made, as far as they are of the work', () => {
-  // Measured: 15 % of a 1080p video of 20 s; nearly half of a clip of 3 s, most of which is starting programs.
+test('progress during posters and storyboard matches their share of the work', () => {
+  // Measured: 15 % of a 1080p video of 20 s, and nearly half of a clip of 3 s, which is mostly the start of programs.
   const shares = [beforeLadder('1920x1080', 20), beforeLadder('1920x1080', 3_600), beforeLadder('640x360', 3)];
   expect(shares[0]).toBeGreaterThan(0.1);
   expect(shares[0]).toBeLessThan(0.25);

@@ -6,7 +6,7 @@ import { withReadableAlpha } from './readable-alpha.ts';
 import type { Step } from './step.ts';
 import { videoSteps } from './video.ts';
 
-/** What has to be done for these renditions, quickest first: a poster is there long before the ladder. */
+/** The steps for these renditions, quickest first, so that a poster is ready long before the ladder. */
 export function stepsOf(
   source: IdentifiedFile & { readonly tracks: Tracks },
   wanted: readonly PlannedRendition[],

@@ -1,19 +1,19 @@
-/** Tiles that follow each other in whose stretches there is no keyframe. */
+/** Consecutive tiles without a keyframe in their spans. */
 export interface KeyframeGap {
   readonly first: number;
   readonly tiles: number;
-  /** When the frame of the first is shown: a quarter into its stretch, which is well inside it and soon after the keyframe. */
+  /** Time of the first tile's frame: a quarter into its span, so it is well inside and soon after the keyframe. */
   readonly atMs: number;
-  /** From the keyframe before to the frame of the last tile: what has to be decoded. */
+  /** Duration to decode: from the keyframe before to the frame of the last tile. */
   readonly decodedMs: number;
 }
 
-/** Of the coarsest container (Matroska's): two times may each be rounded by half of it. */
+/** Resolution of the coarsest container (Matroska's). Two times may each be rounded by half of it. */
 const timeStepMs = 1;
 
 /**
- * Where keyframes, at these rising times, leave tiles without a picture of their own. What comes before the first of them is no
- * gap: there is nothing to show.
+ * Finds the tiles that have no frame of their own among keyframes at these rising times. Tiles before the first keyframe are not
+ * a gap, because there is nothing to show.
  */
 export function keyframeGaps(timesMs: readonly number[], tiles: number, apartMs: number): KeyframeGap[] {
   const gaps: KeyframeGap[] = [];

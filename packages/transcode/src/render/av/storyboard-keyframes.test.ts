@@ -6,7 +6,7 @@ import { sharp } from '../../vips.ts';
 
 const { clip, render } = renderedClips();
 
-/** Six colours, so many seconds of each, with keyframes at these times alone. */
+/** Six colours, each for this many seconds, with keyframes only at these times. */
 const keyedAt = (name: string, hueSeconds: number, keys: string, ...more: string[]) =>
   clip(
     name,
@@ -14,7 +14,7 @@ const keyedAt = (name: string, hueSeconds: number, keys: string, ...more: string
     ...['-sc_threshold', '0', '-force_key_frames', keys, ...more],
   );
 
-test('keyframes as far apart as tiles will do: each is taken from its own stretch', async () => {
+test('if keyframes are as far apart as tiles, each tile uses the one in its own span', async () => {
   const path = clip(
     'keyed.mkv',
     ...colors(6),
@@ -27,7 +27,7 @@ test('keyframes as far apart as tiles will do: each is taken from its own stretc
     '0',
   );
   const { of, result } = await render(path, storyboard);
-  expect(result.renditions[0]).toMatchObject({ notes: ['6 tiles, 1.0 s apart, from keyframes alone.'] });
+  expect(result.renditions[0]).toMatchObject({ notes: ['6 tiles, 1.0 s apart, from keyframes only.'] });
   const { data, info } = await sharp(of('storyboard.jpg')).raw().toBuffer({ resolveWithObject: true });
   for (const [index, { x, y, width, height }] of cuesOf(of('storyboard.vtt').toString('utf8')).entries()) {
     const at = ((y + height / 2) * info.width + x + width / 2) * 3;
@@ -35,7 +35,7 @@ test('keyframes as far apart as tiles will do: each is taken from its own stretc
   }
 });
 
-test('a long video with close keyframes has its storyboard made from keyframes alone, and shows the same', async () => {
+test('the storyboard of a long video with close keyframes uses only keyframes', async () => {
   const path = clip(
     'long.mp4',
     ...[...colors(6), '-filter_complex', 'concat=n=6,setpts=PTS*4,fps=25', ...x264, '-g', '25', '-sc_threshold', '0'],
@@ -46,7 +46,7 @@ test('a long video with close keyframes has its storyboard made from keyframes a
   ]);
   expect(result.renditions[0]).toMatchObject({
     state: 'ready',
-    notes: ['6 tiles, 4.0 s apart, from keyframes alone.'],
+    notes: ['6 tiles, 4.0 s apart, from keyframes only.'],
   });
   const { data, info } = await sharp(of('storyboard.jpg')).raw().toBuffer({ resolveWithObject: true });
   for (const [index, { x, y, width, height }] of cuesOf(of('storyboard.vtt').toString('utf8')).entries()) {
@@ -55,18 +55,18 @@ test('a long video with close keyframes has its storyboard made from keyframes a
   }
 });
 
-test('keyframes that become rare after the first minute do not make tiles show what came before them', async () => {
+test('if keyframes become rare after the first minute, tiles still show their own time', async () => {
   const dense = Array.from({ length: 35 }, (_, n) => 2 * n).join(',');
   const { of, result } = await render(
     keyedAt('rare-later.mp4', 16, dense),
     storyboard.map((each) => ({ ...each, max_tiles: 48 })),
   );
-  expect(result.renditions[0]).toMatchObject({ notes: ['48 tiles, 2.0 s apart, from keyframes but for 13.'] });
-  await holdTiles(of, 16);
+  expect(result.renditions[0]).toMatchObject({ notes: ['48 tiles, 2.0 s apart, from keyframes except 13.'] });
+  await expectTiles(of, 16);
 });
 
 test.each(['mp4', 'mkv', 'avi'])(
-  'tiles without a keyframe are sought from the one before (%s), the others are not',
+  'only tiles without a keyframe are decoded from the keyframe before (%s)',
   async (ending) => {
     const path = keyedAt(`some-missing.${ending}`, 5, '0,5,10,13,20,23,26');
     const { of, result } = await render(
@@ -74,22 +74,22 @@ test.each(['mp4', 'mkv', 'avi'])(
       storyboard.map((each) => ({ ...each, max_tiles: 10 })),
     );
     expect(result.renditions[0]).toMatchObject({
-      notes: [expect.stringMatching(/^10 tiles, 3\.0 s apart, from keyframes but for [2-5]\.$/)],
+      notes: [expect.stringMatching(/^10 tiles, 3\.0 s apart, from keyframes except [2-5]\.$/)],
     });
-    await holdTiles(of, 5);
+    await expectTiles(of, 5);
   },
 );
 
-test('a transport stream, in which one cannot seek well, shows the right pictures all the same', async () => {
+test('the tiles of a transport stream are right, although seeks in it are imprecise', async () => {
   const path = keyedAt('some-missing.ts', 5, '0,5,10,13,20,23,26');
   const { of } = await render(
     path,
     storyboard.map((each) => ({ ...each, max_tiles: 10 })),
   );
-  await holdTiles(of, 5);
+  await expectTiles(of, 5);
 });
 
-test('a video with hardly a keyframe is decoded once, as a whole', async () => {
+test('a video with hardly any keyframes is decoded once, as a whole', async () => {
   const path = keyedAt('one-key.mp4', 5, '0', '-bf', '3');
   const { of, result } = await render(
     path,
@@ -98,10 +98,10 @@ test('a video with hardly a keyframe is decoded once, as a whole', async () => {
   expect(result.renditions[0]).toMatchObject({ notes: ['10 tiles, 3.0 s apart.'] });
   const passes = result.runs.filter(({ argv }) => !argv.includes('nokey'));
   expect(passes.map(({ argv }) => argv[argv.indexOf('-skip_frame') + 1])).toEqual(['noref']);
-  await holdTiles(of, 5);
+  await expectTiles(of, 5);
 });
 
-test('where pictures are long apart none is left out: a tile would show the one of before', async () => {
+test('if frames are far apart, none is skipped, because a tile would show an older one', async () => {
   const path = clip(
     'slides.mp4',
     ...[...colors(6), '-filter_complex', "concat=n=6,setpts=PTS*5,fps=25,select='not(mod(n,60))'"],
@@ -113,11 +113,11 @@ test('where pictures are long apart none is left out: a tile would show the one 
   );
   const last = result.runs.filter(({ argv }) => argv.includes('rawvideo')).at(-1);
   expect(last?.argv).not.toContain('-skip_frame');
-  await holdTiles(of, 5);
+  await expectTiles(of, 5);
 });
 
-/** Whether each tile shows the colour that the video has then; `seconds` of each. */
-async function holdTiles(of: (name: string) => Buffer, hueSeconds: number): Promise<void> {
+/** Expects that each tile shows the colour of the video at its time; each colour lasts `hueSeconds`. */
+async function expectTiles(of: (name: string) => Buffer, hueSeconds: number): Promise<void> {
   const { data, info } = await sharp(of('storyboard.jpg')).raw().toBuffer({ resolveWithObject: true });
   const cues = cuesOf(of('storyboard.vtt').toString('utf8'));
   for (const [index, { from, to, x, y, width, height }] of cues.entries()) {

@@ -3,10 +3,10 @@ import { parsePresets } from '../../presets/presets.ts';
 import { storyboardIndex, storyboardLayout, timestamp } from './storyboard-layout.ts';
 
 const [preset] = parsePresets([{ type: 'storyboard', name: 's', container: 'jpeg', columns: 3, max_tiles: 7 }]);
-if (preset?.type !== 'storyboard') throw new Error('a storyboard preset was expected');
+if (preset?.type !== 'storyboard') throw new Error('expected a storyboard preset');
 const planned = { preset, width: 160, height: 90 };
 
-test('tiles are a second apart at least, and no more than the preset has', () => {
+test('tiles are at least a second apart, and at most as many as the preset allows', () => {
   const of = (durationMs: number | null) => {
     const { tiles, columns, rows } = storyboardLayout(planned, durationMs);
     return [tiles, columns, rows];
@@ -26,7 +26,7 @@ test('tiles are a second apart at least, and no more than the preset has', () =>
   ]);
 });
 
-test('cues follow each other without a gap or an overlap to the very end, whatever the duration', () => {
+test('cues follow each other without gap or overlap to the end, for any duration', () => {
   for (const durationMs of [1, 40, 1_001, 6_999, 10_007, 14_399_993]) {
     const cues = storyboardIndex(storyboardLayout(planned, durationMs), 's.0a1b2c3d.jpg').split('\n\n').slice(1);
     let reached = timestamp(0);

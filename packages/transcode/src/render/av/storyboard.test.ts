@@ -12,7 +12,7 @@ import { renderAv } from './render-av.ts';
 
 const { clip, render, folder } = renderedClips();
 
-test('a storyboard shows in each tile what the video shows then, and its index covers the video without gaps', async () => {
+test('each storyboard tile shows its time, and the index covers the video without gaps', async () => {
   const path = clip(
     'colors.mp4',
     ...colors(6),
@@ -39,7 +39,7 @@ test('a storyboard shows in each tile what the video shows then, and its index c
   }
 });
 
-test('the index of a storyboard fails with its picture, so that no player asks for one that there is not', async () => {
+test('a storyboard index fails with its sprite, so players request no missing image', async () => {
   const path = clip('undecoded.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
   const broken = join(folder, 'ffmpeg-that-fails');
   writeFileSync(broken, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
@@ -54,12 +54,12 @@ test('the index of a storyboard fails with its picture, so that no player asks f
   }
 });
 
-test('the index of a storyboard is made alone only beside the picture that it belongs to', async () => {
+test('the index of a storyboard is made alone only if its sprite exists', async () => {
   const path = clip('indexed.mp4', ...lavfi('testsrc2=s=160x90:r=25:d=2'), ...x264);
   const { plan, result: both } = await render(path, storyboard);
   expect(both.renditions).toMatchObject([{ state: 'ready' }, { state: 'ready' }]);
   const [sprite, index] = plan;
-  if (!sprite || !index) throw new Error('Two were planned.');
+  if (!sprite || !index) throw new Error('Expected two planned renditions.');
   const source = identifyForTests(path, programs);
   const alone = (beside: readonly PlannedRendition[]) =>
     renderAv(path, source, [index], join(folder, `index-${beside.length}`), {
@@ -69,6 +69,6 @@ test('the index of a storyboard is made alone only beside the picture that it be
     });
   expect((await alone([sprite])).renditions).toMatchObject([{ state: 'ready', extension: 'vtt' }]);
   expect((await alone([])).renditions).toMatchObject([
-    { state: 'failed', reason: expect.stringMatching(/the picture that it is the index of is not made/) },
+    { state: 'failed', reason: expect.stringMatching(/its sprite is not made/) },
   ]);
 });

@@ -6,8 +6,8 @@ import type { PlannedRendition } from '../../plan.ts';
 import { presetRevision, spriteOf } from '../../presets/presets.ts';
 import type { StoryboardIndexPreset, StoryboardPreset, StoryboardSpritePreset } from '../../presets/video.ts';
 import { fromRaw } from '../decode.ts';
-import { readyFile, writeWhole, writeWholeText } from '../output-file.ts';
-import { nothingDecodes, videoTrack } from './poster-frame.ts';
+import { readyFile, writeVerifiedImage, writeVerifiedText } from '../output-file.ts';
+import { undecodableError, videoTrack } from './poster-frame.ts';
 import type { Step, StepContext } from './step.ts';
 import { type KeyframeGap, keyframeGaps } from './storyboard-gaps.ts';
 import { type StoryboardLayout, storyboardIndex, storyboardLayout } from './storyboard-layout.ts';
@@ -28,9 +28,9 @@ function isIndex(planned: PlannedStoryboard): planned is Planned<StoryboardIndex
 }
 
 /**
- * Steps for sprites of frames and for the indexes that say where in them each stretch of the video is shown. An index is made with
- * its sprite, or where that is there already (`beside`), and fails with it: players would ask for a picture that there is not.
- * `weight`: of a sprite.
+ * Steps for sprites of frames and for their indexes, which map times to tiles. An index is made with its sprite, or alone if the
+ * sprite exists already (`beside`). It fails with its sprite, because players would request a missing image. `weight` is that of
+ * a sprite.
  */
 export function storyboardSteps(
   wanted: readonly PlannedStoryboard[],
@@ -53,14 +53,14 @@ export function storyboardSteps(
     ...alone.map((index) =>
       step([index], 0.01, async (context) => {
         const isThere = beside.some((sprite) => belongs(index, sprite));
-        if (!isThere) throw new Error('the picture that it is the index of is not made.');
+        if (!isThere) throw new Error('its sprite is not made.');
         await writeIndex(context, index, storyboardLayout(index, context.source.durationMs));
       }),
     ),
   ];
 }
 
-/** Named after the first of its renditions. */
+/** A step with the name of its first rendition. */
 function step(
   renditions: readonly [PlannedStoryboard, ...PlannedStoryboard[]],
   weight: number,
@@ -78,7 +78,7 @@ async function writeIndex(
   const sprite = spriteOf(planned.preset);
   const text = storyboardIndex(layout, `${sprite.name}.${presetRevision(sprite)}.${sprite.extension}`);
   const place = join(context.outDir, `${planned.name}.${planned.extension}`);
-  const facts = await writeWholeText(place, text);
+  const facts = await writeVerifiedText(place, text);
   context.finish(planned, readyFile(planned, place, facts));
 }
 
@@ -91,38 +91,38 @@ async function writeSprite(
   const sprite = { width: columns * layout.width, height: rows * layout.height };
   if (Math.max(sprite.width, sprite.height) > maxJpegEdge || sprite.width * sprite.height > context.limits.maxPixels) {
     throw new Error(
-      `its ${tiles} tiles would make a picture of ${sprite.width} x ${sprite.height}; make them smaller or fewer`,
+      `its ${tiles} tiles would make an image of ${sprite.width} x ${sprite.height} pixels; make them smaller or fewer`,
     );
   }
-  const { pixels, note } = await paint(context, layout, sprite.width);
+  const { pixels, note } = await drawTiles(context, layout, sprite.width);
   context.progress(0.9);
   const place = join(context.outDir, `${planned.name}.${planned.extension}`);
   const picture = fromRaw({ data: pixels, ...sprite, channels: 3 });
-  const facts = await writeWhole(place, sprite, (temporary) =>
+  const facts = await writeVerifiedImage(place, sprite, (temporary) =>
     picture.jpeg({ quality: planned.preset.quality, progressive: true }).toFile(temporary),
   );
   context.finish(planned, readyFile(planned, place, facts, [note]));
 }
 
-/** libjpeg's. */
+/** The limit of libjpeg. */
 const maxJpegEdge = 65_500;
 
-/** How a storyboard's frames were found. */
-interface Shots {
-  /** One frame after another, of the first tiles or of all. */
+/** The frames for a storyboard's tiles. */
+interface TileFrames {
+  /** Frames in order, for the first tiles or for all. */
   readonly frames: Buffer[];
   readonly note: string;
 }
 
-async function paint(
+async function drawTiles(
   context: StepContext,
   layout: StoryboardLayout,
   spriteWidth: number,
 ): Promise<{ pixels: Buffer; note: string }> {
   const { tiles, columns, rows, width, height, durationMs } = layout;
   const pixels = Buffer.alloc(spriteWidth * rows * height * 3);
-  const { frames, note } = await shoot(context, layout);
-  // Where the pictures end before the sound, the last one stands until the end, as players show it.
+  const { frames, note } = await collectFrames(context, layout);
+  // If the video ends before the audio, its last frame fills the remaining tiles, as players show it.
   for (let tile = 0; tile < tiles; tile++) {
     const frame = frames[Math.min(tile, frames.length - 1)] ?? Buffer.alloc(width * height * 3);
     const [left, top] = [(tile % columns) * width, Math.floor(tile / columns) * height];
@@ -134,44 +134,44 @@ async function paint(
 }
 
 /**
- * Keyframes first, which cost next to nothing. Tiles whose stretch has none are looked for from the keyframe before, or where
- * that would come to decoding nearly everything, the whole video is decoded in one pass.
+ * Collects keyframes first, because they cost almost nothing. Tiles without one are decoded from the keyframe before. If that
+ * would decode nearly everything, the whole video is decoded in one pass.
  */
-async function shoot(context: StepContext, layout: StoryboardLayout): Promise<Shots> {
+async function collectFrames(context: StepContext, layout: StoryboardLayout): Promise<TileFrames> {
   const { tiles, durationMs } = layout;
   const apartMs = durationMs / tiles;
-  const keyed = await pass(context, layout, 'keyframes');
+  const keyed = await decodePass(context, layout, 'keyframes');
   const gaps = keyframeGaps(keyed.times, tiles, apartMs);
-  if (gaps.length === 0 && keyed.frames.length > 0) return { frames: keyed.frames, note: ', from keyframes alone' };
+  if (gaps.length === 0 && keyed.frames.length > 0) return { frames: keyed.frames, note: ', from keyframes only' };
   const decodedMs = gaps.reduce((sum, gap) => sum + gap.decodedMs + seekCostMs, 0);
   if (keyed.frames.length > 0 && decodedMs < worthSeekingShare * durationMs) {
     const filled = await fillGaps(context, layout, keyed.frames, gaps);
     const missing = gaps.reduce((sum, gap) => sum + gap.tiles, 0);
-    if (filled) return { frames: filled, note: `, from keyframes but for ${missing}` };
+    if (filled) return { frames: filled, note: `, from keyframes except ${missing}` };
   }
-  // Pictures that no other refers to are left out where that is no more than a moment: half of the work.
-  if (skipsWell(context)) {
-    const { frames, times } = await pass(context, layout, 'referred');
+  // Frames that no other refers to are skipped if the resulting gaps are short; that saves half of the work.
+  if (canSkipUnreferenced(context)) {
+    const { frames, times } = await decodePass(context, layout, 'referred');
     const widest = times.reduce((most, time, n) => Math.max(most, time - (times[n - 1] ?? time)), 0);
     if (frames.length > 0 && widest <= apartMs / 2) return { frames, note: '' };
   }
-  const { frames } = await pass(context, layout, 'all');
-  if (frames.length === 0) throw nothingDecodes();
+  const { frames } = await decodePass(context, layout, 'all');
+  if (frames.length === 0) throw undecodableError();
   return { frames, note: '' };
 }
 
-/** A seek, in time of the video that could be decoded meanwhile. */
+/** Cost of a seek, as the duration of video that could be decoded in that time. */
 const seekCostMs = 3_000;
-/** Less than this of the video must have to be decoded, or one pass over it is as quick. */
+/** Seeking pays only if less than this share of the video has to be decoded; otherwise one pass is as fast. */
 const worthSeekingShare = 0.8;
 
-/** Whether a decoder may leave out what nothing refers to: fields would lose each other, and other codecs have no such pictures. */
-function skipsWell(context: StepContext): boolean {
+/** True if a decoder may skip unreferenced frames. Fields would lose each other, and other codecs have no such frames. */
+function canSkipUnreferenced(context: StepContext): boolean {
   const { codec, interlaced } = videoTrack(context);
   return !interlaced && ['h264', 'hevc', 'mpeg2video', 'mpeg4'].includes(codec);
 }
 
-async function pass(
+async function decodePass(
   context: StepContext,
   layout: StoryboardLayout,
   decoded: Decoded,
@@ -195,7 +195,7 @@ async function pass(
 
 async function readFrames(file: string, { width, height }: StoryboardLayout): Promise<Buffer[]> {
   const raw = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    // Of what gives no frame some versions leave no file.
+    // Without any frame, some versions create no file.
     if (error.code === 'ENOENT') return Buffer.alloc(0);
     throw error;
   });
@@ -203,10 +203,10 @@ async function readFrames(file: string, { width, height }: StoryboardLayout): Pr
   return Array.from({ length: Math.floor(raw.length / bytes) }, (_, n) => raw.subarray(n * bytes, (n + 1) * bytes));
 }
 
-/** Decoders that are open at once are held to about as many pixels: each keeps a dozen frames. */
+/** Limits the decoders that are open at once: each keeps a dozen frames. */
 const pixelsAtOnce = 16_000_000;
 
-/** The frames with those of the gaps in their places; null where the video does not let itself be sought. */
+/** All frames, with those of the gaps inserted. Null if seeks in the video do not work. */
 async function fillGaps(
   context: StepContext,
   layout: StoryboardLayout,
@@ -228,7 +228,7 @@ async function fillGaps(
         output.toString('latin1'),
         wanted.map(({ atMs }) => ({ atMs, seek: 'exact' })),
       );
-      // A transport stream has no index: a seek in it may come out behind the keyframe that it needs.
+      // A transport stream has no index, so a seek may end after the keyframe that it needs.
       const late = wanted.some(({ atMs, apartMs }, n) => (times.get(n) ?? Infinity) > atMs + apartMs / 2);
       if (late) return null;
     } catch (error) {

@@ -22,24 +22,25 @@ import { type Mp4Track, readMp4Track, timeAt } from './mp4-track.ts';
 import type { StepContext } from './step.ts';
 import { canToneMap } from './tone-mapping.ts';
 
-/** What the renditions of a source are put together from: each stream is encoded, or copied, once. */
+/** The streams that renditions are made from; each is encoded or copied once. */
 export interface Streams {
-  /** Of each rung, in the plan's order. */
+  /** The track of each rung, in the plan's order. */
   videosOf(planned: PlannedHls | PlannedMp4): Mp4Track[];
   audioOf(planned: PlannedHls | PlannedMp4): Mp4Track | null;
-  /** Frames that segments begin with. */
+  /** First frames of the segments. */
   readonly starts: readonly number[];
   readonly frameRate: Ratio | null;
-  /** Whether a stream of it was copied. */
+  /** True if one of its streams was copied. */
   hasCopies(planned: PlannedHls | PlannedMp4): boolean;
-  /** What was copied, what was encoded, and why. */
+  /** Notes on what was copied, what was encoded, and why. */
   notesOf(planned: PlannedHls | PlannedMp4): string[];
 }
 
 /**
- * Decodes the source once, for all streams that cannot be copied. What is `beside` is not made, but has its say in what is copied, where
- * keyframes are and by which sizes the picture is scaled down: a rendition that is made again alone goes with its first files, since
- * caches may hold pieces of the first. `onProgress`: 0 to 1. `encodeAll`: nothing is copied, though it may fit.
+ * Decodes the source once for all streams that cannot be copied. Renditions in `beside` are not made, but they influence which
+ * streams are copied, where keyframes are, and through which sizes the picture is scaled. So a rendition that is made again
+ * alone matches its first files, of which caches may hold pieces. `onProgress`: 0 to 1. `encodeAll`: nothing is copied, even if
+ * it would fit.
  */
 export async function makeStreams(
   context: StepContext,
@@ -90,7 +91,7 @@ export async function makeStreams(
     for (const bitrate of bitrates) {
       const track = await readEncoded(audioPath(bitrate));
       if (track) audios.set(bitrate, track);
-      else context.warn('The audio track could not be decoded; the renditions are silent.');
+      else context.warn('The audio track could not be decoded; the renditions have no audio.');
     }
   }
   const encoded = new Map<string, Mp4Track>();
@@ -102,7 +103,7 @@ export async function makeStreams(
   warnIfShort(context, encoded.values());
   const trackOf = (planned: PlannedHls | PlannedMp4, encode: Encode) => {
     const track = isCopied(planned, encode) ? copies.video?.track : encoded.get(encode.path);
-    if (!track) throw new Error('A stream is missing that was to be encoded.');
+    if (!track) throw new Error('An encoded stream is missing.');
     return track;
   };
   const videosOf = (planned: PlannedHls | PlannedMp4) =>
@@ -121,7 +122,7 @@ export async function makeStreams(
   };
 }
 
-/** What an encoder wrote; null where no frame reached it. */
+/** The track that an encoder wrote, or null if it received no frame. */
 async function readEncoded(path: string): Promise<Mp4Track | null> {
   try {
     const track = await readMp4Track(path);
@@ -132,7 +133,7 @@ async function readEncoded(path: string): Promise<Mp4Track | null> {
   }
 }
 
-/** Says so where the encode ended long before the source should: what follows a damaged place is often not decoded. */
+/** Warns if the encode is much shorter than the source, because decoding often stops after a damaged place. */
 function warnIfShort(context: StepContext, encoded: Iterable<Mp4Track>): void {
   const expected = (context.source.tracks.video?.durationMs ?? context.source.durationMs ?? 0) / 1_000;
   for (const track of encoded) {
@@ -152,15 +153,15 @@ function reasonAgainst(planned: PlannedHls | PlannedMp4, { notAsSegments, notAsF
 function videoNote(planned: PlannedHls | PlannedMp4, rung: PlannedRung, { video }: Copies): string {
   const { name, width, height, encodedBecause } = rung;
   const verdict = video && reasonAgainst(planned, video.verdict);
-  return `Video ${isHls(planned) ? name : `${width} x ${height}`}: ${copiedOr(encodedBecause, verdict)}`;
+  return `Video ${isHls(planned) ? name : `${width} x ${height}`}: ${copyNote(encodedBecause, verdict)}`;
 }
 
 function audioNote({ video }: PlannedHls | PlannedMp4, { audioReason }: Copies): string {
-  return `Audio: ${copiedOr(video.audioBecause, audioReason)}`;
+  return `Audio: ${copyNote(video.audioBecause, audioReason)}`;
 }
 
-/** `because`: why it does not fit. `though`: why it is encoded though it fits. */
-function copiedOr(because: string | null, though: string | null): string {
+/** `because`: why the source does not fit. `though`: why it is encoded although it fits. */
+function copyNote(because: string | null, though: string | null): string {
   if (because !== null) return `encoded, because ${because}.`;
   return though === null
     ? 'copied from the source, which already fits.'

@@ -5,8 +5,8 @@ import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import {
-  complaints,
   durationsOf,
+  ffmpegWarnings,
   hls,
   mp4,
   packets,
@@ -43,7 +43,7 @@ describe('a source that already fits', () => {
       .digest('hex');
   }
 
-  test('is copied, bit by bit, and the other rungs are cut where its keyframes are', async () => {
+  test('is copied bit by bit, and the other rungs are cut at its keyframes', async () => {
     const path = clip(
       'fits.mp4',
       ...picture('320x180', 6),
@@ -67,11 +67,11 @@ describe('a source that already fits', () => {
       const keys = packets(join(rendered.outDir, `hls/${name}.m3u8`)).filter(({ key }) => key);
       expect(keys.map(({ time }) => time)).toEqual([0, 1.6, 3.8]);
     }
-    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'hls').path)).toBe('');
   });
 
-  test('but is damaged is encoded, which conceals what a copy would hand on, and its owner is told', async () => {
-    const sound = clip(
+  test('but is damaged is encoded, which conceals the damage, with a warning', async () => {
+    const intact = clip(
       'whole.mp4',
       ...picture('320x180', 6),
       ...tone(6),
@@ -83,10 +83,10 @@ describe('a source that already fits', () => {
       '-movflags',
       'faststart',
     );
-    const bytes = readFileSync(sound);
+    const bytes = readFileSync(intact);
     const media = bytes.indexOf('mdat') + 4;
     for (let at = media + 2_000; at < bytes.length - 2_000; at += 700) bytes.fill(0xa5, at, at + 40);
-    const path = join(dirname(sound), 'damaged.mp4');
+    const path = join(dirname(intact), 'damaged.mp4');
     writeFileSync(path, bytes);
     const rendered = await render(path, [hls, mp4], { mayCopy: true });
     expect(ready(rendered, 'hls').notes[0]).toMatch(
@@ -94,10 +94,10 @@ describe('a source that already fits', () => {
     );
     expect(ready(rendered, 'mp4').notes[0]).toMatch(/encoded, though the source fits, because parts of it are damaged/);
     expect(rendered.result.warnings).toContainEqual(expect.stringContaining('Parts of the file are damaged'));
-    expect(complaints(ready(rendered, 'mp4').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'mp4').path)).toBe('');
   });
 
-  test('but has too few keyframes is encoded for the ladder and copied for the MP4, and the notes say why', async () => {
+  test('but has too few keyframes is encoded for the ladder, copied for the MP4', async () => {
     const path = clip('sparse.mp4', ...picture('320x180', 6), ...fitting, '-g', '1000');
     const rendered = await render(path, [hls, mp4], { mayCopy: true });
     expect(ready(rendered, 'hls').notes[0]).toMatch(/180p: encoded, though the source fits, because its keyframes/);
@@ -105,7 +105,7 @@ describe('a source that already fits', () => {
     expect(durationsOf(readFileSync(join(rendered.outDir, 'hls/180p.m3u8'), 'utf8'))).toEqual([2, 2, 2]);
   });
 
-  test('but whose keyframes become sparse after the first minute is encoded for the ladder', async () => {
+  test('but whose keyframes become sparse after a minute is encoded for the ladder', async () => {
     const dense = Array.from({ length: 33 }, (_, n) => 2 * n).join(',');
     const path = clip(
       'sparse-later.mp4',
@@ -120,8 +120,8 @@ describe('a source that already fits', () => {
     expect(Math.max(...durations)).toBe(2);
   });
 
-  test('but of which far fewer frames a second are left later is cut to its end all the same', async () => {
-    // 25 frames a second for 30 s, then 5: all at times at which a constant rate has frames, too. The container says 25.
+  test('but has a far lower frame rate later is still cut to its end', async () => {
+    // 25 frames a second for 30 s, then 5, all on the grid of the constant rate. The container has 25 as its rate.
     const path = clip(
       'slower-later.mp4',
       ...picture('64x36', 60, 25),
@@ -153,7 +153,7 @@ describe('a source that already fits', () => {
       return `${relative(rendered.outDir, path)} ${hash.digest('hex')}`;
     });
 
-  test('gives an MP4 that is made again alone the bytes that it had beside the ladder', async () => {
+  test('gives an MP4 that is made again alone the same bytes as beside the ladder', async () => {
     const keys = ['-g', '1000', '-sc_threshold', '0', '-force_key_frames', '1.6,3.8'];
     const path = clip('retried.mp4', ...picture('320x180', 6), ...fitting, ...keys);
     const presets = [hls, { ...mp4, width: 160, height: 90 }];
@@ -166,7 +166,7 @@ describe('a source that already fits', () => {
     expect(again.result.renditions).toHaveLength(1);
   });
 
-  test('gives a ladder that is made again alone the bytes that it had beside a larger MP4', async () => {
+  test('gives a ladder that is made again alone the same bytes as beside a larger MP4', async () => {
     const path = clip('larger.mp4', ...picture('640x360', 3), ...fitting);
     const presets = [hls, { ...mp4, width: 400, height: 226 }];
     const steady = steadyPrograms(programs, files.folder);
@@ -175,7 +175,7 @@ describe('a source that already fits', () => {
     expect(filesOf(again, 'hls')).toEqual(filesOf(both, 'hls'));
   });
 
-  test('but has open groups of pictures is not cut where frames would miss what they refer to', async () => {
+  test('but has open groups of pictures is not cut before frames that refer back', async () => {
     const path = clip(
       'open.mp4',
       ...picture('320x180', 6),

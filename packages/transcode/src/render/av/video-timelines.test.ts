@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import {
-  complaints,
   durationsOf,
+  ffmpegWarnings,
   hls,
   mp4,
   packets,
@@ -20,7 +20,7 @@ import { parseIdentified } from '../../identified.ts';
 const { clip, render } = renderedVideos();
 
 describe('timelines', () => {
-  /** Black with white from second 2 on, silence with a tone from second 2 on: what is seen and heard must come together. */
+  /** Black until second 2, then white; silence until second 2, then a tone. Both changes must stay together. */
   const flash = [
     ...[
       '-f',
@@ -57,12 +57,12 @@ describe('timelines', () => {
   }
 
   test.each([
-    ['from MPEG-TS, which starts anywhere', 'late.ts', ['-output_ts_offset', '37', '-muxdelay', '0']],
-    ['behind an edit list', 'plain.mp4', []],
-  ])('picture and sound stay together: %s', async (_, name, more) => {
+    ['in MPEG-TS, which starts at any time', 'late.ts', ['-output_ts_offset', '37', '-muxdelay', '0']],
+    ['after an edit list', 'plain.mp4', []],
+  ])('video and audio stay in sync: %s', async (_, name, more) => {
     const plain = clip('plain.mp4', ...flash, ...fastVideo, '-bf', '2', '-c:a', 'aac');
     const path = clip(name, '-i', plain, '-c', 'copy', ...more);
-    // The bundled ffprobe crashes on MPEG-TS: the facts are those of the same streams in MP4.
+    // The bundled ffprobe crashes on MPEG-TS, so the facts are from the same streams in MP4.
     const facts = parseIdentified({
       ...identifyForTests(plain, programs),
       format: name === 'late.ts' ? 'mpegts' : 'mp4',
@@ -75,15 +75,15 @@ describe('timelines', () => {
     }
   });
 
-  test('a sound that begins after the picture, or before it, begins there', async () => {
+  test('audio that begins after the video, or before it, keeps its offset', async () => {
     const parts = clip('parts.mp4', ...flash, ...fastVideo, '-c:a', 'aac');
     for (const [name, offsets] of [
-      ['sound-late.mkv', ['-i', parts, '-itsoffset', '0.7', '-i', parts, '-map', '0:v', '-map', '1:a']],
-      ['picture-late.mkv', ['-i', parts, '-itsoffset', '0.7', '-i', parts, '-map', '1:v', '-map', '0:a']],
+      ['audio-late.mkv', ['-i', parts, '-itsoffset', '0.7', '-i', parts, '-map', '0:v', '-map', '1:a']],
+      ['video-late.mkv', ['-i', parts, '-itsoffset', '0.7', '-i', parts, '-map', '1:v', '-map', '0:a']],
     ] as const) {
       const rendered = await render(clip(name, ...offsets, '-c', 'copy'));
       const { seen, heard } = flashAt(ready(rendered, 'hls').path);
-      const apart = name.startsWith('sound') ? 0.7 : -0.7;
+      const apart = name.startsWith('audio') ? 0.7 : -0.7;
       expect(Math.abs(heard - seen - apart), `${name}: seen at ${seen}, heard at ${heard}`).toBeLessThan(0.05);
       expect(packets(ready(rendered, 'mp4').path)[0]?.time).toBe(0);
     }
@@ -92,7 +92,7 @@ describe('timelines', () => {
   test.each([
     ['longer', 2, 5],
     ['shorter', 5, 2],
-  ])('sound that is %s than the picture is kept as it is', async (_, seen, heard) => {
+  ])('audio that is %s than the video keeps its length', async (_, seen, heard) => {
     const path = clip(
       `av-${seen}-${heard}.mp4`,
       ...picture('320x180', seen),
@@ -105,11 +105,11 @@ describe('timelines', () => {
     const total = (file: string) => sum(durationsOf(readFileSync(join(rendered.outDir, 'hls', file), 'utf8')));
     expect(Math.abs(total('180p.m3u8') - seen)).toBeLessThan(0.041);
     expect(Math.abs(total('audio.m3u8') - heard)).toBeLessThan(0.03);
-    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'hls').path)).toBe('');
     expect(Math.abs((ready(rendered, 'mp4').durationMs ?? 0) - 5_000)).toBeLessThan(30);
   });
 
-  test('all playlists have one target duration, also where the sound of a moment outlasts the picture (RFC 8216, 6.2.4)', async () => {
+  test('all playlists have one target duration, even if audio is longer (RFC 8216)', async () => {
     const path = clip('moment.mp4', ...picture('320x180', 1.2), ...tone(1.9), ...fastVideo, '-c:a', 'aac');
     const { outDir } = await render(path);
     const targets = ['180p', '90p', 'audio'].map((name) => {

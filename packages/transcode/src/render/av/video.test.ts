@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { identifyForTests } from '../../../test/identify-for-tests.ts';
 import {
-  complaints,
   durationsOf,
+  ffmpegWarnings,
   hls,
   mp4,
   packets,
@@ -52,16 +52,16 @@ const main = () => {
   return once;
 };
 
-describe('a video with sound', () => {
-  test('ffmpeg plays the master playlist from both of its addresses, and the MP4, without a warning', async () => {
+describe('a video with audio', () => {
+  test('ffmpeg plays the MP4, and the master from both addresses, without warnings', async () => {
     const rendered = await main();
     const { path, revision } = ready(rendered, 'hls');
-    expect(complaints(path)).toBe('');
-    expect(complaints(join(rendered.outDir, `hls.${revision}`, 'master.m3u8'))).toBe('');
-    expect(complaints(ready(rendered, 'mp4').path)).toBe('');
+    expect(ffmpegWarnings(path)).toBe('');
+    expect(ffmpegWarnings(join(rendered.outDir, `hls.${revision}`, 'master.m3u8'))).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'mp4').path)).toBe('');
   });
 
-  test('the master playlist says what players choose by', async () => {
+  test('the master playlist has the attributes by which players choose', async () => {
     const rendered = await main();
     const { path, revision, width, height } = ready(rendered, 'hls');
     const master = readFileSync(path, 'utf8');
@@ -97,12 +97,12 @@ describe('a video with sound', () => {
     }
   });
 
-  test('every file has a name that delivery knows and a content type, and the master is the first', async () => {
+  test('every file has a valid delivery name and a content type; the master is first', async () => {
     const rendered = await main();
     const { files: all, bytes, path } = ready(rendered, 'hls');
     expect(all?.[0]).toMatchObject({ name: 'master.m3u8', path, contentType: 'application/vnd.apple.mpegurl' });
     for (const file of all ?? []) {
-      // Lower-case segments and one extension: what the grammar of delivery paths has for files of a rendition.
+      // Lower-case segments and one extension, as the grammar of delivery paths requires.
       expect(file.name).toMatch(/^([a-z0-9][a-z0-9_-]{0,63}\/){0,3}[a-z0-9][a-z0-9_-]{0,63}\.[a-z0-9]{1,5}$/);
       expect(readFileSync(file.path).length, file.name).toBe(file.bytes);
       expect(file.contentType).toBe(
@@ -116,7 +116,7 @@ describe('a video with sound', () => {
     expect(bytes).toBe(sum((all ?? []).map((file) => file.bytes)));
   });
 
-  test('keyframes lie at the same frames in every rung and in the MP4, one at the start of each segment', async () => {
+  test('keyframes are at the same frames in all rungs and the MP4, one per segment start', async () => {
     const rendered = await main();
     const { outDir } = rendered;
     const lists = ['hls/180p.m3u8', 'hls/90p.m3u8', 'mp4.mp4'].map((file) => packets(join(outDir, file)));
@@ -143,7 +143,7 @@ describe('a video with sound', () => {
       expect(text).toContain('#EXT-X-TARGETDURATION:2\n');
       expect(text).toContain('#EXT-X-PLAYLIST-TYPE:VOD\n');
       expect(text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
-      // Audio is cut at the same times, within a frame of AAC.
+      // Audio is cut at the same times, to within one AAC frame.
       for (const [index, duration] of durations.entries()) {
         expect(Math.abs(duration - ([2, 2, 1][index] ?? 0))).toBeLessThan(name === 'audio' ? 0.05 : 0.000_001);
       }
@@ -162,14 +162,14 @@ describe('a video with sound', () => {
       const init = readFileSync(join(rendered.outDir, 'hls', name.split('/')[0] ?? '', 'init.mp4'));
       const alone = join(files.folder, 'alone.mp4');
       writeFileSync(alone, Buffer.concat([init, readFileSync(path)]));
-      expect(complaints(alone), name).toBe('');
+      expect(ffmpegWarnings(alone), name).toBe('');
       const first = packets(alone, name.startsWith('audio') ? 'a:0' : 'v:0')[0];
       expect(first?.key, name).toBe(true);
       if (!name.startsWith('audio')) expect(first?.time).toBe(2 * (Number(name.slice(-9, -4)) - 1));
     }
   });
 
-  test('the MP4 is plain: its index first, yuv420p, no tags of the source, none of the encoder', async () => {
+  test('the MP4 has its index first, yuv420p, and no tags of source or encoder', async () => {
     const { path } = ready(await main(), 'mp4');
     const bytes = readFileSync(path);
     expect(bytes.indexOf('moov')).toBeLessThan(bytes.indexOf('mdat'));
@@ -180,7 +180,7 @@ describe('a video with sound', () => {
     expect(audio).toMatchObject({ codec_name: 'aac', channels: 2, sample_rate: '44100' });
   });
 
-  test('the same source gives the same bytes again, also on one processor core, as far as it is ours', async () => {
+  test('the same source gives the same bytes again, even on one processor core', async () => {
     const digest = ({ result }: RenderedVideo) =>
       result.renditions.flatMap((each) =>
         each.state !== 'ready'
@@ -197,14 +197,14 @@ describe('a video with sound', () => {
     expect(digest(second)).toEqual(digest(first));
   });
 
-  test('progress rises from 0 to 1 and never goes back', async () => {
+  test('progress rises from 0 to 1 and never decreases', async () => {
     const { fractions } = await main();
     expect(fractions.length).toBeGreaterThan(2);
     expect([...fractions].sort((a, b) => a - b)).toEqual(fractions);
     expect(fractions.at(-1)).toBe(1);
   });
 
-  test('the report of programs hides paths', async () => {
+  test('the reports of programs hide paths', async () => {
     const { result } = await main();
     expect(result.runs.length).toBeGreaterThan(3);
     const text = JSON.stringify(result.runs);
@@ -214,13 +214,13 @@ describe('a video with sound', () => {
 });
 
 describe('failures', () => {
-  test('a source that is cut off is rendered as far as it goes, with a warning', async () => {
+  test('a cut source is rendered as far as it goes, with a warning', async () => {
     const whole = clip('whole.mkv', ...picture('320x180', 6), ...tone(6), ...fastVideo, '-c:a', 'aac');
     const bytes = readFileSync(whole);
     const cut = files.file(bytes.subarray(0, bytes.length / 2), 'cut.mkv');
     const rendered = await render(cut, [hls, mp4], { facts: identifyForTests(whole, programs) });
     expect(rendered.result.warnings.join()).toMatch(/Only \d\.\d s of 6\.\d s could be decoded/);
-    expect(complaints(ready(rendered, 'hls').path)).toBe('');
+    expect(ffmpegWarnings(ready(rendered, 'hls').path)).toBe('');
     expect(ready(rendered, 'mp4').durationMs).toBeLessThan(5_000);
   });
 
@@ -235,7 +235,7 @@ describe('failures', () => {
     expect(Date.now() - began).toBeLessThan(10_000);
   });
 
-  test('a source that turns out not to be decodable fails with a sentence, and leaves nothing', async () => {
+  test('an undecodable source fails with a sentence and leaves no files', async () => {
     const good = clip('good.mp4', ...picture('320x180', 1), ...fastVideo, '-movflags', '+faststart', '-b:v', '3M');
     const bytes = readFileSync(good);
     const bad = files.file(bytes.subarray(0, 600), 'cut.mp4');

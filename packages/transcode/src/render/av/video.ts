@@ -10,16 +10,16 @@ import { encodesOf, isHls, isMp4, type PlannedHls, type PlannedMp4 } from './lad
 import { makeMp4 } from './mp4.ts';
 import type { Step, StepContext } from './step.ts';
 import { makeStreams, type Streams } from './streams.ts';
-import { decodingWork, encodingWork, soundWork } from './work.ts';
+import { audioWork, decodingWork, encodingWork } from './work.ts';
 
 type Source = IdentifiedFile & { readonly tracks: Tracks };
 
-/** Of the whole step: packaging is copying. */
+/** Share of the whole step; packaging is only copying. */
 const encodingShare = 0.95;
 
 /**
- * Steps for presets of the types `hls` and `mp4`: one, which decodes the source once for all of them. `beside`: those that are there
- * already, which decide with the others where keyframes are.
+ * Steps for presets of the types `hls` and `mp4`: a single step, which decodes the source once for all of them. `beside`:
+ * renditions that exist already and share their keyframes with the new ones.
  */
 export function videoSteps(
   source: Source,
@@ -31,7 +31,7 @@ export function videoSteps(
   if (renditions.length === 0) return [];
   const encodes = encodesOf(renditions, '', (_planned, { encodedBecause }) => encodedBecause === null);
   const pixels = encodes.reduce((sum, { width, height }) => sum + width * height, 0);
-  const weight = 0.3 + decodingWork(source) + encodingWork(source, pixels) + soundWork(source);
+  const weight = 0.3 + decodingWork(source) + encodingWork(source, pixels) + audioWork(source);
   const run = async (context: StepContext) => {
     const onProgress = (fraction: number) => context.progress(encodingShare * fraction);
     const streams = await makeStreams(context, renditions, others, { onProgress });
@@ -50,8 +50,8 @@ export function videoSteps(
 }
 
 /**
- * Makes a rendition of these streams. Where that goes wrong and some of them were copied, an encode of all takes their place: a source
- * may be odd in ways that only show when its copy is put together and read back.
+ * Makes a rendition from these streams. If that fails and some of them were copied, everything is encoded instead. Some defects
+ * of a source show only when its copy is packaged and read back.
  */
 async function makeOrEncode(
   context: StepContext,
@@ -71,14 +71,12 @@ async function makeOrEncode(
       encodeAll: true,
     });
     const made = await make({ ...context, scratch }, planned, encoded);
-    context.warn(
-      'A copy of what the file holds came out wrong, so it was encoded anew; parts may look or sound wrong.',
-    );
+    context.warn('A copy of the source was defective, so it was encoded instead; parts may look or sound wrong.');
     return made;
   }
 }
 
-/** Leaves nothing behind where it fails. */
+/** Makes the rendition; removes its files if that fails. */
 async function make(context: StepContext, planned: PlannedHls | PlannedMp4, streams: Streams): Promise<ReadyRendition> {
   try {
     return isMp4(planned) ? await makeMp4(context, planned, streams) : await makeHls(context, planned, streams);

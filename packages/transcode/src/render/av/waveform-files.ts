@@ -4,7 +4,7 @@ import { sharp } from '../../vips.ts';
 import { joinPeaks, type Peaks, rangeOf } from './waveform-peaks.ts';
 
 /**
- * The waveform data format of BBC's audiowaveform, version 2, as JSON (its doc/DataFormat.md): pairs of lowest and highest
+ * The waveform data format of BBC's audiowaveform, version 2, as JSON (its doc/DataFormat.md): pairs of the lowest and highest
  * sample of one channel, 8 bits each.
  */
 export interface WaveformData {
@@ -13,20 +13,20 @@ export interface WaveformData {
   readonly sample_rate: number;
   readonly samples_per_pixel: number;
   readonly bits: 8;
-  /** Pairs. */
+  /** Number of pairs. */
   readonly length: number;
   readonly data: readonly number[];
 }
 
-/** audiowaveform's own least; its readers divide by less than this nowhere. */
-const leastSamplesPerPixel = 2;
+/** The minimum of audiowaveform itself. */
+const minSamplesPerPixel = 2;
 
-/** At most `points` pairs, and for sounds longer than a moment hardly fewer. */
+/** At most `points` pairs, and hardly fewer unless the audio is very short. */
 export function waveformData(peaks: Peaks, sampleRate: number, { points }: WaveformPeaksPreset): WaveformData {
-  const factor = Math.max(Math.ceil(peaks.lowest.length / points), leastSamplesPerPixel / peaks.samplesPerBin);
+  const factor = Math.max(Math.ceil(peaks.lowest.length / points), minSamplesPerPixel / peaks.samplesPerBin);
   const { samplesPerBin, lowest, highest } = joinPeaks(peaks, Math.max(1, factor));
   const data: number[] = [];
-  // 16 bits to 8 as audiowaveform does it: divided, and cut off towards zero.
+  // 16 bits to 8, as audiowaveform does it: divided, and truncated towards zero.
   for (const [bin, low] of lowest.entries()) data.push(eightBits(low), eightBits(highest[bin] ?? 0));
   return {
     ...{ version: 2, channels: 1, sample_rate: sampleRate, samples_per_pixel: samplesPerBin, bits: 8 },
@@ -36,15 +36,15 @@ export function waveformData(peaks: Peaks, sampleRate: number, { points }: Wavef
 }
 
 function eightBits(sample: number): number {
-  // `+ 0` makes a plain zero of the negative one.
+  // `+ 0` turns a negative zero into a plain one.
   return Math.trunc(sample / 256) + 0;
 }
 
-/** The same sound drawn: a bar from the lowest to the highest sample in each column, at least one pixel, on nothing. */
+/** The waveform as an image: in each column a bar from the lowest to the highest sample, at least one pixel, transparent around. */
 export function waveformPicture(peaks: Peaks, { width, height, color }: WaveformPicturePreset): Sharp {
   const [red, green, blue] = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
   const data = Buffer.alloc(width * height * 4);
-  // The colour is everywhere, so that soft edges do not darken towards what is not there.
+  // All pixels get the colour, so that soft edges do not darken towards transparent ones.
   for (let at = 0; at < data.length; at += 4) data.set([red ?? 0, green ?? 0, blue ?? 0], at);
   const bins = peaks.lowest.length;
   for (let x = 0; x < width; x++) {

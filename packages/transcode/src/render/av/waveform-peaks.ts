@@ -1,16 +1,16 @@
-/** Lowest and highest sample of each stretch of equal length; 16 bits, signed. The last stretch may be shorter. */
+/** Lowest and highest sample of each bin, 16 bits, signed. Bins have equal length; only the last may be shorter. */
 export interface Peaks {
   readonly samplesPerBin: number;
   readonly lowest: Int16Array;
   readonly highest: Int16Array;
 }
 
-/** Enough to draw from at any size that a preset allows; half of it is always filled by sounds that are long enough. */
+/** Enough for every size that a preset allows. If the audio is long enough, at least half of the bins are filled. */
 const maxBins = 65_536;
 
 /**
- * Takes samples as they come and keeps {@link maxBins} pairs at most: whenever they are full, neighbours are joined and each
- * stands for twice as many samples. So hours take no more memory than seconds, and nobody has to know the length before.
+ * Collects samples as they arrive into at most {@link maxBins} pairs. When these are full, neighbours are joined, and each pair
+ * then covers twice as many samples. So hours need no more memory than seconds, and the length need not be known beforehand.
  */
 export function createPeakCollector(): { add(piece: Buffer): void; finish(): Peaks & { readonly samples: number } } {
   const lowest = new Int16Array(maxBins);
@@ -21,7 +21,7 @@ export function createPeakCollector(): { add(piece: Buffer): void; finish(): Pea
   let low = 0;
   let high = 0;
   let samples = 0;
-  /** The first byte of a sample whose second is still to come. */
+  /** The first byte of a sample whose second byte is still missing. */
   let odd: Buffer | null = null;
 
   const close = () => {
@@ -39,7 +39,7 @@ export function createPeakCollector(): { add(piece: Buffer): void; finish(): Pea
   };
 
   return {
-    /** 16-bit little-endian samples; a piece may end within one. */
+    /** Adds 16-bit little-endian samples; a piece may end within one. */
     add(piece) {
       const whole: Buffer = odd === null ? piece : Buffer.concat([odd, piece]);
       const end = whole.length & ~1;
@@ -60,7 +60,7 @@ export function createPeakCollector(): { add(piece: Buffer): void; finish(): Pea
   };
 }
 
-/** Joins neighbours, so that each pair stands for `factor` times as many samples. */
+/** Joins neighbours, so that each pair covers `factor` times as many samples. */
 export function joinPeaks({ samplesPerBin, lowest, highest }: Peaks, factor: number): Peaks {
   const length = Math.ceil(lowest.length / factor);
   const joined = { lowest: new Int16Array(length), highest: new Int16Array(length) };
@@ -72,7 +72,7 @@ export function joinPeaks({ samplesPerBin, lowest, highest }: Peaks, factor: num
   return { samplesPerBin: samplesPerBin * factor, ...joined };
 }
 
-/** The lowest and highest of the bins from `from` to before `to`. */
+/** The lowest and highest sample of the bins from `from` to before `to`. */
 export function rangeOf({ lowest, highest }: Peaks, from: number, to: number): [low: number, high: number] {
   let low = lowest[from] ?? 0;
   let high = highest[from] ?? 0;

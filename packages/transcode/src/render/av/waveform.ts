@@ -4,7 +4,7 @@ import { monoArgs } from '../../ffmpeg/argv/audio.ts';
 import type { AudioTrack } from '../../identified.ts';
 import type { PlannedRendition } from '../../plan.ts';
 import type { WaveformPreset } from '../../presets/audio.ts';
-import { type OutputFacts, readyFile, writeWhole, writeWholeText } from '../output-file.ts';
+import { type OutputFacts, readyFile, writeVerifiedImage, writeVerifiedText } from '../output-file.ts';
 import type { Step, StepContext } from './step.ts';
 import { waveformData, waveformPicture } from './waveform-files.ts';
 import { createPeakCollector, type Peaks } from './waveform-peaks.ts';
@@ -15,7 +15,7 @@ export function isWaveform(planned: PlannedRendition): planned is PlannedWavefor
   return planned.preset.type === 'waveform';
 }
 
-/** Peaks and pictures of a sound, all from one decode. */
+/** Makes the peaks and images of a waveform, all from one decode. */
 export function waveformStep(wanted: readonly PlannedWaveform[], track: AudioTrack, weight: number): Step {
   return {
     name: 'waveform',
@@ -33,7 +33,7 @@ export function waveformStep(wanted: readonly PlannedWaveform[], track: AudioTra
           problem ??= error;
         }
       }
-      // The fate of those that were not spoken of.
+      // Becomes the failure of the renditions that were not finished.
       if (problem !== null) throw problem;
     },
   };
@@ -52,14 +52,14 @@ async function collectPeaks(context: StepContext, track: AudioTrack): Promise<Pe
     },
   });
   const peaks = collector.finish();
-  if (peaks.samples === 0) throw new RenderError('corrupt_media', 'nothing of the sound can be decoded');
+  if (peaks.samples === 0) throw new RenderError('corrupt_media', 'the audio cannot be decoded');
   return peaks;
 }
 
 function write(place: string, { preset }: PlannedWaveform, peaks: Peaks, track: AudioTrack): Promise<OutputFacts> {
   if (preset.container === 'webp') {
     const picture = waveformPicture(peaks, preset).webp({ quality: preset.quality });
-    return writeWhole(place, preset, (temporary) => picture.toFile(temporary));
+    return writeVerifiedImage(place, preset, (temporary) => picture.toFile(temporary));
   }
-  return writeWholeText(place, JSON.stringify(waveformData(peaks, track.sampleRate, preset)));
+  return writeVerifiedText(place, JSON.stringify(waveformData(peaks, track.sampleRate, preset)));
 }
