@@ -115,27 +115,27 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
   endWithUs(child);
   const finished: { atMs: number; tookMs: number }[] = [];
   let output = '';
-  let report: Omit<WorkerReport, 'finished'> | null = null;
+  let signedOff: Omit<WorkerReport, 'finished'> | null = null;
   createInterface({ input: child.stderr }).on('line', (line) => {
     output = `${output}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
-    if (msg === 'the worker signed off') report = rest as typeof report;
+    if (msg === 'the worker signed off') signedOff = rest as typeof signedOff;
     if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);
   });
   // Not on `exit`: at that time, output may still be in the pipe.
   const closed = once(child, 'close').then(() => {
-    if (report === null) onFinished(new Error(`A worker ended: ${output}`));
+    if (signedOff === null) onFinished(new Error(`A worker ended: ${output}`));
   });
   return {
     pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGTERM');
       await closed;
-      if (report === null) throw new Error(`A worker stopped without a report: ${output}`);
-      return { finished, ...report };
+      if (signedOff === null) throw new Error(`A worker stopped without a report: ${output}`);
+      return { finished, ...signedOff };
     },
   };
 }
