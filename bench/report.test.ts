@@ -34,18 +34,18 @@ function result(time: number, likeness = 1, problems: string[] = []): Result {
 }
 
 describe('verdicts', () => {
-  test('every goal must be reached, and every output right', () => {
+  test('passes only if every goal is reached and every output is correct', () => {
     expect(passes(result(0.6))).toBe(true);
     expect(passes(result(0.61))).toBe(false);
     expect(passes(result(0.5, 0.99))).toBe(false);
     expect(passes(result(0.5, 1, ['an output is empty']))).toBe(false);
   });
 
-  test('a ratio that could not be measured is no pass', () => {
+  test('fails if a ratio could not be measured', () => {
     expect(passes(result(Number.NaN))).toBe(false);
   });
 
-  test('the text names what failed', () => {
+  test('the text names the failures', () => {
     expect(resultText(result(0.9, 1, ['an output is empty']))).toMatch(
       /0\.90 .*<= 0\.6 +FAIL[\s\S]*PROBLEM: an output/,
     );
@@ -59,7 +59,7 @@ describe('docs/performance.md', () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  test('is made where it is missing, and its section replaced the next time', async () => {
+  test('is created if it is missing, and its section is replaced the next time', async () => {
     const path = join(folder, 'docs', 'performance.md');
     await updateDocument(path, result(0.5));
     await updateDocument(path, result(0.4));
@@ -71,7 +71,7 @@ describe('docs/performance.md', () => {
     expect(text).toContain('a CPU, 2 cores');
   });
 
-  test('what people wrote around the marks stays', () => {
+  test('keeps the text around the marks', () => {
     const before = 'Ahead.\n\n<!-- bench:sample -->\nold\n<!-- /bench:sample -->\n\nBehind.\n';
     const after = withSection(before, result(0.5));
     expect(after).toMatch(/^Ahead\.\n\n<!-- bench:sample -->\nSome work[\s\S]*<!-- \/bench:sample -->\n\nBehind\.\n$/);

@@ -9,12 +9,12 @@ describe('statistics', () => {
     expect(median([7])).toBe(7);
   });
 
-  test('nothing measured is an error, not a zero that would pass for a record', () => {
+  test('no values are an error, not a zero that looks like a record', () => {
     expect(() => median([])).toThrow(RangeError);
     expect(() => mean([])).toThrow(RangeError);
   });
 
-  test('the values given are left in their order', () => {
+  test('the given values keep their order', () => {
     const values = [3, 1, 2];
     median(values);
     expect(values).toEqual([3, 1, 2]);
@@ -24,7 +24,7 @@ describe('statistics', () => {
     expect(summarize([5, 1, 3])).toEqual({ median: 3, low: 1, high: 5 });
   });
 
-  test('a ratio is of medians, its range of rounds pair by pair', () => {
+  test('a ratio compares medians; its range comes from pairs of rounds', () => {
     expect(ratioOf([1, 2, 3], [2, 4, 4])).toEqual({ value: 0.5, low: 0.5, high: 0.75 });
     expect(() => ratioOf([1], [1, 2])).toThrow(RangeError);
   });

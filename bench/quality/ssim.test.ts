@@ -18,16 +18,16 @@ function sample(change: (value: number, x: number, y: number) => number = (value
 const noise = (x: number, y: number) => ((x * 73 + y * 151 + ((x * y) % 7) * 31) % 17) / 8.5 - 1;
 
 describe('SSIM', () => {
-  test('a picture is like itself', () => {
+  test('a picture equals itself', () => {
     expect(ssim(sample(), sample())).toBeCloseTo(1, 12);
   });
 
-  test('it is the same both ways', () => {
+  test('the order of the two pictures does not matter', () => {
     const noisy = sample((value, x, y) => value + 12 * noise(x, y));
     expect(ssim(noisy, sample())).toBeCloseTo(ssim(sample(), noisy), 12);
   });
 
-  test('more damage, less similarity', () => {
+  test('more damage gives less similarity', () => {
     const damaged = [2, 6, 14, 40].map((amount) =>
       ssim(
         sample((value, x, y) => value + amount * noise(x, y)),
@@ -52,13 +52,13 @@ describe('SSIM', () => {
     expect(noisy).toBeLessThan(brighter);
   });
 
-  test('flat pictures that differ in brightness alone follow the formula of the luminance term', () => {
+  test('flat pictures of different brightness follow the formula of the luminance term', () => {
     const flat = (value: number): Plane => ({ width: 16, height: 16, data: new Float32Array(256).fill(value) });
     const c1 = (0.01 * 255) ** 2;
     expect(ssim(flat(100), flat(120))).toBeCloseTo((2 * 100 * 120 + c1) / (100 ** 2 + 120 ** 2 + c1), 6);
   });
 
-  test('JPEG quality orders as expected', async () => {
+  test('higher JPEG quality gives a higher score', async () => {
     const { data, width, height } = sample((value, x, y) => value + 8 * noise(x, y));
     const pixels = Buffer.from(Uint8Array.from(data));
     const lossless = await sharp(pixels, { raw: { width, height, channels: 1 } })
@@ -76,7 +76,7 @@ describe('SSIM', () => {
     expect(scores[0]).toBeGreaterThan(0.98);
   });
 
-  test('subsampled colour costs likeness of colour and hardly any of brightness', async () => {
+  test('subsampled colour lowers the score of colour, but hardly that of brightness', async () => {
     const [width, height] = [64, 64];
     const stripes = Buffer.alloc(width * height * 3);
     for (let pixel = 0; pixel < width * height; pixel++) stripes.set(pixel % 2 ? [190, 0, 0] : [0, 97, 0], pixel * 3);

@@ -115,7 +115,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
   endWithParent(child);
   const finished: { atMs: number; tookMs: number }[] = [];
   let output = '';
-  let report: Omit<WorkerReport, 'finished'> | null = null;
+  let signedOff: Omit<WorkerReport, 'finished'> | null = null;
   createInterface({ input: child.stderr }).on('line', (line) => {
     output = `${output}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
@@ -127,15 +127,15 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
   });
   // Not on `exit`: at that time, output may still be in the pipe.
   const closed = once(child, 'close').then(() => {
-    if (report === null) onFinished(new Error(`A worker ended: ${output}`));
+    if (signedOff === null) onFinished(new Error(`A worker ended: ${output}`));
   });
   return {
     pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGTERM');
       await closed;
-      if (report === null) throw new Error(`A worker stopped without a report: ${output}`);
-      return { finished, ...report };
+      if (signedOff === null) throw new Error(`A worker stopped without a report: ${output}`);
+      return { finished, ...signedOff };
     },
   };
 }
