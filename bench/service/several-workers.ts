@@ -120,7 +120,7 @@ function spawnWorker(env: Record<string, string>, onFinished: (died: Error | nul
     output = `${output}${line}\n`.slice(-4_000);
     if (!line.startsWith('{')) return;
     const { msg, time, ms = 0, ...rest } = JSON.parse(line) as Line;
-    if (msg === 'worker stopped') report = rest as typeof report;
+    if (msg === 'worker stopped') signedOff = rest as typeof signedOff;
     if (msg !== 'media object is ready') return;
     finished.push({ atMs: time, tookMs: ms });
     onFinished(null);
