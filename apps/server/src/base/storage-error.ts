@@ -17,21 +17,19 @@ export function systemCode(error: unknown): string | null {
 export function storageError(error: unknown): unknown {
   const code = systemCode(error);
   if (code === null) return error;
-  if (NO_ROOM.has(code)) {
-    return new AppError(
-      'insufficient_storage',
-      'The storage is full. Nothing was kept. Try again when there is room.',
-      {
-        cause: error,
-      },
-    );
-  }
-  if (NO_RIGHT.has(code)) {
-    return new AppError(
-      'insufficient_storage',
-      'The storage is read-only. Nothing was kept. Its operator must make it writable.',
-      { cause: error },
-    );
-  }
+  if (NO_ROOM.has(code)) return storageFull(error);
+  if (NO_RIGHT.has(code)) return storageReadOnly(error);
   return error;
+}
+
+/** The storage has no room. */
+export function storageFull(cause: unknown, headers: Record<string, string> = {}): AppError {
+  const detail = 'The storage is full. Nothing was kept. Try again when there is room.';
+  return new AppError('insufficient_storage', detail, { cause, headers });
+}
+
+/** The storage refuses writes. */
+export function storageReadOnly(cause: unknown): AppError {
+  const detail = 'The storage is read-only. Nothing was kept. Its operator must make it writable.';
+  return new AppError('insufficient_storage', detail, { cause });
 }

@@ -58,11 +58,11 @@ function waitingFor(
   if (job === null && (media.status === 'ready' || media.status === 'failed')) return null;
   const again = media.status === 'ready' ? ' It stays ready meanwhile.' : '';
   if (moved) {
-    return `Nothing here: the deployment was moved to another database and storage. The media object is processed by the service that runs there.${again}`;
+    return `The deployment was moved to another database and storage. The service there processes this media object.${again}`;
   }
   if (job === null) {
     // The next start of the service puts such media back into the queue.
-    return 'Nothing: it has lost its place in the queue. It gets one when the service starts again.';
+    return 'It has lost its place in the queue. It gets a new one when the service starts again.';
   }
   if (job.worker !== null) {
     const far = job.progress === null ? '' : `, ${Math.round(job.progress * 100)} % done`;

@@ -62,7 +62,7 @@ export function createMigration(parts: MigrationParts): Migration {
       } finally {
         source.close();
       }
-      logger.info({ destination: of.destination }, 'the deployment was moved; this service takes no writes any more');
+      logger.info({ destination: of.destination }, 'deployment moved; this service accepts no more writes');
     } catch (error) {
       outcome = signal.aborted ? 'canceled' : 'failed';
       if (error instanceof MoveRefusedError) {

@@ -81,7 +81,7 @@ function beingMoved(): AppError {
 function moved(): AppError {
   return new AppError(
     'deployment_moved',
-    'The deployment was moved to another database and storage, and this service takes no writes any more. Go on with the service that was started there; its operator knows the address.',
+    'The deployment was moved to another database and storage, and this service accepts no more writes. Continue with the service that was started there; its operator knows the address.',
     // Whose calls are led there in the meantime need not notice.
     { headers: { 'Retry-After': String(RETRY_AFTER_S) } },
   );

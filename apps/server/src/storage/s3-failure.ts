@@ -1,4 +1,5 @@
 import { AppError } from '../base/app-error.ts';
+import { storageFull, storageReadOnly } from '../base/storage-error.ts';
 
 /** A failed request to S3, without the properties of the SDK's errors: some of them contain credentials. */
 export class S3Failure extends Error {
@@ -78,19 +79,9 @@ export function isTemporary({ code, status }: S3Failure): boolean {
 export function storageRefusal(failure: S3Failure, access: 'read' | 'write'): Error {
   const options = (seconds: string) => ({ cause: failure, headers: { 'Retry-After': seconds } });
   if (NO_ROOM.has(failure.code) || failure.status === 507) {
-    return new AppError(
-      'insufficient_storage',
-      'The storage is full. Nothing was kept; try again when there is room.',
-      options(RETRY_AFTER_S.settings),
-    );
+    return storageFull(failure, { 'Retry-After': RETRY_AFTER_S.settings });
   }
-  if (access === 'write' && NO_RIGHT.has(failure.code)) {
-    return new AppError(
-      'insufficient_storage',
-      'The storage takes no writes at the moment. Nothing was kept; its operator has to make it writable.',
-      { cause: failure },
-    );
-  }
+  if (access === 'write' && NO_RIGHT.has(failure.code)) return storageReadOnly(failure);
   if (remedyOf(failure) !== null) {
     return new AppError(
       'unavailable',
