@@ -60,6 +60,8 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
+  // `import()` of a package in CommonJS would give its exports as `default` alone, not by name as Node does.
+  mainFields: ['module', 'main'],
   external: EXTERNAL,
   plugins: [keepAddresses, englishOnly],
   // Packages written in CommonJS call `require` for the modules of Node.
