@@ -225,7 +225,7 @@ it('--filename names one file, never a path, and never several files', async () 
   expect(names(it.service)).toEqual(['passwd']);
   expect(await it.ingest(['in', '--filename', 'x'])).toMatchObject({
     code: 2,
-    stderr: 'error: --filename names a single file, but there are several.\n  Name one file, or - alone.\n',
+    stderr: 'error: --filename needs exactly one file.\n  Name one file, or - alone.\n',
   });
 });
 

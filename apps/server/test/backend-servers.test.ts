@@ -23,7 +23,7 @@ testWith(programs, `PostgreSQL or ${S3_SERVER}`)(
     await chmod(folder, 0o711);
     const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SERVERS], {
       ...{ detached: true, stdio: ['pipe', 'pipe', 'inherit'] as const },
-      env: { ...process.env, TMPDIR: folder },
+      env: { ...process.env, TMPDIR: folder, MDS_TEST_MEMORY_FOLDER: folder },
     });
     const exited = once(child, 'exit');
     try {

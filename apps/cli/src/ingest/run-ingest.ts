@@ -119,7 +119,7 @@ async function rootsOf(context: Context, paths: string[], filename: string | und
   }
   if (filename === undefined) return roots;
   const single = roots.length + streams === 1 && roots.every(({ kind }) => kind !== 'folder');
-  if (!single) throw usage('--filename names a single file, but there are several.', 'Name one file, or - alone.');
+  if (!single) throw usage('--filename needs exactly one file.', 'Name one file, or - alone.');
   return roots;
 }
 

@@ -31,12 +31,12 @@ describe('what a media object is waiting for', () => {
     const { jobs, media } = app.repositories;
     const first = await app.addMedia();
     const id = await app.addMedia();
-    expect(await waiting(first)).toMatch(/^It is the next in the queue/);
-    expect(await waiting(id)).toMatch(/^1 before it in the queue/);
+    expect(await waiting(first)).toMatch(/^It is first in the queue/);
+    expect(await waiting(id)).toMatch(/^1 ahead of it in the queue/);
 
     await media.fail(await claim(), crash);
     expect(await waiting(first)).toBeNull();
-    expect(await waiting(id)).toMatch(/^It is the next in the queue/);
+    expect(await waiting(id)).toMatch(/^It is first in the queue/);
 
     const claimed = await claim();
     expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1.');
@@ -62,7 +62,7 @@ describe('what a media object is waiting for', () => {
     await media.publish(await claim(), { renditions: [thumb], thumbhash: null, warnings: [] });
     expect(await waiting(first)).toBeNull();
     await media.rederive(['renditions/thumb']);
-    expect(await waiting(first)).toMatch(/^It is the next in the queue.* It stays ready meanwhile\.$/);
+    expect(await waiting(first)).toMatch(/^It is first in the queue.* It stays ready meanwhile\.$/);
     await claim();
     expect(await waiting(first)).toBe('Worker w1 works on it: attempt 3. It stays ready meanwhile.');
   });
@@ -76,13 +76,13 @@ it('names the new deployment after a migration, until it is canceled', async () 
     const waitingFor = async () =>
       MediaExplanation.parse(await (await moved.control(`/media/${id}/explain`)).json()).waiting_for;
     await writes.close();
-    expect(await waitingFor()).toMatch(/^It is the next in the queue/);
+    expect(await waitingFor()).toMatch(/^It is first in the queue/);
     writes.closeForGood();
     expect(await waitingFor()).toMatch(
       /the deployment was moved .* The media object is processed by the service .* there\.$/,
     );
     writes.open();
-    expect(await waitingFor()).toMatch(/^It is the next in the queue/);
+    expect(await waitingFor()).toMatch(/^It is first in the queue/);
   } finally {
     await moved.stop();
   }

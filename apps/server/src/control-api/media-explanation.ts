@@ -73,8 +73,8 @@ function waitingFor(
   if (job.dueInMs > 0) {
     return `Attempt ${job.runs + 1} begins in ${Math.ceil(job.dueInMs / 1000)} s.${because}${again}`;
   }
-  const place = ahead === null || ahead === 0 ? 'It is the next in the queue' : `${ahead} before it in the queue`;
-  return `${place}; it waits for a worker with room for it.${because}${again}`;
+  const place = ahead === null || ahead === 0 ? 'It is first in the queue' : `${ahead} ahead of it in the queue`;
+  return `${place}; it waits for a free worker.${because}${again}`;
 }
 
 function planOf(identified: unknown, presets: readonly Preset[]): PlannedRendition[] {

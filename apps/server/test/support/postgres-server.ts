@@ -171,7 +171,7 @@ const MEMORY_BYTES = 6 * 1024 ** 3;
 
 /** A folder in memory, where databases are copied ten times as fast; the temporary folder if memory is short. */
 async function inMemory(): Promise<string> {
-  const folder = '/dev/shm';
+  const folder = process.env['MDS_TEST_MEMORY_FOLDER'] ?? '/dev/shm';
   if (!existsSync(folder) || freemem() < MEMORY_BYTES) return tmpdir();
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize < MEMORY_BYTES ? tmpdir() : folder;
