@@ -34,7 +34,7 @@ describe('uploads from pages of another origin', { timeout: 120_000 }, () => {
   let pictures = 0;
 
   beforeAll(async () => {
-    const script = await bundle('browser-upload-page.js');
+    const script = await bundle('support/browser-upload-page.js');
     pages = await servePages(
       `<!doctype html><meta charset='utf-8'><script type='module' src='/page.js'></script>`,
       () => ({ '/content': ['image/png', content], '/page.js': ['text/javascript', script] }),
