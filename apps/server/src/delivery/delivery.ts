@@ -107,7 +107,7 @@ export interface DeliveryParts {
   logger: Pick<Logger, 'error' | 'warn' | 'info'>;
 }
 
-/** What an answer needs beside its plan. */
+/** The parts of an answer that are not in its plan. */
 interface Answering {
   path: string;
   choose: (resource: Resource) => Representation | Refusal;

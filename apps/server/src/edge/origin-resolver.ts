@@ -12,7 +12,7 @@ import type { KnownPath, PathJournal } from './path-journal.ts';
 
 /** Room for what is known of paths. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** For this long the origin is not asked again for a missing path, as clients are told in Cache-Control, too. */
+/** A missing path is not requested from the origin again for this long. Clients get the same time in Cache-Control. */
 const ABSENT_MS = 5_000;
 const MAX_ABSENT = 10_000;
 /** The journal may note a further confirmation this much later; an entry is used for a day. */

@@ -77,7 +77,7 @@ export interface HotAnswers {
  * before it was made, and if it is at most a second old. So a write shows in the next answer of this process, and within a second in
  * every other.
  *
- * Of requests that miss at the same time, one makes the answer and the others wait for it, so that a page in demand is made once. If
+ * If requests miss at the same time, one makes the answer and the others wait for it, so that a page in demand is made once. If
  * something is written meanwhile, later requests cannot use that answer. They wait once more, for one that was begun after they came.
  * A page that was never stored may not be storable, so each request makes it for itself.
  */

@@ -132,7 +132,7 @@ describe('requests of one connection are answered in order', () => {
     expect(place.long.slice(2)).toEqual(['/long/7', '/hot/8']);
   });
 
-  it('after nothing came from memory for a while, so that node:http owns the connection', async () => {
+  it('after many misses in memory, so that node:http owns the connection', async () => {
     const place = await start();
     const client = open(place.port);
     for (let n = 1; n <= 16; n += 1) {

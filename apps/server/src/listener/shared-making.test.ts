@@ -95,7 +95,7 @@ describe('an answer that many wait for', () => {
     expect((await first).body).toBe(before);
     await expect.poll(() => makings).toHaveLength(2);
     const after = String(writes);
-    // What is written from now on, none of them has to be writes of.
+    // Their answers need not include later writes.
     await write();
     makings[1]?.finish();
     expect(await Promise.all(others)).toEqual(Array(20).fill({ status: 200, body: after }));

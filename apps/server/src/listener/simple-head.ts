@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { isHost } from '../http/request-path.ts';
 
-/** A request without a body and without a say in its connection. */
+/** A request without a body and without options for its connection. */
 export interface SimpleHead {
   method: 'GET' | 'HEAD';
   /** As it came. */

@@ -43,7 +43,7 @@ export interface S3Bucket {
   close(): void;
 }
 
-/** What to read of an object. `end` is inclusive; null: to the end. */
+/** The range to read of an object. `end` is inclusive; null: to the end. */
 interface S3Range {
   start: number;
   end: number | null;

@@ -51,7 +51,7 @@ export interface S3Requests {
   ): Promise<T>;
   /**
    * Whether a failure means that the object does not exist. A missing bucket must not look like missing objects, which has
-   * consequences; the answer to a HEAD has no body that would tell the two apart.
+   * consequences; the answer to a HEAD has no body that would distinguish the two.
    */
   isMissingObject(failure: S3Failure): Promise<boolean>;
   /** @throws ObjectStorageError if the bucket cannot be used as it is set up, AppError if it does not answer */

@@ -301,7 +301,7 @@ function createComingPiece(isWanted: boolean): ComingPiece {
   return { promise, resolve, reject, isWanted, onWanted: null };
 }
 
-/** Writes pieces into a file of the cache folder, and tells our own writes from those of others. */
+/** Writes pieces into a file of the cache folder, and distinguishes our own writes from those of others. */
 class FileWriter {
   readonly cacheFile: CacheFile;
   isWritable = true;
