@@ -49,7 +49,7 @@ export interface Delivery {
   probe(): Promise<void>;
   /** Starts what the first miss needs. */
   warmUp(): void;
-  /** Ends the fetches that are under way and closes files. */
+  /** Ends the fetches in progress and closes files. */
   stop(): Promise<void>;
   readonly stats: DeliveryStats;
 }

@@ -12,7 +12,7 @@ function setUp(options: { maxPending?: number; flushMs?: number; keep?: number }
   const repositories = openSqliteRepositories(':memory:');
   onTestFinished(() => repositories.close());
   const warnings: string[] = [];
-  const tell = (...words: unknown[]) => void warnings.push(words.map((word) => JSON.stringify(word)).join(' '));
+  const collect = (...words: unknown[]) => void warnings.push(words.map((word) => JSON.stringify(word)).join(' '));
   const state: { broken: boolean; writes: DeliveredAsset[][] } = { broken: false, writes: [] };
   const assets: Pick<AssetRepository, 'record'> = {
     async record(deliveries, keep) {
@@ -21,7 +21,7 @@ function setUp(options: { maxPending?: number; flushMs?: number; keep?: number }
       await repositories.assets.record(deliveries, keep);
     },
   };
-  const log = createRequestLog({ assets, logger: { warn: tell, info: tell, error: tell }, ...options });
+  const log = createRequestLog({ assets, logger: { warn: collect, info: collect, error: collect }, ...options });
   const list = () => repositories.assets.latest({ limit: 100, region: null });
   return { log, state, warnings, list };
 }

@@ -192,7 +192,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('a faulty object storage', () =
       expect(bench.proxy.requests.filter(isGet)).toHaveLength(4);
     });
 
-    it('or fall silent in a download: the stream resumes on another connection', async () => {
+    it('by silence in a download: the stream resumes on another connection', async () => {
       const bench = await s3.bench();
       const content = someBytes(2 * MIB);
       await bench.store.put('a/object', await bench.staged(content));

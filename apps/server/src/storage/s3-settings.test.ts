@@ -42,7 +42,7 @@ describe.skipIf(withoutS3Server('settings of S3'))('a misconfigured object stora
     }
   });
 
-  it('one that does not answer yet delays no start and is reported by the probe', async () => {
+  it('does not prevent the start if it does not answer yet, and fails its probe', async () => {
     const bench = await s3.bench();
     const store = await bench.open({ endpoint: `http://127.0.0.1:${await freePort()}`, limits: { attempts: 2 } });
     await expect(store.probe()).rejects.toMatchObject({ code: 'unavailable' });

@@ -44,22 +44,19 @@ it('two new deployments that start at once never both own the same bucket', asyn
 it.each([
   [false, StorageAheadError, /that deployment is being moved here: .*this node starts when the move is done\.$/],
   [true, ObjectStorageError, /with their backup\.$/],
-])(
-  'the storage of another deployment is refused with the right advice (media: %s)',
-  async (hasMedia, kind, says) => {
-    const owner = {
-      read: async () => 'dep_another',
-      write: () => Promise.reject(new Error('Nothing is to be changed.')),
-    };
-    const refused = bindStorage({
-      deployment: { id: 'dep_own', hasMedia },
-      store: { owner, list: () => Promise.reject(new Error('Nobody looks.')) as never },
-      ...{ shown: 's3://bucket', logger: createLogger('silent') },
-    });
-    const error = await refused.catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ name: kind.name, message: expect.stringMatching(says) });
-  },
-);
+])('the storage of another deployment is refused with the right advice (media: %s)', async (hasMedia, kind, advice) => {
+  const owner = {
+    read: async () => 'dep_another',
+    write: () => Promise.reject(new Error('Nothing is to be changed.')),
+  };
+  const refused = bindStorage({
+    deployment: { id: 'dep_own', hasMedia },
+    store: { owner, list: () => Promise.reject(new Error('Nobody looks.')) as never },
+    ...{ shown: 's3://bucket', logger: createLogger('silent') },
+  });
+  const error = await refused.catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ name: kind.name, message: expect.stringMatching(advice) });
+});
 
 it('no object is stored or deleted before the storage is known to be the right one', async () => {
   const asked: string[] = [];
