@@ -49,7 +49,7 @@ describe('the format for programs in use', () => {
   });
 });
 
-describe('RFC 9110, 12.5.1', () => {
+describe('the choice by Accept (RFC 9110, 12.5.1)', () => {
   it.each<[string, Format | null]>([
     // The highest quality wins, named or not.
     ['image/avif;q=0.5, image/webp;q=0.9', 'webp'],

@@ -81,7 +81,7 @@ describe('memory stays bounded, so that readers cannot bring the service down', 
     socket.destroy();
   });
 
-  it('if nobody reads and objects arrive together after all saw an empty budget', async () => {
+  it('if nobody reads and objects arrive at once, all of which saw an empty budget', async () => {
     const house = await start({
       remote: true,
       ...{ memoryCacheBytes: 64 * MIB, pinnedBytes: 4 * MIB, diskCacheBytes: 64 * MIB },

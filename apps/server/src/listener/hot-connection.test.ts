@@ -371,7 +371,7 @@ describe('a client that misbehaves', () => {
 });
 
 describe('a server that stops', () => {
-  it('ends each connection with its next answer, with Connection: close', async () => {
+  it('ends each connection after its next answer, which has Connection: close', async () => {
     const place = await start();
     const client = open(place.port);
     client.write(get('/hot/1'));

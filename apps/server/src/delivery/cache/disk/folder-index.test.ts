@@ -45,7 +45,7 @@ it('a cache folder of 200,000 files evicts one without a walk over all', () => {
   expect([index.size, evicted?.length, evicted?.at(-1)]).toEqual([200_000, 4_000, '3999']);
 });
 
-it("a file can be stored just as the last other one of its media object is removed", async () => {
+it('a file can be stored just as the last other one of its media object is removed', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mds-folder-'));
   const warnings: unknown[] = [];
   const logger = { info: () => undefined, warn: (...said: unknown[]) => void warnings.push(said) };
