@@ -7,12 +7,12 @@ type Format = keyof typeof types;
 function choose(accept: string | undefined, ...formats: Format[]): Format | null {
   const candidates = formats.map((format) => ({ format, contentType: types[format] }));
   const chosen = chooseByAccept(candidates, accept)?.format ?? null;
-  // The answer must not depend on the order in which the database has the rows.
+  // The answer must not depend on the order of the database rows.
   expect(chooseByAccept([...candidates].reverse(), accept)?.format ?? null).toBe(chosen);
   return chosen;
 }
 
-describe('what programs in use are sent', () => {
+describe('the format for programs in use', () => {
   const chrome = 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8';
   const firefox = 'image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5';
   const safari =
@@ -44,12 +44,12 @@ describe('what programs in use are sent', () => {
     ['a client with an empty Accept', '', ['avif', 'webp', 'jpg'], 'jpg'],
     ['Java URLConnection', 'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2', ['avif', 'webp', 'jpg'], 'jpg'],
     ['an app that takes any picture', 'image/*', ['avif', 'webp', 'jpg'], 'jpg'],
-  ])('%s can show what it gets', (_who, accept, formats, expected) => {
+  ])('%s receives a format that it can show', (_who, accept, formats, expected) => {
     expect(choose(accept, ...formats)).toBe(expected);
   });
 });
 
-describe('RFC 9110, 12.5.1', () => {
+describe('the choice by Accept (RFC 9110, 12.5.1)', () => {
   it.each<[string, Format | null]>([
     // The highest quality wins, named or not.
     ['image/avif;q=0.5, image/webp;q=0.9', 'webp'],
@@ -59,7 +59,7 @@ describe('RFC 9110, 12.5.1', () => {
     ['*/*, image/avif;q=0.1, image/webp;q=0.2, image/jpeg;q=0.3', 'jpg'],
     ['image/*;q=1, image/jpeg;q=0', 'webp'],
     ['image/jpeg;q=0, image/webp;q=0, */*', 'avif'],
-    // q=0 rules out.
+    // q=0 excludes a format.
     ['*/*;q=0', null],
     ['image/jxl', null],
     ['text/html', null],
@@ -70,7 +70,7 @@ describe('RFC 9110, 12.5.1', () => {
     ['image/webp;q=0.9;ext="a,b;q=0"', 'webp'],
     ['image/webp;level=1', null],
     ['image/webp;profile="a,image/avif"', null],
-    // What is not valid counts as not written.
+    // Invalid elements are ignored.
     ['image/webp;q=2', 'jpg'],
     ['image/webp;q=abc, image/avif', 'avif'],
     ['*/webp, image/avif', 'avif'],
@@ -80,7 +80,7 @@ describe('RFC 9110, 12.5.1', () => {
     expect(choose(accept, 'avif', 'webp', 'jpg')).toBe(expected);
   });
 
-  it('a field made to keep a parser busy takes no time', () => {
+  it('a hostile field does not keep the parser busy', () => {
     const before = performance.now();
     choose(`image/webp;a="${'\\"'.repeat(8000)}`, 'webp');
     choose(';"'.repeat(8000), 'webp');

@@ -11,7 +11,7 @@ describe('ranges of 1000 bytes', () => {
     ['bytes=999-5000', [[999, 999]]],
     ['bytes=0-99999999999999999999999', [[0, 999]]],
     ['BYTES=0-1', [[0, 1]]],
-    // Several: kept in the order asked for.
+    // Several ranges keep the order of the request.
     [
       'bytes=0-0,-1',
       [
@@ -33,10 +33,10 @@ describe('ranges of 1000 bytes', () => {
         [4, 5],
       ],
     ],
-    // Unsatisfiable ones among satisfiable ones are left out.
+    // Unsatisfiable ranges among satisfiable ones are left out.
     ['bytes=0-1,5000-6000', [[0, 1]]],
     ['bytes=0-1,-0', [[0, 1]]],
-    // What overlaps or touches is sent once.
+    // Overlapping and adjacent ranges are sent once.
     ['bytes=0-100,50-150', [[0, 150]]],
     ['bytes=0-100,101-150', [[0, 150]]],
     [
@@ -54,13 +54,16 @@ describe('ranges of 1000 bytes', () => {
       ],
     ],
     ['bytes=0-,0-,0-,-1000', [[0, 999]]],
-  ])('%s gives just these bytes', (field, expected) => {
+  ])('%s selects exactly these bytes', (field, expected) => {
     expect(parseByteRanges(field, 1000)).toEqual(expected.map(([start, end]) => ({ start, end })));
   });
 
-  it.each(['bytes=1000-', 'bytes=1000-2000', 'bytes=-0', 'bytes=5000-6000,7000-'])('%s is outside: 416', (field) => {
-    expect(parseByteRanges(field, 1000)).toBe('unsatisfiable');
-  });
+  it.each(['bytes=1000-', 'bytes=1000-2000', 'bytes=-0', 'bytes=5000-6000,7000-'])(
+    '%s is outside and gets 416',
+    (field) => {
+      expect(parseByteRanges(field, 1000)).toBe('unsatisfiable');
+    },
+  );
 
   it.each([
     'bytes',
@@ -77,18 +80,18 @@ describe('ranges of 1000 bytes', () => {
     'bytes = 0-1',
     'items=0-1',
     'none',
-  ])('%j is ignored, as one who did not ask', (field) => {
+  ])('%j is ignored, as if there were no Range header', (field) => {
     expect(parseByteRanges(field, 1000)).toBeNull();
   });
 
-  it('more ranges than anyone needs are ignored, so that no request makes thousands of parts', () => {
+  it('too many ranges are ignored, so that no request makes thousands of parts', () => {
     const many = (count: number) =>
       `bytes=${Array.from({ length: count }, (_, at) => `${at * 3}-${at * 3}`).join(',')}`;
     expect(parseByteRanges(many(MAX_RANGES), 1000)).toHaveLength(MAX_RANGES);
     expect(parseByteRanges(many(MAX_RANGES + 1), 1000)).toBeNull();
   });
 
-  it('a field made to keep a parser busy takes no time', () => {
+  it('a hostile field does not keep the parser busy', () => {
     const before = performance.now();
     parseByteRanges(`bytes=0-1,${' '.repeat(16_000)}x`, 1000);
     parseByteRanges(`bytes=${','.repeat(16_000)}`, 1000);
@@ -96,8 +99,8 @@ describe('ranges of 1000 bytes', () => {
   });
 });
 
-describe('ranges of nothing', () => {
-  it('an empty representation has no byte to point at', () => {
+describe('ranges of an empty object', () => {
+  it('no range is satisfiable, except a suffix', () => {
     expect(parseByteRanges('bytes=0-', 0)).toBe('unsatisfiable');
     expect(parseByteRanges('bytes=0-0', 0)).toBe('unsatisfiable');
     expect(parseByteRanges('bytes=-5', 0)).toBeNull();

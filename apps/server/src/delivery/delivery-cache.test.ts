@@ -15,7 +15,7 @@ async function start(options: Parameters<typeof startDelivery>[0] = {}): Promise
   return house;
 }
 
-/** An origin whose files are counted when they are asked for, and wait for a sign. */
+/** An origin that counts its reads and holds them back until `open`. */
 function slowOrigin() {
   let reads = 0;
   let open: () => void = () => undefined;
@@ -46,14 +46,14 @@ const rawGet = (path: string, range: string) =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\nRange: ${range}\r\nConnection: close\r\n\r\n`;
 
 describe('the cache', () => {
-  it('decides once: header, asset record and counter agree', async () => {
+  it('reports the same result in header, asset record and counter', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
     expect((await house.get(`${path}?a=1`)).headers['x-cache']).toBe('MISS');
     expect(await house.assets()).toMatchObject([{ path, region: 'fra1', bytes: 10_000, cacheStatus: 'MISS' }]);
     expect((await house.get(path, { range: 'bytes=0-0' })).headers['x-cache']).toBe('HIT');
-    // The size of the whole, whatever part was sent.
+    // The size of the whole object, whichever part was sent.
     expect(await house.assets()).toMatchObject([{ path, bytes: 10_000, cacheStatus: 'HIT' }]);
     await house.get(path, {}, 'HEAD');
     await house.get(path, { 'if-none-match': '*' });
@@ -74,7 +74,7 @@ describe('the cache', () => {
     expect(house.delivery.stats).toMatchObject({ hits: 0, misses: 0 });
   });
 
-  it('answers HEAD and 304 from the row: nothing is read that nobody gets', async () => {
+  it('answers HEAD and 304 from the database, without reading the object', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     const head = await house.get(`/media/${id}/thumb.webp`, {}, 'HEAD');
@@ -83,7 +83,7 @@ describe('the cache', () => {
     expect(house.delivery.stats.storeReads).toBe(0);
   });
 
-  it('reads an object once however many ask for it at the same time', async () => {
+  it('reads an object once for any number of simultaneous requests', async () => {
     const slow = slowOrigin();
     const house = await start({ wrapOrigin: slow.wrap });
     const id = await house.addMedia([thumb]);
@@ -100,7 +100,7 @@ describe('the cache', () => {
     expect(house.delivery.stats).toMatchObject({ misses: 50, hits: 0 });
   });
 
-  it('goes on reading for the others when the first one leaves', async () => {
+  it('continues the read for other requests when the first client leaves', async () => {
     const slow = slowOrigin();
     const house = await start({ wrapOrigin: slow.wrap });
     const id = await house.addMedia([thumb]);
@@ -116,7 +116,7 @@ describe('the cache', () => {
     expect((await house.get(`/media/${id}/thumb.webp`)).headers['x-cache']).toBe('HIT');
   });
 
-  it('stays within its bytes and reads again what it had to let go', async () => {
+  it('stays within its size and reads evicted objects again', async () => {
     const house = await start({ memoryCacheBytes: 128 * 1024 });
     const many = Array.from({ length: 30 }, (_, n) => ({ ...thumb, name: `thumb${n}`, content: pattern(10_000, n) }));
     const id = await house.addMedia(many);
@@ -126,7 +126,7 @@ describe('the cache', () => {
     expect([again.headers['x-cache'], again.body.equals(pattern(10_000, 0))]).toEqual(['MISS', true]);
   });
 
-  it('reads what is too large for memory where it lies: verified the first time, and a hit from then on', async () => {
+  it('reads a large object from the store: verified the first time, then a hit', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const id = await house.addMedia([large]);
     for (const expected of [
@@ -140,7 +140,7 @@ describe('the cache', () => {
     expect(house.delivery.stats.memoryBytes).toBe(0);
   });
 
-  it('answers a segment that is asked for again from memory, byte for byte, until it is purged', async () => {
+  it('answers a repeated segment from memory, byte for byte, until a purge', async () => {
     const house = await start({ memoryCacheBytes: 64 * MIB });
     const segment = { ...large, content: large.content.subarray(0, 2 * MIB + 5) };
     const id = await house.addMedia([segment]);
@@ -155,7 +155,7 @@ describe('the cache', () => {
     }
     expect(cache).toEqual(['MISS', ...Array.from({ length: 7 }, () => 'HIT')]);
     expect(house.delivery.stats).toMatchObject({ memoryEntries: 3 });
-    // From memory: the file is not needed any more.
+    // All of it is in memory, so the file is no longer needed.
     await rm(await house.objectFile(id, segment));
     expect((await house.get(path)).body.equals(segment.content)).toBe(true);
     house.delivery.purge({ path });
@@ -163,7 +163,7 @@ describe('the cache', () => {
     expect((await house.get(path)).status).toBe(500);
   });
 
-  it('reads no damaged byte into memory: a file that changed meanwhile is verified again', async () => {
+  it('takes no damaged byte into memory: a file that changed is verified again', async () => {
     const house = await start({ memoryCacheBytes: 64 * MIB });
     const id = await house.addMedia([large]);
     const path = `/media/${id}/mp4.mp4`;
@@ -181,7 +181,7 @@ describe('the cache', () => {
     expect(memory.body.equals(large.content.subarray(MIB, 2 * MIB))).toBe(true);
   });
 
-  it('shows a delete in the next answer, and gives its memory back', async () => {
+  it('applies a delete to the next answer, and frees the memory', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
@@ -196,7 +196,7 @@ describe('the cache', () => {
     expect(house.delivery.stats).toMatchObject({ memoryEntries: 0, memoryBytes: 0 });
   });
 
-  it('shows a new revision that another process published, within a second, and keeps the old one by its name', async () => {
+  it('delivers a revision of another process within a second, and the old one by name', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
@@ -220,7 +220,7 @@ describe('the cache', () => {
     expect([old.status, old.body.equals(thumb.content)]).toEqual([200, true]);
   });
 
-  it('says "come again" while storage or database do not answer', async () => {
+  it('answers 503 with Retry-After while storage or database fail', async () => {
     let broken = true;
     const house = await start({
       wrapOrigin: (origin) => ({
@@ -235,14 +235,14 @@ describe('the cache', () => {
     broken = false;
     expect((await house.get(`/media/${id}/thumb.webp`)).status).toBe(200);
     await house.repositories.close();
-    // A version that was read a moment ago is taken for granted; see VersionClock.
+    // A version that was just read is trusted for a moment; see VersionClock.
     await new Promise((resolve) => setTimeout(resolve, 50));
     const offline = await house.get(`/media/${id}/thumb.webp`);
     expect([offline.status, offline.headers['retry-after']]).toEqual([503, '5']);
   });
 });
 
-describe('invariant 6, fault 18: what the store gives back is not what was put in', () => {
+describe('invariant 6, fault 18: an object that changed in the store', () => {
   const damages: [string, (file: string) => Promise<void>][] = [
     ['a flipped byte', (file) => flip(file, 1234)],
     ['a flipped last byte', async (file) => flip(file, (await stat(file)).size - 1)],
@@ -254,8 +254,8 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
   describe.each([
     { kind: 'in memory', rendition: thumb },
     { kind: 'from the store, its pieces unknown', rendition: large },
-  ])('of an object delivered $kind', ({ rendition }) => {
-    it.each(damages)('%s is never delivered: not whole, not in part, and the log says which', async (_what, damage) => {
+  ])('delivered $kind', ({ rendition }) => {
+    it.each(damages)('%s is never delivered, not even in part, and is logged', async (_what, damage) => {
       const house = await start({ memoryCacheBytes: MIB, pieceDigests: 'unknown' });
       const id = await house.addMedia([rendition]);
       await damage(await house.objectFile(id, rendition));
@@ -272,8 +272,8 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     });
   });
 
-  describe('of an object whose pieces are known', () => {
-    it('a flipped byte spoils its piece alone: no byte of that is delivered, and who is in the middle of it is cut off', async () => {
+  describe('with digests of its pieces', () => {
+    it('a flipped byte blocks only its piece: transfers end before it, others succeed', async () => {
       const house = await start({ memoryCacheBytes: MIB });
       const id = await house.addMedia([large]);
       await flip(await house.objectFile(id, large), 3 * MIB + 17);
@@ -291,7 +291,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
       expect(house.delivery.stats.damagedObjects).toBe(1);
     });
 
-    it('one that is damaged after its first delivery is not delivered again', async () => {
+    it('if damaged after its first delivery, is not delivered again', async () => {
       const house = await start({ memoryCacheBytes: MIB });
       const id = await house.addMedia([large]);
       const path = `/media/${id}/mp4.mp4`;
@@ -305,7 +305,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     });
   });
 
-  it('what is purged is read and verified anew where it lies, also by an address that nobody asked for before', async () => {
+  it('is read and verified anew after a purge, even by an address never requested', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const id = await house.addMedia([large]);
     const cache = async () => (await house.get(`/media/${id}/mp4.mp4`)).headers['x-cache'];
@@ -314,7 +314,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     expect([await cache(), await cache()]).toEqual(['MISS', 'HIT']);
   });
 
-  it('a small object that was delivered goes on being delivered from memory', async () => {
+  it('is still delivered from memory, if it is small and was delivered before', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     await house.get(`/media/${id}/thumb.webp`);
@@ -322,7 +322,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     expect((await house.get(`/media/${id}/thumb.webp`)).body.equals(thumb.content)).toBe(true);
   });
 
-  it('an object that is mended is delivered again', async () => {
+  it('is delivered again once it is repaired', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     const file = await house.objectFile(id, thumb);
@@ -333,7 +333,7 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     await expect.poll(status, { timeout: 3000 }).toBe(200);
   });
 
-  it('an object that is gone because its media object was just deleted is not found, not damaged', async () => {
+  it('is not found instead of damaged, if its media object was just deleted', async () => {
     let remove: (() => Promise<unknown>) | null = null;
     const house = await start({
       wrapOrigin: (origin) => ({
@@ -354,13 +354,13 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
     expect([status, JSON.parse(body.toString()).code]).toEqual([404, 'media_not_found']);
   });
 
-  it('the probe tells the operator of an object that went missing', async () => {
+  it('is reported to the operator by the probe, if it is missing', async () => {
     const house = await start();
     const id = await house.addMedia([thumb]);
     await house.get(`/media/${id}/thumb.webp`);
     await house.delivery.probe();
     await rm(await house.objectFile(id, thumb));
-    // Twice: a state changes when two probes agree.
+    // Two probes, as a state changes only after two probes agree.
     await expect(house.delivery.probe()).rejects.toThrow(/missing/);
     await expect(house.delivery.probe()).rejects.toThrow(/missing/);
     await house.repositories.media.delete(id);
@@ -368,8 +368,8 @@ describe('invariant 6, fault 18: what the store gives back is not what was put i
   });
 });
 
-describe('slow and leaving readers', () => {
-  /** Asks and then reads nothing. */
+describe('slow readers and readers that leave', () => {
+  /** Sends a request and then reads nothing. */
   const stall = (house: DeliveryFixture, path: string) => {
     const socket = connect(house.port, '127.0.0.1');
     socket.on('error', () => undefined);
@@ -378,7 +378,7 @@ describe('slow and leaving readers', () => {
     return socket;
   };
 
-  it('hold neither files nor the whole object', async () => {
+  it('do not each hold a file or the whole object in memory', async () => {
     const size = 24 * MIB;
     const house = await start({ memoryCacheBytes: MIB });
     const id = await house.addMedia([{ ...large, content: pattern(size) }]);
@@ -391,10 +391,10 @@ describe('slow and leaving readers', () => {
     await expect.poll(held).toBe(40);
     await new Promise((resolve) => setTimeout(resolve, 200));
     const after = process.memoryUsage();
-    // They share one file. 40 readers of 24 MiB: what they don't take stays in it.
+    // All 40 readers share one open file. The unread part of their 24 MiB stays on disk.
     expect(await files()).toBe(1);
     expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(40 * MIB);
-    // Those who stay are served meanwhile.
+    // Other readers are served meanwhile.
     expect((await house.get(path, { range: 'bytes=-1' })).status).toBe(206);
     for (const socket of sockets) socket.destroy();
     await expect.poll(held, { timeout: 5000 }).toBe(0);
@@ -403,7 +403,7 @@ describe('slow and leaving readers', () => {
     expect(house.logged.filter(({ level }) => level >= 50)).toEqual([]);
   });
 
-  it('get all of it when they come back to it', async () => {
+  it('receive the whole object when they continue', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const content = pattern(12 * MIB, 3);
     const id = await house.addMedia([{ ...large, content }]);
@@ -422,13 +422,13 @@ describe('slow and leaving readers', () => {
     expect(all.subarray(all.indexOf('\r\n\r\n') + 4).equals(content)).toBe(true);
   });
 
-  it('a file that ends too early ends the connection: what follows is never taken for the rest of it', async () => {
+  it('lose the connection if a file is cut: no other answer may pass for its rest', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const content = pattern(24 * MIB, 3);
     const id = await house.addMedia([{ ...large, content }]);
     const socket = stall(house, `/media/${id}/mp4.mp4`);
     socket.write('GET /media/none HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-    // Until its head is sent.
+    // Waits until the head of the answer is sent.
     await expect.poll(() => house.delivery.stats.misses).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 300));
     await truncate(await house.objectFile(id, large), 20 * MIB);
@@ -442,7 +442,7 @@ describe('slow and leaving readers', () => {
     expect(house.logged.at(-1)?.msg).toContain('delivery broke off');
   });
 
-  it('on one connection get their answers in order, files and memory mixed', async () => {
+  it('receive pipelined answers in order, from files and from memory', async () => {
     const house = await start({ memoryCacheBytes: MIB });
     const id = await house.addMedia([large, thumb]);
     const ask = (name: string, more = '') => `GET /media/${id}/${name} HTTP/1.1\r\nHost: a\r\n${more}\r\n`;
@@ -454,7 +454,7 @@ describe('slow and leaving readers', () => {
   });
 });
 
-/** Files that this process has open. */
+/** Paths of the files that this process has open. */
 async function openFiles(): Promise<string[]> {
   const fds = await readdir('/proc/self/fd');
   return Promise.all(fds.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));

@@ -8,7 +8,7 @@ const empty = { name: 'empty', extension: 'webp', contentType: 'image/webp', con
 const video = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content };
 const etag = `"${sha256(content)}"`;
 
-/** Reads multipart/byteranges as RFC 9110, 14.6 writes it; fails on anything left over. */
+/** Parses multipart/byteranges (RFC 9110, 14.6). Fails on any other byte. */
 function parts({ headers, body }: FixtureAnswer): { range: string; type: string; bytes: Buffer }[] {
   const boundary = /^multipart\/byteranges; boundary=([\w-]{1,70})$/.exec(headers['content-type'] ?? '')?.[1];
   if (!boundary) throw new Error(`No boundary in ${headers['content-type']}`);
@@ -39,7 +39,7 @@ function parts({ headers, body }: FixtureAnswer): { range: string; type: string;
 describe.each([
   { tier: 'memory', memoryCacheBytes: 64 * MIB },
   { tier: 'the store, as it is too large for memory', memoryCacheBytes: 8 * MIB },
-])('ranges of a video out of $tier', ({ memoryCacheBytes }) => {
+])('ranges of a video from $tier', ({ memoryCacheBytes }) => {
   let house: DeliveryFixture;
   let path: string;
   let emptyPath: string;
@@ -51,7 +51,7 @@ describe.each([
   });
   afterAll(() => house.close());
 
-  it('the whole arrives byte for byte', async () => {
+  it('a request without a range returns all bytes', async () => {
     const { status, headers, body } = await house.get(path);
     expect([status, headers['content-length'], headers['accept-ranges']]).toEqual([200, String(size), 'bytes']);
     expect(body.equals(content)).toBe(true);
@@ -66,7 +66,7 @@ describe.each([
     [`bytes=${size - 1}-`, size - 1, size - 1],
     [`bytes=5-${size * 9}`, 5, size - 1],
     ['bytes=0-9,5-20', 0, 20],
-  ])('%s: a player can seek', async (range, start, end) => {
+  ])('%s returns exactly these bytes, so that a player can seek', async (range, start, end) => {
     const { status, headers, body } = await house.get(path, { range });
     expect(status).toBe(206);
     expect(headers).toMatchObject({
@@ -80,7 +80,7 @@ describe.each([
     expect(body.equals(content.subarray(start, end + 1))).toBe(true);
   });
 
-  it('several ranges come as parts, in the order asked for, with the exact length', async () => {
+  it('several ranges are sent as parts, in the order requested, with the exact length', async () => {
     const range = `bytes=2000000-2000009,0-4,-3,${size}-`;
     const answer = await house.get(path, { range });
     expect(answer.status).toBe(206);
@@ -98,26 +98,26 @@ describe.each([
     );
   });
 
-  it('asking for the same bytes many times does not make them more', async () => {
+  it('bytes requested many times are sent once', async () => {
     const { status, body } = await house.get(path, { range: `bytes=${Array(30).fill('0-999').join(',')}` });
     expect([status, body.length]).toEqual([206, 1000]);
   });
 
-  it('a range outside: 416, and how long it is', async () => {
+  it('a range outside is answered with 416 and the length of the object', async () => {
     const { status, headers, body } = await house.get(path, { range: `bytes=${size}-` });
     expect([status, headers['content-range']]).toEqual([416, `bytes */${size}`]);
     expect(headers['access-control-allow-origin']).toBe('*');
     expect(JSON.parse(body.toString())).toMatchObject({ code: 'range_not_satisfiable' });
   });
 
-  it('HEAD knows no ranges', async () => {
+  it('HEAD ignores ranges', async () => {
     for (const range of ['bytes=0-0', `bytes=${size}-`]) {
       const { status, headers } = await house.get(path, { range }, 'HEAD');
       expect([status, headers['content-length'], headers['content-range']]).toEqual([200, String(size), undefined]);
     }
   });
 
-  it.each(['bytes=9-1', 'bytes=x', 'seconds=0-1', 'bytes=0-1,,z'])('%s is ignored: the whole comes', async (range) => {
+  it.each(['bytes=9-1', 'bytes=x', 'seconds=0-1', 'bytes=0-1,,z'])('%s is ignored: all is sent', async (range) => {
     const { status, headers, body } = await house.get(path, { range });
     expect([status, headers['content-range'], body.length]).toEqual([200, undefined, size]);
   });
@@ -132,18 +132,18 @@ describe.each([
     expect(await status('"old"')).toBe(200);
     expect(await status(`W/${etag}`)).toBe(200);
     expect(await status(new Date(Date.parse(lastModified) + 1000).toUTCString())).toBe(200);
-    // An unsatisfiable range whose condition fails asks for the whole.
+    // If the condition of an unsatisfiable range fails, the request is for the whole object.
     expect((await house.get(path, { range: `bytes=${size}-`, 'if-range': '"old"' })).status).toBe(200);
   });
 
-  it('conditions come before ranges', async () => {
+  it('conditions are evaluated before ranges', async () => {
     const range = 'bytes=0-0';
     expect((await house.get(path, { range, 'if-none-match': etag })).status).toBe(304);
     expect((await house.get(path, { range, 'if-match': '"old"' })).status).toBe(412);
     expect((await house.get(path, { range: `bytes=${size}-`, 'if-none-match': etag })).status).toBe(304);
   });
 
-  it('an empty object can be delivered, and has no ranges', async () => {
+  it('an empty object is delivered, and has no ranges', async () => {
     const whole = await house.get(emptyPath);
     expect([whole.status, whole.headers['content-length'], whole.body.length]).toEqual([200, '0', 0]);
     const outside = await house.get(emptyPath, { range: 'bytes=0-' });

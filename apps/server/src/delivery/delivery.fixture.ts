@@ -23,7 +23,7 @@ import { createDelivery, type Delivery } from './delivery.ts';
 import type { ObjectOrigin } from './object-origin.ts';
 import { createRequestLog, type RequestLog } from './request-log.ts';
 
-/** A rendition to put up for delivery. Content null: there is a row, but no object. */
+/** A rendition to deliver. If `content` is null, there is a row but no object. */
 export interface FixtureRendition {
   name: string;
   extension: string;
@@ -47,28 +47,28 @@ export interface DeliveryFixture {
   url: string;
   port: number;
   readonly delivery: Delivery;
-  /** Puts a new delivery in the place of this one, over the same folders, as a restart of the service does. */
+  /** Replaces this delivery by a new one over the same folders, as a restart of the service does. */
   restart(changed?: { diskCacheBytes?: number }): Promise<void>;
   requestLog: RequestLog;
   repositories: Repositories;
-  /** The database file, for those who write to it from outside. */
+  /** The database file, for tests that write to it as another process would. */
   databaseFile: string;
   server: Server;
   store: ObjectStore;
-  /** Where the objects are, if they are elsewhere. */
+  /** The remote origin of the objects; only with the option `remote`. */
   readonly remote: RemoteOrigin;
-  /** Removed at the end. */
+  /** Temporary folder, which `close` removes. */
   folder: string;
   /** Lines of the service's log. */
   logged: { level: number; msg: string }[];
-  /** Adds a media object and, unless `state` says otherwise, publishes its renditions. */
+  /** Adds a media object and publishes its renditions, unless `state` is another than `ready`. */
   addMedia(renditions: FixtureRendition[], state?: 'queued' | 'processing' | 'ready' | 'failed'): Promise<string>;
   /** Path of the file that holds a rendition. */
   objectFile(mediaId: string, rendition: { name: string; extension: string; revision?: string }): Promise<string>;
   get(path: string, headers?: Record<string, string>, method?: string): Promise<FixtureAnswer>;
-  /** Sends bytes as they are and returns what comes back until the connection closes. */
+  /** Sends raw bytes and returns all that is received until the connection closes. */
   raw(bytes: string): Promise<string>;
-  /** The asset records, once the log is written. */
+  /** Writes the request log and returns the asset records. */
   assets(): Promise<AssetRecord[]>;
   close(): Promise<void>;
 }
@@ -77,7 +77,7 @@ export const REVISION = '0a1b2c3d';
 
 export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** Bytes that differ from place to place, so that a range from the wrong place is noticed. */
+/** Bytes that depend on their offset, so that a range from a wrong offset is noticed. */
 export function pattern(length: number, seed = 0): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   for (let at = 0; at < length; at += 1) bytes[at] = (at * 31 + (at >> 8) * 17 + seed) & 0xff;
@@ -88,11 +88,11 @@ export async function startDelivery(
   options: {
     memoryCacheBytes?: number;
     pinnedBytes?: number;
-    /** Room in the cache folder, `cache` in the fixture's folder. */
+    /** Size of the cache folder, `cache` in the fixture's folder. */
     diskCacheBytes?: number;
-    /** As of objects that were stored before pieces were known. */
+    /** Stores no digests of pieces, as for objects older than these digests. */
     pieceDigests?: 'unknown';
-    /** The objects are elsewhere, and reached over HTTP. */
+    /** The objects are at a remote origin, over HTTP. */
     remote?: true;
     wrapOrigin?: (origin: ObjectOrigin) => ObjectOrigin;
   } = {},

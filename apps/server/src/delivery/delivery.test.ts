@@ -22,8 +22,8 @@ describe('delivery', () => {
   });
   afterAll(() => house.close());
 
-  describe('of a rendition', () => {
-    it('has every header that caches, players and pages of other origins rely on', async () => {
+  describe('a rendition', () => {
+    it('has every header that caches, players and pages of other origins need', async () => {
       const first = await house.get(`/media/${id}/thumb.webp`);
       expect(first.status).toBe(200);
       expect(first.body.equals(thumb.content)).toBe(true);
@@ -47,25 +47,25 @@ describe('delivery', () => {
       const second = await house.get(`/media/${id}/thumb.webp`);
       expect(second.headers).toMatchObject({ 'cache-status': 'fra1; hit', 'x-cache': 'HIT', etag: first.headers.etag });
       expect(second.body.equals(thumb.content)).toBe(true);
-      // No header twice, no header that only one of the two has.
+      // No header appears twice, and both answers have the same headers.
       const names = (answer: typeof first) =>
         answer.rawHeaders.filter((_, at) => at % 2 === 0).map((n) => n.toLowerCase());
       expect(names(second).sort()).toEqual([...new Set(names(first))].sort());
     });
 
-    it('with its revision is kept for ever', async () => {
+    it('is cached for ever under its address with a revision', async () => {
       const { status, headers, body } = await house.get(`/media/${id}/thumb.${REVISION}.webp`);
       expect(status).toBe(200);
       expect(headers['cache-control']).toBe('public, max-age=31536000, immutable');
       expect(body.equals(thumb.content)).toBe(true);
     });
 
-    it('pays no attention to the query', async () => {
+    it('ignores the query', async () => {
       const { status, headers } = await house.get(`/media/${id}/thumb.webp?v=2&/../x`);
       expect([status, headers['x-cache']]).toEqual([200, 'HIT']);
     });
 
-    it('answers HEAD as GET, without the body', async () => {
+    it('has the same headers for HEAD as for GET, without the body', async () => {
       const get = await house.get(`/media/${id}/thumb.webp`);
       const head = await house.get(`/media/${id}/thumb.webp`, { range: 'bytes=0-0' }, 'HEAD');
       expect(head.status).toBe(200);
@@ -73,7 +73,7 @@ describe('delivery', () => {
       expect({ ...head.headers, date: '' }).toEqual({ ...get.headers, date: '' });
     });
 
-    it('answers 304 with what a cache needs to refresh its copy, and nothing that describes a body', async () => {
+    it('answers 304 with the headers that refresh a cached copy, and none about a body', async () => {
       const get = await house.get(`/media/${id}/thumb.webp`);
       const { status, headers, body } = await house.get(`/media/${id}/thumb.webp`, {
         'if-none-match': get.headers.etag ?? '',
@@ -93,7 +93,7 @@ describe('delivery', () => {
       expect((await house.get(`/media/${id}/thumb.webp`, since, 'HEAD')).status).toBe(304);
     });
 
-    it('answers 412 where a condition protects what is no longer there', async () => {
+    it('answers 412 if If-Match names another version', async () => {
       const { status, headers, body } = await house.get(`/media/${id}/thumb.webp`, { 'if-match': '"other"' });
       expect([status, JSON.parse(body.toString())]).toEqual([
         412,
@@ -102,20 +102,20 @@ describe('delivery', () => {
       expect(headers).toMatchObject({ ...OPEN, etag: `"${sha256(thumb.content)}"` });
     });
 
-    it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('refuses %s and names what is possible', async (method) => {
+    it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('refuses %s and names allowed methods', async (method) => {
       const { status, headers, body } = await house.get(`/media/${id}/thumb.webp`, {}, method);
       expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
       expect(JSON.parse(body.toString())).toMatchObject({ code: 'method_not_allowed' });
     });
 
-    it('takes the absolute form of a request target', async () => {
+    it('accepts a request target in absolute form', async () => {
       const answer = await house.raw(
         `GET http://any.example/media/${id}/thumb.webp?x HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n\r\n`,
       );
       expect(answer).toMatch(/^HTTP\/1.1 200 /);
     });
 
-    it('never sends a document that can run script, whatever the row says', async () => {
+    it('is never sent if it is a document that can run script, whatever its row states', async () => {
       const content = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>');
       const evil = await house.addMedia([
         { name: 'logo', extension: 'svg', contentType: 'image/svg+xml', content },
@@ -129,8 +129,8 @@ describe('delivery', () => {
     });
   });
 
-  describe('by Accept', () => {
-    it('sends each client the best format that it names, and tells caches what decided', async () => {
+  describe('content negotiation by Accept', () => {
+    it('sends each client the best format that it accepts, with Vary for caches', async () => {
       const chrome = await house.get(`/media/${id}/medium`, {
         accept: 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8',
       });
@@ -149,7 +149,7 @@ describe('delivery', () => {
       expect(older.body.equals(webp.content)).toBe(true);
     });
 
-    it('compares conditions with the chosen format, and says Vary on 304 too', async () => {
+    it('compares conditions with the chosen format, and sends Vary with 304 too', async () => {
       const accept = 'image/webp';
       const etag = `"${sha256(webp.content)}"`;
       const same = await house.get(`/media/${id}/medium`, { accept, 'if-none-match': etag });
@@ -158,7 +158,7 @@ describe('delivery', () => {
       expect(other.status).toBe(200);
     });
 
-    it('answers 406 with the list of formats where none is acceptable', async () => {
+    it('answers 406 with the list of formats if none is acceptable', async () => {
       const { status, headers, body } = await house.get(`/media/${id}/medium`, { accept: 'image/jxl' });
       expect([status, headers.vary]).toEqual([406, 'Accept']);
       const problem = JSON.parse(body.toString());
@@ -166,14 +166,14 @@ describe('delivery', () => {
       expect(problem.detail).toMatch(/image\/avif/);
     });
 
-    it('says what is missing where no picture has the name', async () => {
+    it('names the missing rendition if no image has the name', async () => {
       const { status, body } = await house.get(`/media/${id}/huge`);
       expect([status, JSON.parse(body.toString()).code]).toEqual([404, 'rendition_not_found']);
     });
   });
 
-  describe('of the manifest', () => {
-    it('holds all that a page needs, with addresses that work', async () => {
+  describe('the manifest', () => {
+    it('has all that a page needs, with addresses that work', async () => {
       const { status, headers, body } = await house.get(`/media/${id}/manifest.json`);
       expect(status).toBe(200);
       expect(headers).toMatchObject({
@@ -209,7 +209,7 @@ describe('delivery', () => {
     });
   });
 
-  describe('of what is not there', () => {
+  describe('an answer for something absent', () => {
     const problem = async (path: string) => {
       const { status, headers, body } = await house.get(path);
       expect(headers).toMatchObject({ ...OPEN, 'cache-control': 'public, max-age=5' });
@@ -217,26 +217,26 @@ describe('delivery', () => {
       return { status, ...(JSON.parse(body.toString()) as { code: string; detail: string }) };
     };
 
-    it('names a media object that does not exist', async () => {
+    it('reports that a media object does not exist', async () => {
       const none = 'med_00000000000000000000000000';
       for (const path of [`/media/${none}/thumb.webp`, `/media/${none}/thumb`, `/media/${none}/manifest.json`]) {
         expect(await problem(path)).toMatchObject({ status: 404, code: 'media_not_found' });
       }
     });
 
-    it('lists what there is instead of an unknown rendition', async () => {
+    it('lists the existing renditions if the one requested is unknown', async () => {
       const answer = await problem(`/media/${id}/nope.webp`);
       expect(answer).toMatchObject({ status: 404, code: 'rendition_not_found' });
       expect(answer.detail).toContain('medium.avif');
     });
 
-    it('points from an unknown revision to the current one', async () => {
+    it('gives the current revision if the one requested is unknown', async () => {
       const answer = await problem(`/media/${id}/thumb.ffffffff.webp`);
       expect(answer).toMatchObject({ status: 404, code: 'rendition_not_found' });
       expect(answer.detail).toContain(`/media/${id}/thumb.${REVISION}.webp`);
     });
 
-    it('says "not yet" while a media object waits or is processed', async () => {
+    it('is "not ready yet" while a media object is queued or processing', async () => {
       const processing = await house.addMedia([thumb], 'processing');
       const queued = await house.addMedia([], 'queued');
       for (const mediaObject of [processing, queued]) {
@@ -247,11 +247,11 @@ describe('delivery', () => {
           });
         }
       }
-      // The job of the queued media object would be claimed by the next test.
+      // Otherwise the next test would claim the job of the queued media object.
       await house.repositories.media.delete(queued);
     });
 
-    it('says "never" where processing failed or a preset was skipped', async () => {
+    it('is final if processing failed or a preset was skipped', async () => {
       const failed = await house.addMedia([thumb], 'failed');
       for (const path of ['thumb.webp', 'thumb', 'manifest.json']) {
         expect(await problem(`/media/${failed}/${path}`)).toMatchObject({ status: 404, code: 'rendition_not_found' });
@@ -264,7 +264,7 @@ describe('delivery', () => {
     });
   });
 
-  describe('fault 21: names made to reach a file', () => {
+  describe('fault 21: names that try to reach a file', () => {
     const forms = [
       '/media/ID/../../etc/passwd',
       '/media/ID/%2e%2e/%2e%2e/etc/passwd',
@@ -289,7 +289,7 @@ describe('delivery', () => {
       expect(answer).not.toContain('x-cache');
     });
 
-    it('a NUL or a line feed in the target is refused before it is looked at', async () => {
+    it('a NUL or a line feed in the target is refused before it is parsed', async () => {
       for (const form of ['/media/ID/thumb.webp\0', '/media/ID/thu\nmb.webp']) {
         const answer = await house.raw(`GET ${form.replace('ID', id)} HTTP/1.1\r\nHost: a.example\r\n\r\n`);
         expect(answer).toMatch(/^HTTP\/1.1 400 /);

@@ -49,7 +49,7 @@ export interface Delivery {
   probe(): Promise<void>;
   /** Starts what the first miss needs. */
   warmUp(): void;
-  /** Ends the fetches that are under way and closes files. */
+  /** Ends the fetches in progress and closes files. */
   stop(): Promise<void>;
   readonly stats: DeliveryStats;
 }
@@ -107,7 +107,7 @@ export interface DeliveryParts {
   logger: Pick<Logger, 'error' | 'warn' | 'info'>;
 }
 
-/** What an answer needs beside its plan. */
+/** The parts of an answer that are not in its plan. */
 interface Answering {
   path: string;
   choose: (resource: Resource) => Representation | Refusal;

@@ -10,7 +10,7 @@ const logger = createLogger('silent');
 const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
 const large = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: pattern(3 * MIB + 77, 5) };
 
-/** A delivery, and a server that gives its objects out by `?path=`. */
+/** A delivery, and a server that sends its objects by `?path=`. */
 async function start(): Promise<{
   house: DeliveryFixture;
   ask: (path: string, init?: RequestInit) => Promise<Response>;
@@ -33,7 +33,7 @@ async function start(): Promise<{
 }
 
 describe('bytes for another point of presence', () => {
-  it('come whole or by range, and are not taken for a delivery', async () => {
+  it('are sent whole or by range, and do not count as a delivery', async () => {
     const { house, ask } = await start();
     const id = await house.addMedia([thumb, large]);
     for (const { name, extension, content } of [thumb, large]) {
@@ -50,7 +50,7 @@ describe('bytes for another point of presence', () => {
     expect(house.delivery.stats).toMatchObject({ hits: 0, misses: 0 });
   });
 
-  it('are refused where the path stands for other bytes by now, so that nothing is put together from two versions', async () => {
+  it('are refused if the path has a new version, so that no file mixes two versions', async () => {
     const { house, ask } = await start();
     const id = await house.addMedia([thumb]);
     const answer = await ask(`/media/${id}/thumb.webp`, { headers: { 'if-match': `"${'0'.repeat(64)}"` } });
@@ -58,7 +58,7 @@ describe('bytes for another point of presence', () => {
     expect(await answer.json()).toMatchObject({ code: 'precondition_failed' });
   });
 
-  it.each(['thumb', '../thumb.webp', '%2e%2e/x', 'none.webp'])('are not given out for %j', async (file) => {
+  it.each(['thumb', '../thumb.webp', '%2e%2e/x', 'none.webp'])('are not sent for %j', async (file) => {
     const { house, ask } = await start();
     const id = await house.addMedia([thumb]);
     expect((await ask(`/media/${id}/${file}`)).status).toBe(404);
@@ -66,7 +66,7 @@ describe('bytes for another point of presence', () => {
 });
 
 describe('ranges of a large object', () => {
-  it('are put together from its pieces, whichever they touch', async () => {
+  it('are assembled from any of its pieces', async () => {
     const { house } = await start();
     const id = await house.addMedia([large]);
     const path = `/media/${id}/mp4.mp4`;

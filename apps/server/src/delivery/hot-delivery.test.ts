@@ -7,11 +7,11 @@ import { type DeliveryFixture, pattern, startDelivery } from './delivery.fixture
 
 const thumb = { name: 'thumb', extension: 'webp', contentType: 'image/webp', content: pattern(10_000, 4) };
 
-/** A delivery, and beside it a server that gives nothing but hot answers; 599 says that there was none, and nothing was sent. */
+/** A delivery and a server of hot answers only, which answers 599 if there was none and nothing was sent. */
 async function start(): Promise<{ house: DeliveryFixture; hot: string }> {
   const house = await startDelivery();
   const server = createServer((request, response) => {
-    // As after a version check, so that what is known is valid.
+    // Each request follows a version check, so the cached state is valid.
     if (house.delivery.answerHot(request, sinkOf(response), ['X-Request-Id', 'id-1']) !== null) return;
     response.writeHead(response.headersSent ? 500 : 599, { 'Content-Length': 0 }).end();
   });
@@ -24,7 +24,7 @@ async function start(): Promise<{ house: DeliveryFixture; hot: string }> {
   return { house, hot: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** Asks right after the resolver has looked at the version, and again where that was too long ago. */
+/** Requests right after the resolver has read the version, and again if that was too long ago. */
 async function askHot({ house, hot }: { house: DeliveryFixture; hot: string }, path: string, init: RequestInit = {}) {
   for (let tries = 1; ; tries += 1) {
     await house.get(path, {}, 'HEAD');
@@ -41,7 +41,7 @@ describe('a hot answer', () => {
     ['a range', { headers: { range: 'bytes=5-99' } }],
     ['an entity-tag that matches', { headers: { 'if-none-match': '*' } }],
     ['a date that matches', { headers: { 'if-modified-since': new Date(Date.now() + 1000).toUTCString() } }],
-  ])('is the very same as the one that was waited for: %s', async (_what, init) => {
+  ])('is identical to the regular answer: %s', async (_what, init) => {
     const place = await start();
     const id = await place.house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
@@ -56,7 +56,7 @@ describe('a hot answer', () => {
     expect(new Map(transport(rest))).toEqual(new Map(transport(slow.headers)));
   });
 
-  it('is counted and logged like every other', async () => {
+  it('is counted and logged like any other', async () => {
     const place = await start();
     const id = await place.house.addMedia([thumb]);
     const path = `/media/${id}/thumb.webp`;
@@ -75,7 +75,7 @@ describe('a hot answer', () => {
     ['a method that changes things', 'thumb.webp', { method: 'POST' }],
     ['a condition that fails', 'thumb.webp', { headers: { 'if-match': '"other"' } }],
     ['a range outside', 'thumb.webp', { headers: { range: 'bytes=99999-' } }],
-  ])('is not given, and nothing is sent, for %s', async (_what, file, init) => {
+  ])('is not sent for %s', async (_what, file, init) => {
     const place = await start();
     const id = await place.house.addMedia([thumb, { ...thumb, name: 'other', content: pattern(20_000, 9) }]);
     await place.house.get(`/media/${id}/thumb.webp`);
@@ -85,7 +85,7 @@ describe('a hot answer', () => {
     }
   });
 
-  it('shows a delete at once, and a purge: neither is answered from what was known before', async () => {
+  it('reflects a delete and a purge at once', async () => {
     const place = await start();
     const { house, hot } = place;
     const id = await house.addMedia([thumb]);

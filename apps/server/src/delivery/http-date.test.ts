@@ -11,7 +11,7 @@ describe('HTTP dates', () => {
     },
   );
 
-  it('a two-digit year never means a year more than 50 years ahead', () => {
+  it('a two-digit year is never read as more than 50 years ahead', () => {
     const now = Date.UTC(2026, 0, 1);
     expect(parseHttpDate('Sunday, 06-Nov-76 08:49:37 GMT', now)).toBe(Date.UTC(2076, 10, 6, 8, 49, 37));
     expect(parseHttpDate('Sunday, 06-Nov-77 08:49:37 GMT', now)).toBe(Date.UTC(1977, 10, 6, 8, 49, 37));
@@ -26,11 +26,11 @@ describe('HTTP dates', () => {
     'Sun, 6 Nov 1994 08:49:37 GMT',
     'sun, 06 nov 1994 08:49:37 gmt',
     '',
-  ])('%j is no HTTP-date: a condition with it is ignored, not guessed at', (text) => {
+  ])('%j is not an HTTP-date, so a condition with it is ignored', (text) => {
     expect(parseHttpDate(text)).toBeNull();
   });
 
-  it('what is written can be read again', () => {
+  it('a formatted date can be parsed again', () => {
     expect(formatHttpDate(instant + 999)).toBe('Sun, 06 Nov 1994 08:49:37 GMT');
   });
 });

@@ -13,7 +13,7 @@ async function start(options: Parameters<typeof startDelivery>[0]): Promise<Deli
   return house;
 }
 
-/** Asks, as often as is said, and then reads nothing. */
+/** Sends `times` requests and then reads nothing. */
 function stall(house: DeliveryFixture, path: string, times = 1) {
   const socket = connect(house.port, '127.0.0.1');
   socket.on('error', () => undefined);
@@ -26,13 +26,13 @@ function stall(house: DeliveryFixture, path: string, times = 1) {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Of buffers that somebody refers to. */
+/** Bytes of all buffers that are still referenced. */
 function heldBytes(): number {
   collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }
 
-/** The most that was held beyond `before` while `work` went on. */
+/** The most bytes that were held beyond `before` during `work`. */
 async function peakDuring(before: number, work: Promise<unknown>): Promise<number> {
   let peak = 0;
   const look = setInterval(() => {
@@ -42,10 +42,10 @@ async function peakDuring(before: number, work: Promise<unknown>): Promise<numbe
   return peak;
 }
 
-describe('memory stays within its bound, so that the service outlives its readers', () => {
-  it('with 200 readers of a large object who take nothing', async () => {
+describe('memory stays bounded, so that readers cannot bring the service down', () => {
+  it('with 200 clients that request a large object and read nothing', async () => {
     const house = await start({ memoryCacheBytes: MIB });
-    // Referred to until the end: it is not to become garbage between the two looks.
+    // Referenced until the end, so that it does not become garbage between the two measurements.
     const content = pattern(64 * MIB);
     const id = await house.addMedia([{ name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content }]);
     const path = `/media/${id}/mp4.mp4`;
@@ -55,14 +55,14 @@ describe('memory stays within its bound, so that the service outlives its reader
     const held = () => new Promise<number>((resolve) => house.server.getConnections((_, count) => resolve(count)));
     await expect.poll(held, { timeout: 10_000 }).toBe(200);
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    // The budget and the smallest stretches beyond it.
+    // The budget, and the smallest chunks beyond it.
     expect(heldBytes() - before).toBeLessThan(50 * MIB);
     expect(content).toHaveLength(64 * MIB);
-    // Those who come still get theirs.
+    // New readers are still served.
     expect((await house.get(path, { range: `bytes=${40 * MIB}-${40 * MIB + 9}` })).status).toBe(206);
   });
 
-  it('with readers who take nothing of many objects in memory: from the budget on, bodies go out from the disk', async () => {
+  it('if nobody reads: beyond the budget, bodies are sent from disk, not from memory', async () => {
     const house = await start({ memoryCacheBytes: 16 * MIB, pinnedBytes: 4 * MIB });
     const many = Array.from({ length: 40 }, (_, n) => ({
       ...{ name: `large${n}`, extension: 'webp', contentType: 'image/webp' },
@@ -70,7 +70,7 @@ describe('memory stays within its bound, so that the service outlives its reader
     }));
     const id = await house.addMedia(many);
     const socket = stall(house, `/media/${id}/large0.webp`);
-    // One after the other on one connection, so that the buffers of the system are full.
+    // Many requests on one connection fill the buffers of the system.
     for (let n = 0; n < 8; n += 1) stall(house, `/media/${id}/large${n}.webp`);
     for (const { name } of many) stall(house, `/media/${id}/${name}.webp`, 16);
     await expect.poll(() => house.delivery.stats.pinnedBytes, { timeout: 10_000 }).toBeGreaterThan(0);
@@ -81,7 +81,7 @@ describe('memory stays within its bound, so that the service outlives its reader
     socket.destroy();
   });
 
-  it('with readers who take nothing of objects that arrive together: the budget holds though all looked at it while it was empty', async () => {
+  it('if nobody reads and objects arrive at once, all of which saw an empty budget', async () => {
     const house = await start({
       remote: true,
       ...{ memoryCacheBytes: 64 * MIB, pinnedBytes: 4 * MIB, diskCacheBytes: 64 * MIB },
@@ -99,7 +99,7 @@ describe('memory stays within its bound, so that the service outlives its reader
       await together;
       return bytes;
     };
-    // Often enough to fill the buffers of the system.
+    // So many requests that they fill the buffers of the system.
     for (const { name } of many) stall(house, `/media/${id}/${name}.webp`, 16);
     await expect.poll(() => house.remote.mostAtOnce, { timeout: 10_000 }).toBe(many.length);
     expect(house.delivery.stats.pinnedBytes).toBe(0);
@@ -119,7 +119,7 @@ describe('memory stays within its bound, so that the service outlives its reader
   it.each([
     ['the same object', 1],
     ['as many objects', 1000],
-  ])('with 1,000 misses at once of %s, the origin elsewhere', async (_what, count) => {
+  ])('with 1,000 simultaneous misses of %s at a remote origin', async (_what, count) => {
     const house = await start({ remote: true, memoryCacheBytes: 32 * MIB, diskCacheBytes: 512 * MIB });
     const content = (n: number) => Buffer.concat([Buffer.from(String(n).padStart(4)), randomBytes(100_000)]);
     const renditions = Array.from({ length: count }, (_, n) => ({
@@ -130,7 +130,7 @@ describe('memory stays within its bound, so that the service outlives its reader
     const expected = renditions.map((one) => one.content);
     const before = heldBytes();
     let right = 0;
-    // From far away: without a bound all of them would be under way at the same time.
+    // A slow origin: without a bound, all requests would be in progress at the same time.
     house.remote.transport = async (bytes) => {
       await new Promise((resolve) => setTimeout(resolve, 1500));
       return bytes;
@@ -141,11 +141,11 @@ describe('memory stays within its bound, so that the service outlives its reader
         if (body.equals(expected[n % count] ?? Buffer.alloc(0))) right += 1;
       }),
     );
-    // What the clients, in this very process, hold of their answers is in it as well: 100 MB.
+    // This includes the 100 MB of answers that the clients hold, as they run in this process.
     expect(await peakDuring(before, asking)).toBeLessThan(400 * MIB);
     expect(right).toBe(1000);
     expect(house.remote.asked).toHaveLength(count);
-    // What is under way and not yet verified.
+    // The bytes in progress that are not yet verified.
     expect(house.remote.mostAtOnce * 100_004).toBeLessThanOrEqual(32 * MIB);
     expect(house.delivery.stats.memoryBytes).toBeLessThanOrEqual(32 * MIB);
   });

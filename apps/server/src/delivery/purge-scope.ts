@@ -4,7 +4,8 @@ import { ownedObjectOf, type Representation } from './representation.ts';
 import type { Resolver } from './resolver.ts';
 
 /**
- * What to drop. `objects`: SHA-256 of the objects at the path, which may be cached here although the path is not known.
+ * The scope of a purge. `objects` has the SHA-256 of the objects at the path. They may be cached here even if the path
+ * is not known.
  * If they are not given and the path is not known, the whole media object is dropped.
  */
 export type PurgeScope = { mediaId: string } | { path: string; objects?: readonly string[] } | 'everything';

@@ -12,7 +12,7 @@ function setUp(options: { maxPending?: number; flushMs?: number; keep?: number }
   const repositories = openSqliteRepositories(':memory:');
   onTestFinished(() => repositories.close());
   const warnings: string[] = [];
-  const tell = (...words: unknown[]) => void warnings.push(words.map((word) => JSON.stringify(word)).join(' '));
+  const collect = (...words: unknown[]) => void warnings.push(words.map((word) => JSON.stringify(word)).join(' '));
   const state: { broken: boolean; writes: DeliveredAsset[][] } = { broken: false, writes: [] };
   const assets: Pick<AssetRepository, 'record'> = {
     async record(deliveries, keep) {
@@ -21,13 +21,13 @@ function setUp(options: { maxPending?: number; flushMs?: number; keep?: number }
       await repositories.assets.record(deliveries, keep);
     },
   };
-  const log = createRequestLog({ assets, logger: { warn: tell, info: tell, error: tell }, ...options });
+  const log = createRequestLog({ assets, logger: { warn: collect, info: collect, error: collect }, ...options });
   const list = () => repositories.assets.latest({ limit: 100, region: null });
   return { log, state, warnings, list };
 }
 
 describe('the request log', () => {
-  it('shows a delivery within a second without being asked to', async () => {
+  it('lists a delivery within a second, without an explicit flush', async () => {
     const { log, list } = setUp({ flushMs: 50 });
     log.start();
     log.record(delivered('/media/a'));
@@ -35,7 +35,7 @@ describe('the request log', () => {
     await log.stop();
   });
 
-  it('keeps one record a path: the latest request decides status and order, the first one the date', async () => {
+  it('keeps one record a path: last request sets status and order, first one the date', async () => {
     const { log, list, state } = setUp();
     log.record(delivered('/media/a', { cacheStatus: 'MISS', atMs: 1_700_000_000_000 }));
     log.record(delivered('/media/b', { atMs: 1_700_000_001_000 }));
@@ -48,7 +48,7 @@ describe('the request log', () => {
     ]);
   });
 
-  it('writes what is left when the service stops', async () => {
+  it('writes the remaining records when the service stops', async () => {
     const { log, list } = setUp();
     log.start();
     log.record(delivered('/media/a'));
@@ -56,7 +56,7 @@ describe('the request log', () => {
     expect(await list()).toHaveLength(1);
   });
 
-  it('loses nothing to a database that fails for a while, and says so once', async () => {
+  it('loses no record if the database fails for a while, and logs that once', async () => {
     const { log, list, state, warnings } = setUp();
     state.broken = true;
     log.record(delivered('/media/a', { cacheStatus: 'MISS', atMs: 1_700_000_000_000 }));
@@ -77,7 +77,7 @@ describe('the request log', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('is bounded: the paths requested longest ago are dropped, counted and told of', async () => {
+  it('is bounded: the oldest paths are dropped, counted and logged', async () => {
     const { log, list, warnings } = setUp({ maxPending: 3 });
     for (const name of ['a', 'b', 'c']) log.record(delivered(`/media/${name}`));
     log.record(delivered('/media/a'));
@@ -88,7 +88,7 @@ describe('the request log', () => {
     expect(warnings).toEqual([expect.stringContaining('"dropped":1')]);
   });
 
-  it('stays bounded while the database fails and requests go on', async () => {
+  it('stays bounded while the database fails and requests continue', async () => {
     const { log, state } = setUp({ maxPending: 5 });
     state.broken = true;
     for (let round = 0; round < 5; round += 1) {
@@ -100,14 +100,14 @@ describe('the request log', () => {
     expect(log.stats).toEqual({ pending: 5, dropped: 15 });
   });
 
-  it('writes many paths in several short transactions, so that no request waits for a long one', async () => {
+  it('writes many paths in several short transactions, so that no request waits long', async () => {
     const { log, state } = setUp();
     for (let n = 0; n < 450; n += 1) log.record(delivered(`/media/${n}`));
     await Promise.all([log.flush(), log.flush()]);
     expect(state.writes.map((batch) => batch.length)).toEqual([200, 200, 50]);
   });
 
-  it('tells at the end what it could not write', async () => {
+  it('logs at the end how many records it could not write', async () => {
     const { log, state, warnings } = setUp();
     state.broken = true;
     log.record(delivered('/media/a'));

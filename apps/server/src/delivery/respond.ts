@@ -12,7 +12,7 @@ import { cutRun, type VerifiedRun } from './verified-body.ts';
 /** A reader of a body of this size is given up if it takes nothing for long, because the body stays in memory. */
 const WATCHED_BYTES = 64 * 1024;
 
-/** What a planned answer needs to be sent. */
+/** A planned answer with all that is needed to send it. */
 export interface PreparedAnswer {
   plan: Pick<AnswerPlan, 'status' | 'representation' | 'ranges'>;
   /** Cache-Status and X-Cache, as fields. */

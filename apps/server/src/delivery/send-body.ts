@@ -5,7 +5,7 @@ import { givePieceBuffer, takePieceBuffer } from './cache/disk/piece-file.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
 
 const SMALLEST_STRETCH = 32 * 1024;
-/** Memory for the bodies under way. Beyond it, each body gets the smallest stretches. */
+/** Memory for the bodies in progress. Beyond it, each body gets the smallest stretches. */
 const STRETCHES_BUDGET = 34 * 1024 * 1024;
 /** Share of the remaining memory that one body may take, so that some is always left for the next one. */
 const LARGEST_SHARE = 1 / 2;
@@ -15,7 +15,7 @@ export const STALL_MS = 120_000;
 /** A part of a body: bytes as they are, or a range of the object. */
 export type BodyPart = Buffer | ByteRange;
 
-/** Size of all buffers of bodies under way. */
+/** Size of all buffers of bodies in progress. */
 let bytesUnderWay = 0;
 
 /** Shares the remaining memory, not all of it, because a slow reader keeps the buffers that it has. */

@@ -28,7 +28,7 @@ export function cutRun({ start, pieces }: VerifiedRun, range: ByteRange): Buffer
   return cut;
 }
 
-/** What a stored object must be. */
+/** The expected properties of a stored object, to verify it by. */
 export interface ExpectedObject {
   /** The origin's name for it: the key in the object store, or the delivery path if the origin is another service. */
   key: string;

@@ -1,4 +1,4 @@
-/** One block of an event stream: the lines between two empty ones. Comments alone are no block. */
+/** One block of an event stream: the lines between two empty ones. Comments alone do not form a block. */
 export interface EventBlock {
   /** Null if the block has none. */
   id: string | null;

@@ -8,7 +8,7 @@ import { madeHere } from '../delivery/verified-body.ts';
 /** Estimated size of a representation without its body and its digests. */
 const REPRESENTATION_BYTES = 3 * 1024;
 
-/** What the origin answered for a path. Times are of the monotonic clock, in milliseconds. */
+/** The answer of the origin for a path. Times are of the monotonic clock, in milliseconds. */
 export interface KnownResource {
   resource: Resource;
   /** The answer of the origin, for the journal, and its hash, which shows whether a later answer differs. */

@@ -30,28 +30,28 @@ const problem = (status: number, code: string, instance = '/control/v1/edges/sin
   ...{ status, code, instance },
 });
 
-describe('whether the origin accepts a node', () => {
+describe('the record whether the origin accepts a node', () => {
   it.each<[string, number, unknown, RegExp]>([
     ['its token', 401, problem(401, 'unauthorized'), /does not accept the token.*MDS_CONTROL_TOKEN/],
     ['its rights', 403, problem(403, 'forbidden'), /does not allow.*because of this\./],
     ['its name', 400, problem(400, 'invalid_request'), /because of this\./],
-    ['that the address is one of a point of presence', 421, problem(421, 'misdirected_request'), /MDS_ORIGIN_URL/],
+    ['the address of a point of presence', 421, problem(421, 'misdirected_request'), /MDS_ORIGIN_URL/],
     [
-      'that the address has a path too many',
+      'an address with an extra path',
       404,
       problem(404, 'not_found', '/api/v1/control/v1/edges/sin1/resource'),
       /MDS_ORIGIN_URL.*it says 404.*without a path/,
     ],
-    ['that the service is none of this kind', 404, problem(404, 'not_found'), /MDS_ORIGIN_URL.*no origin/],
-    ['that somebody else is there', 404, '<h1>Not Found</h1>', /MDS_ORIGIN_URL.*no origin/],
-    ['that somebody else says 200', 200, '<!doctype html>', /MDS_ORIGIN_URL.*no origin/],
+    ['the address of a service that is no origin', 404, problem(404, 'not_found'), /MDS_ORIGIN_URL.*no origin/],
+    ['the address of another program', 404, '<h1>Not Found</h1>', /MDS_ORIGIN_URL.*no origin/],
+    ['the address of another program that answers 200', 200, '<!doctype html>', /MDS_ORIGIN_URL.*no origin/],
   ])('names the setting that an operator must change: %s', (_what, status, body, sentence) => {
     expect(acceptance.trouble).toBeNull();
     expect(judge(status, body).message).toMatch(sentence);
     expect(acceptance.trouble).toMatch(sentence);
     expect(acceptance.wasEverAccepted).toBe(false);
     expect(lines).toMatchObject([{ level: 50, msg: expect.stringMatching(sentence) }]);
-    // One sentence without a stack: an operator can mend it.
+    // One sentence without a stack, as an operator can fix it.
     expect(lines[0]).not.toHaveProperty('err');
   });
 
@@ -69,7 +69,7 @@ describe('whether the origin accepts a node', () => {
     expect(lines).toHaveLength(4);
   });
 
-  it('is not in doubt while the origin fails for its own reasons', () => {
+  it('does not change while the origin fails for its own reasons', () => {
     acceptance.noteAccepted();
     expect(judge(503, problem(503, 'overloaded')).message).toContain('503 overloaded');
     expect(judge(500, problem(500, 'internal_error')).message).toContain('500');

@@ -21,7 +21,7 @@ export interface OriginAcceptance {
   noteAccepted(): void;
   /** Notes an answer other than the requested one. @returns the error to fail with; its message is for the log */
   noteUnexpected(answer: UnexpectedAnswer): OriginUnavailableError;
-  /** What an operator must do, as sentences without addresses or secrets; null: nothing. */
+  /** The action that an operator must take, as sentences without addresses or secrets. Null if there is none. */
   readonly trouble: string | null;
   /** Whether the origin has accepted this node since the process started. */
   readonly wasEverAccepted: boolean;
@@ -101,7 +101,7 @@ export function createOriginAcceptance(deps: {
   };
 }
 
-/** Lasts until an operator has seen to it, and is told by the standing alone. */
+/** Lasts until an operator has fixed it. Only {@link OriginAcceptance.trouble} reports it. */
 export class OriginRefusesError extends OriginUnavailableError {
   constructor(message: string) {
     super(message);

@@ -4,7 +4,7 @@ import { type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixt
 
 describe('an origin of several nodes, one of which dies', () => {
   let origin: ScriptedOrigin;
-  /** What happens to the requests, one after the other; all later ones are answered. */
+  /** The fate of each request in turn. All later requests are answered. */
   let fates: ('cut' | 'cut in the body' | 'bad gateway')[];
   let wentDown: number;
   beforeEach(async () => {
@@ -26,7 +26,7 @@ describe('an origin of several nodes, one of which dies', () => {
   afterEach(() => origin.stop());
 
   for (const fate of ['cut', 'cut in the body', 'bad gateway'] as const) {
-    it(`is asked again if the first answer is ${fate}, and does not count as away`, async () => {
+    it(`gets a retry if the first answer is ${fate}, and does not count as down`, async () => {
       fates = [fate];
       const { body } = await origin.connection.fetch({ target: '/what' });
       expect(body.toString()).toBe('good');
@@ -34,21 +34,21 @@ describe('an origin of several nodes, one of which dies', () => {
     });
   }
 
-  it('fails the one request to which it never answers, and no other', async () => {
+  it('fails only the request that it never answers', async () => {
     fates = ['cut', 'cut'];
     await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow(OriginUnavailableError);
     expect([origin.connection.isUp, wentDown]).toEqual([true, 0]);
     expect((await origin.connection.fetch({ target: '/else' })).status).toBe(200);
   });
 
-  it('is away if no node is ready, and gets no request until one is', async () => {
+  it('is down if no node is ready, and gets no request until one is', async () => {
     fates = [];
-    await origin.go();
+    await origin.goDown();
     await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow(OriginUnavailableError);
     await expect(origin.connection.fetch({ target: '/what' })).rejects.toThrow('The origin is away.');
     expect([origin.connection.isUp, wentDown]).toEqual([false, 1]);
     const up = new Promise<void>((resolve) => origin.connection.onUp(resolve));
-    await origin.come();
+    await origin.goUp();
     await up;
     expect((await origin.connection.fetch({ target: '/what' })).status).toBe(200);
   });

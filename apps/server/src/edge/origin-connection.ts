@@ -89,7 +89,7 @@ function createTransmitter(deps: { originUrl: string; token: string; userAgent: 
     return new Promise((resolve, reject) => {
       const request = open(new URL(base.pathname.replace(/\/$/, '') + target, base), options);
       let deadline: NodeJS.Timeout | undefined;
-      // The time counts once there is a connection: a full pool of ours says nothing about the origin.
+      // The time counts from the connection on: a wait for our own full pool is not the fault of the origin.
       request.once('socket', () => {
         deadline = setTimeout(() => request.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
       });

@@ -15,7 +15,7 @@ export function originAway(cause: unknown): AppError {
 /** Codes of a media delivery service for paths at which it has nothing. `not_found` may be about the request itself. */
 const ABSENT = ['media_not_found', 'rendition_not_found', 'rendition_not_ready'];
 
-/** The error for a delivery path at which the origin has nothing; null if the answer is none of that kind. */
+/** The error for a delivery path at which the origin has nothing; null if the answer is something else. */
 export function absenceIn(answer: { status: number; body: Buffer }, target: string): AppError | null {
   const problem = problemIn(answer, target);
   if (problem === null || problem.status !== 404 || !ABSENT.includes(problem.code)) return null;

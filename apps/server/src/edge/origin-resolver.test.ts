@@ -9,8 +9,8 @@ import { createOriginResolver, type OriginResolver } from './origin-resolver.ts'
 import { createPathJournal, type PathJournal } from './path-journal.ts';
 import { resourceOf, type ScriptedOrigin, startScriptedOrigin } from './scripted-origin.fixture.ts';
 
-const MEDIUM = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
-const PATH = `/media/${MEDIUM}/manifest.json`;
+const MEDIA_ID = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
+const PATH = `/media/${MEDIA_ID}/manifest.json`;
 
 let origin: ScriptedOrigin;
 let resolver: OriginResolver;
@@ -20,7 +20,7 @@ let now: number;
 let wallNow: number;
 let following: boolean;
 
-/** A node's resolver as after a start, over what the one before left in the folder. */
+/** A resolver as after a start of the node, with the journal that the earlier one left in the folder. */
 const start = async (publicUrl = 'https://sin.test') => {
   journal = createPathJournal({
     file: join(folder, 'known-paths.jsonl'),
@@ -57,7 +57,7 @@ const json = (res: ServerResponse, body: unknown, status = 200) =>
   void res
     .writeHead(status, { 'content-type': status === 200 ? 'application/json' : 'application/problem+json' })
     .end(JSON.stringify(body));
-const says = (content: string) => {
+const answerWith = (content: string) => {
   origin.answer = (_req, res) => json(res, resourceOf(PATH, content));
 };
 const problem = (status: number, code: string) => ({
@@ -69,9 +69,9 @@ const content = async (resource: Resource | Promise<Resource>) => {
   return source?.kind === 'made' ? source.body.toString() : null;
 };
 
-describe('what a point of presence knows of a path', () => {
-  it('requests for a path at the same time share one lookup, with the public address', async () => {
-    says('a');
+describe('a path that a point of presence knows', () => {
+  it('is looked up once for simultaneous requests, with the public address', async () => {
+    answerWith('a');
     expect(await Promise.all([1, 2, 3].map(() => content(resolver.resolve(PATH))))).toEqual(['a', 'a', 'a']);
     expect(await content(resolver.resolve(PATH))).toBe('a');
     expect(origin.asked).toEqual([
@@ -79,37 +79,37 @@ describe('what a point of presence knows of a path', () => {
     ]);
   });
 
-  it('is used at once while events are followed, and confirmed behind the answer', async () => {
-    says('a');
+  it('is used at once while events are followed, and confirmed in the background', async () => {
+    answerWith('a');
     const first = await resolver.resolve(PATH);
     now += 31_000;
-    says('b');
+    answerWith('b');
     expect(resolver.peek(PATH)).toBeNull();
     expect(resolver.resolve(PATH)).toBe(first);
     await expect.poll(() => content(resolver.resolve(PATH))).toBe('b');
   });
 
   it('is confirmed before it is used if events may have been missed', async () => {
-    says('a');
+    answerWith('a');
     await resolver.resolve(PATH);
     following = false;
     now += 29_000;
-    says('b');
+    answerWith('b');
     expect(await content(resolver.resolve(PATH))).toBe('a');
     now += 2_000;
     expect(await content(resolver.resolve(PATH))).toBe('b');
   });
 
-  it('is served while the origin is away, for as long as it allowed, and marked as stale', async () => {
-    says('a');
+  it('is served as stale while the origin is down, for as long as it allowed', async () => {
+    answerWith('a');
     await resolver.resolve(PATH);
     following = false;
-    await origin.go();
+    await origin.goDown();
     now += 60_000;
     expect(await resolver.resolve(PATH)).toMatchObject({ staleS: 30 });
     now += 3_600_000;
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable', status: 503 });
-    await origin.come();
+    await origin.goUp();
     await expect.poll(() => origin.connection.isUp).toBe(true);
     expect(await resolver.resolve(PATH)).not.toHaveProperty('staleS');
   });
@@ -121,33 +121,33 @@ describe('what a point of presence knows of a path', () => {
     };
     const early = resolver.resolve(PATH);
     await expect.poll(() => first).toBeDefined();
-    resolver.outdateMedia(MEDIUM);
-    says('new');
+    resolver.outdateMedia(MEDIA_ID);
+    answerWith('new');
     const late = resolver.resolve(PATH);
     first?.();
     expect(await Promise.all([content(early), content(late)])).toEqual(['old', 'new']);
     expect(await content(resolver.resolve(PATH))).toBe('new');
   });
 
-  it('is looked up again after an event, and served if the origin goes away first', async () => {
-    says('a');
+  it('is looked up again after an event, and served if the origin fails first', async () => {
+    answerWith('a');
     await resolver.resolve(PATH);
     resolver.outdateMedia('med_00000000000000000000000000');
-    says('b');
+    answerWith('b');
     expect(await content(resolver.resolve(PATH))).toBe('a');
-    resolver.outdateMedia(MEDIUM);
+    resolver.outdateMedia(MEDIA_ID);
     expect(await content(resolver.resolve(PATH))).toBe('b');
     resolver.outdateAll();
-    await origin.go();
+    await origin.goDown();
     expect(await content(resolver.resolve(PATH))).toBe('b');
-    resolver.forgetMedia(MEDIUM);
+    resolver.forgetMedia(MEDIA_ID);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('an absent path is not looked up again for a moment; a deleted one is gone at once', async () => {
-    says('a');
+  it('is gone at once if it is deleted, and not looked up again for a moment', async () => {
+    answerWith('a');
     await resolver.resolve(PATH);
-    resolver.outdateMedia(MEDIUM);
+    resolver.outdateMedia(MEDIA_ID);
     origin.answer = (_req, res) => json(res, problem(404, 'media_not_found'), 404);
     for (let n = 0; n < 3; n++) {
       await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({
@@ -156,12 +156,12 @@ describe('what a point of presence knows of a path', () => {
       });
     }
     expect(origin.asked).toHaveLength(2);
-    says('again');
+    answerWith('again');
     now += 5_001;
     expect(await content(resolver.resolve(PATH))).toBe('again');
   });
 
-  it('a path that delivery does not have is refused without asking the origin', async () => {
+  it('is refused without a request to the origin if delivery has no such path', async () => {
     await expect(Promise.resolve(resolver.resolve('/media/../etc/passwd'))).rejects.toMatchObject({ status: 404 });
     expect(origin.asked).toEqual([]);
   });
@@ -169,14 +169,14 @@ describe('what a point of presence knows of a path', () => {
   it.each<[string, (res: ServerResponse) => void]>([
     ['another program', (res) => void res.writeHead(404, { 'content-type': 'text/html' }).end('<h1>Not found</h1>')],
     ['a page for every path', (res) => void res.writeHead(200, { 'content-type': 'text/html' }).end('<html>')],
-    ['a path too many', (res) => json(res, { ...problem(404, 'not_found'), instance: '/api/v1/control/v1/x' }, 404)],
+    ['an extra path', (res) => json(res, { ...problem(404, 'not_found'), instance: '/api/v1/control/v1/x' }, 404)],
     [
       'a service that has no points of presence',
       (res) => json(res, { ...problem(404, 'not_found'), instance: '/control/v1/edges/sin1/resource' }, 404),
     ],
     ['another point of presence', (res) => json(res, problem(421, 'misdirected_request'), 421)],
   ])('does not count as absent if the address of the origin is wrong: %s', async (_what, answer) => {
-    says('a');
+    answerWith('a');
     await resolver.resolve(PATH);
     const other = PATH.replace('manifest.json', 'thumb.webp');
     origin.answer = (_req, res) => answer(res);
@@ -185,17 +185,17 @@ describe('what a point of presence knows of a path', () => {
       headers: { 'Retry-After': '5' },
     });
     expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
-    // What is known from before stands in as in any outage.
+    // Known paths are served, as in any outage.
     following = false;
     now += 60_000;
     expect(await content(resolver.resolve(PATH))).toBe('a');
-    says('b');
+    answerWith('b');
     expect(await content(resolver.resolve(PATH))).toBe('b');
     expect(origin.connection.acceptance.trouble).toBeNull();
   });
 
   it('has an Age as soon as events are not followed, and none while they are', async () => {
-    says('a');
+    answerWith('a');
     const first = await resolver.resolve(PATH);
     now += 20_000;
     expect(resolver.peek(PATH)).toBe(first);
@@ -204,26 +204,26 @@ describe('what a point of presence knows of a path', () => {
     const aged = await resolver.resolve(PATH);
     expect(aged).toMatchObject({ ageS: 20 });
     expect(aged).not.toHaveProperty('staleS');
-    // Used is what it stands for, whichever way it was answered.
+    // Both are views of one entry, so `used` marks both.
     aged.used = true;
     expect(first.used).toBe(true);
-    await origin.go();
+    await origin.goDown();
     now += 40_500;
     expect(await resolver.resolve(PATH)).toMatchObject({ ageS: 60, staleS: 31, used: true });
-    await origin.come();
+    await origin.goUp();
     await expect.poll(() => origin.connection.isUp).toBe(true);
     expect(await resolver.resolve(PATH)).not.toHaveProperty('ageS');
   });
 
-  it('a purge returns its objects, even if it was confirmed long ago', async () => {
-    says('a');
+  it('returns its objects to a purge, even if it was confirmed long ago', async () => {
+    answerWith('a');
     const { representations } = await resolver.resolve(PATH);
     now += 31_000;
     expect(resolver.forget(PATH)).toBe(representations);
     expect(resolver.forget(PATH)).toEqual([]);
   });
 
-  it('no caller learns whether the origin accepts this node', async () => {
+  it('does not reveal to callers whether the origin accepts this node', async () => {
     origin.answer = (_req, res) => json(res, problem(401, 'unauthorized'), 401);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
     origin.answer = (_req, res) =>
@@ -235,7 +235,7 @@ describe('what a point of presence knows of a path', () => {
   });
 });
 
-describe('what a point of presence knew before a restart', () => {
+describe('a path that a point of presence knew before a restart', () => {
   /** The clocks of a process that starts two minutes later. */
   const startAgain = async (publicUrl?: string) => {
     await journal.stop();
@@ -245,11 +245,11 @@ describe('what a point of presence knew before a restart', () => {
     resolver = await start(publicUrl);
   };
 
-  it('is served while the origin is away, for as long as it allowed', async () => {
-    says('a');
+  it('is served while the origin is down, for as long as it allowed', async () => {
+    answerWith('a');
     await resolver.resolve(PATH);
     await startAgain();
-    await origin.go();
+    await origin.goDown();
     const resource = await resolver.resolve(PATH);
     expect([await content(resource), resource.staleS]).toEqual(['a', 90]);
     now += 3_600_000;
@@ -257,41 +257,41 @@ describe('what a point of presence knew before a restart', () => {
   });
 
   it('is confirmed before it is used if the origin answers', async () => {
-    says('a');
+    answerWith('a');
     await resolver.resolve(PATH);
     await startAgain();
-    says('b');
+    answerWith('b');
     expect(resolver.peek(PATH)).toBeNull();
     expect(await content(resolver.resolve(PATH))).toBe('b');
   });
 
   it.each([
     ['the path', () => resolver.forget(PATH)],
-    ['its media object', () => void resolver.forgetMedia(MEDIUM)],
+    ['its media object', () => void resolver.forgetMedia(MEDIA_ID)],
     ['everything', () => resolver.forgetAll()],
   ])('does not come back if %s was purged', async (_what, purge) => {
-    says('a');
+    answerWith('a');
     await resolver.resolve(PATH);
     purge();
     await startAgain();
-    await origin.go();
+    await origin.goDown();
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   it('does not come back if it is absent, or names a former address of this node', async () => {
-    says('a');
+    answerWith('a');
     await resolver.resolve(PATH);
     await startAgain('https://elsewhere.test');
-    await origin.go();
+    await origin.goDown();
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
-    await origin.come();
+    await origin.goUp();
     await expect.poll(() => origin.connection.isUp).toBe(true);
     await resolver.resolve(PATH);
     resolver.outdateAll();
     origin.answer = (_req, res) => json(res, problem(404, 'media_not_found'), 404);
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'media_not_found' });
     await startAgain('https://elsewhere.test');
-    await origin.go();
+    await origin.goDown();
     await expect(Promise.resolve(resolver.resolve(PATH))).rejects.toMatchObject({ code: 'unavailable' });
   });
 });

@@ -12,7 +12,7 @@ import type { KnownPath, PathJournal } from './path-journal.ts';
 
 /** Room for what is known of paths. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** For this long the origin is not asked again for a missing path, as clients are told in Cache-Control, too. */
+/** A missing path is not requested from the origin again for this long. Clients get the same time in Cache-Control. */
 const ABSENT_MS = 5_000;
 const MAX_ABSENT = 10_000;
 /** The journal may note a further confirmation this much later; an entry is used for a day. */
@@ -47,7 +47,7 @@ interface OriginResolverParts {
 
 /**
  * Resolves a path as the origin does. While the event stream is up to date, an entry is used until an event names it. If its last
- * confirmation is older than the origin's max age, it is confirmed behind the answer. While the stream is not up to date, an entry is used
+ * confirmation is older than the origin's max age, it is confirmed in the background. While the stream is not up to date, an entry is used
  * within its max age, and is confirmed first after that. If the origin does not answer, the entry is used for as long as the origin
  * allowed (RFC 5861, 4).
  */
@@ -135,7 +135,7 @@ export function createOriginResolver(parts: OriginResolverParts): OriginResolver
     peek(path) {
       const entry = known.get(path);
       const now = monotonicNow();
-      // `resolve` confirms an older entry behind the answer.
+      // `resolve` confirms an older entry in the background.
       if (!entry || now - entry.confirmedAtMs > entry.maxAgeMs) return null;
       return isFollowing() ? entry.resource : withAge(entry, now);
     },

@@ -7,7 +7,7 @@ import { createPathJournal, type KnownPath, type PathJournal } from './path-jour
 import { resourceOf } from './scripted-origin.fixture.ts';
 
 const ORIGIN = 'http://origin.test';
-const MEDIUM = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
+const MEDIA_ID = 'med_01k0c4s6q8y2v4w6x8z0a2c4e6';
 
 let folder: string;
 let file: string;
@@ -30,19 +30,19 @@ const journalOf = (originUrl = ORIGIN, maxExcessBytes = 1_000_000, logger = pino
 const knownOf = (name: string, content = name): KnownPath => ({
   at_ms: 1_800_000_000_000,
   base_url: 'http://edge.test',
-  resource: resourceOf(`/media/${MEDIUM}/${name}.json`, content),
+  resource: resourceOf(`/media/${MEDIA_ID}/${name}.json`, content),
 });
 const names = (found: KnownPath[]) => found.map(({ resource }) => resource.path.slice(38, -5));
-/** Each is told in the order given, and nobody says goodbye. */
-async function crashAfter(tell: (journal: ReturnType<typeof journalOf>) => void, journal = journalOf()) {
+/** Applies `act` to a journal and waits until it is written, but does not stop the journal. */
+async function crashAfter(act: (journal: ReturnType<typeof journalOf>) => void, journal = journalOf()) {
   journal.start(() => []);
-  tell(journal);
+  act(journal);
   journal.forget('/media/none');
   await journal.forgotten();
 }
 
-describe('what is known of paths', () => {
-  it('survives a crash: the latest of each path, in order, without removed ones', async () => {
+describe('the journal of known paths', () => {
+  it('survives a crash: the latest entry of each path, in order, without removed ones', async () => {
     await crashAfter((journal) => {
       for (const name of ['a', 'b', 'c', 'd']) journal.keep(knownOf(name));
       journal.keep(knownOf('a', 'newer'));
@@ -53,7 +53,7 @@ describe('what is known of paths', () => {
     expect(found[2]).toEqual(knownOf('a', 'newer'));
   });
 
-  it('reports a removal when it is in the file, and not before', async () => {
+  it('reports a removal only after it is in the file', async () => {
     const journal = journalOf();
     journal.start(() => []);
     journal.keep(knownOf('a'));
@@ -66,7 +66,7 @@ describe('what is known of paths', () => {
     await journal.stop();
   });
 
-  it('is read up to a last line that was cut, and the file continues after it', async () => {
+  it('is read up to a truncated last line, and continues after it', async () => {
     await crashAfter((journal) => journal.keep(knownOf('a')));
     const whole = await readFile(file, 'utf8');
     await appendFile(file, whole.split('\n')[1]?.slice(0, 80) ?? '');
@@ -91,13 +91,13 @@ describe('what is known of paths', () => {
     expect(await journalOf().read()).toEqual([]);
   });
 
-  it('is ignored if it is of another origin, and empty without a file', async () => {
+  it('is ignored if it belongs to another origin, and is empty without a file', async () => {
     expect(await journalOf().read()).toEqual([]);
     await crashAfter((journal) => journal.keep(knownOf('a')));
     expect(await journalOf('http://another.test').read()).toEqual([]);
   });
 
-  it('does not fill the disk: the file is rewritten, with lines that come meanwhile', async () => {
+  it('does not fill the disk: the file is rewritten, including concurrent changes', async () => {
     const all = new Map<string, KnownPath>();
     const journal = journalOf(ORIGIN, 50_000);
     journal.start(() => all.values());
@@ -113,7 +113,7 @@ describe('what is known of paths', () => {
       largest = Math.max(largest, (await stat(file)).size);
     }
     await journal.stop();
-    // 12 paths of some 800 bytes; all lines together are some 700,000.
+    // The 12 paths need about 800 bytes each. All lines together would have about 700,000 bytes.
     expect(largest).toBeLessThan(100_000);
     const found = await journalOf().read();
     expect(new Map(found.map((known) => [known.resource.path, known]))).toEqual(
@@ -124,9 +124,9 @@ describe('what is known of paths', () => {
   it('is removed if it cannot be written, so that no purged path comes back', async () => {
     const lines: string[] = [];
     const journal = journalOf(ORIGIN, 1, pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) }));
-    await crashAfter((told) => told.keep(knownOf('a')), journal);
+    await crashAfter((opened) => opened.keep(knownOf('a')), journal);
     expect(names(await journalOf().read())).toEqual(['a']);
-    // The file is larger than it may be, so that the next line has it written anew; and that cannot be done.
+    // The file is above its limit, so the next line rewrites it, and the rewrite fails.
     await mkdir(`${file}.tmp`);
     journal.forget(knownOf('a').resource.path);
     await journal.forgotten();

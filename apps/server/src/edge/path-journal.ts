@@ -28,7 +28,7 @@ const Head = z.strictObject({ version: z.literal(1), origin: z.string() });
 
 /** Stores what a point of presence knows of paths for its next start, in the data folder. Written in the background, in order. */
 export interface PathJournal {
-  /** What was known when the previous process ended, even if it was killed; the latest last. */
+  /** Returns the paths known at the end of the previous process, even if it was killed. The latest is last. */
   read(): Promise<KnownPath[]>;
   /** From now on the file is updated. @param all everything that is known, each time that the file is rewritten */
   start(all: () => Iterable<KnownPath>): void;

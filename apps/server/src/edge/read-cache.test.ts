@@ -15,6 +15,6 @@ it('endless invented hosts and cursors do not evict answers that others request'
   cache.set('in-use.test /api/v1/media', { n: 3 });
   for (let n = 0; n < 2_000; n += 1) cache.set(`again-${n}.test /api/v1/media`, { n });
   expect(cache.get('in-use.test /api/v1/media')).toEqual({ n: 3 });
-  // 2 MiB of them, beside those in use.
+  // 2 MiB of unused answers, besides those in use.
   expect([...cache.entries()].length).toBeLessThanOrEqual(1_025);
 });

@@ -38,22 +38,22 @@ afterEach(async () => {
 });
 
 const KEPT_JSON = { 'content-type': 'application/json', 'cache-control': 'public, max-age=60' };
-const documentOf = (said: string) => JSON.stringify({ said });
-const says = (said: string, headers: Record<string, string> = {}) => {
-  const body = documentOf(said);
+const documentOf = (content: string) => JSON.stringify({ said: content });
+const answerWith = (content: string, headers: Record<string, string> = {}) => {
+  const body = documentOf(content);
   origin.answer = (req, res) => {
     const all = {
       'content-type': 'application/json',
       'cache-control': 'public, max-age=60',
-      etag: `"${said}"`,
+      etag: `"${content}"`,
       ...headers,
     };
     if (req.headers['if-none-match'] === all.etag) res.writeHead(304, all).end();
     else res.writeHead(200, all).end(body);
   };
 };
-/** What an answer of {@link says} says; of others all of it. */
-const saidIn = (body: string): string => {
+/** The content of an answer of {@link answerWith}, or the whole body of any other. */
+const contentIn = (body: string): string => {
   try {
     return (JSON.parse(body) as { said?: string }).said ?? body;
   } catch {
@@ -63,7 +63,7 @@ const saidIn = (body: string): string => {
 const get = async (path: string, init: RequestInit = {}) => {
   const answer = await fetch(url + path, init);
   const header = (name: string) => answer.headers.get(name);
-  const body = saidIn(await answer.text());
+  const body = contentIn(await answer.text());
   return { status: answer.status, body, course: header('cache-status'), age: header('age') };
 };
 
@@ -82,7 +82,7 @@ const refuses = (status: number, code: string, instance?: string) => {
 
 const getAt = async (host: string, path: string) => {
   const { port } = server.address() as AddressInfo;
-  return saidIn(
+  return contentIn(
     parseRaw(
       await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`),
     ).body.toString(),
@@ -90,8 +90,8 @@ const getAt = async (host: string, path: string) => {
 };
 
 describe('read-API answers at a point of presence', () => {
-  it('are cached by their Cache-Control, with Age, and revalidated by their ETag then', async () => {
-    says('1', { age: '10' });
+  it('are cached by their Cache-Control, with Age, and then revalidated by ETag', async () => {
+    answerWith('1', { age: '10' });
     expect(await get('/api/v1/media')).toEqual({
       status: 200,
       body: '1',
@@ -101,17 +101,17 @@ describe('read-API answers at a point of presence', () => {
     now += 20_000;
     expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; hit; ttl=30', age: '30' });
     now += 30_001;
-    says('1');
+    answerWith('1');
     expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; fwd=stale; stored', age: '0' });
     expect(origin.asked).toHaveLength(2);
     now += 60_001;
-    says('2');
+    answerWith('2');
     expect((await get('/api/v1/media')).body).toBe('2');
     expect((await get('/api/v1/media', { method: 'HEAD' })).body).toBe('');
     expect((await get('/api/v1/media', { headers: { 'if-none-match': '"2"' } })).status).toBe(304);
   });
 
-  it('differ by host and query', async () => {
+  it('are cached separately for each host and query', async () => {
     origin.answer = (req, res) => {
       res.writeHead(200, KEPT_JSON).end(documentOf(`${req.headers.host} ${req.url}`));
     };
@@ -124,21 +124,21 @@ describe('read-API answers at a point of presence', () => {
   });
 
   it.each(['no-store', 'private, max-age=60', 'public', ''])(
-    'are not kept with Cache-Control: %s',
+    'are not cached with Cache-Control: %s',
     async (cacheControl) => {
-      says('1', { 'cache-control': cacheControl });
+      answerWith('1', { 'cache-control': cacheControl });
       await get('/api/v1/media');
       expect(await get('/api/v1/media')).toMatchObject({ status: 200, course: 'sin1; fwd=uri-miss' });
       expect(origin.asked).toHaveLength(2);
     },
   );
 
-  it('are served while the origin is away, unless it forbade that', async () => {
-    says('1');
+  it('are served while the origin is down, unless it forbade that', async () => {
+    answerWith('1');
     await get('/api/v1/media');
-    says('1', { 'cache-control': 'public, max-age=60, must-revalidate' });
+    answerWith('1', { 'cache-control': 'public, max-age=60, must-revalidate' });
     await get('/api/v1/formats');
-    await origin.go();
+    await origin.goDown();
     now += 90_000;
     expect(await get('/api/v1/media')).toEqual({ status: 200, body: '1', course: 'sin1; hit; ttl=-30', age: '90' });
     expect((await get('/api/v1/formats')).status).toBe(503);
@@ -148,11 +148,11 @@ describe('read-API answers at a point of presence', () => {
   });
 
   it('are revalidated after an event, including answers in progress', async () => {
-    says('1');
+    answerWith('1');
     await get('/api/v1/media?limit=1');
     await get('/api/v1/formats');
     readThrough.outdate('/api/v1/media');
-    says('2');
+    answerWith('2');
     expect((await get('/api/v1/media?limit=1')).body).toBe('2');
     expect((await get('/api/v1/formats')).body).toBe('1');
     let end: (() => void) | undefined;
@@ -164,11 +164,11 @@ describe('read-API answers at a point of presence', () => {
     readThrough.outdate('/api/v1/media');
     end?.();
     expect((await early).body).toBe('old');
-    says('new');
+    answerWith('new');
     expect((await get('/api/v1/media')).body).toBe('new');
   });
 
-  it('include refusals of the origin, and only for reads', async () => {
+  it('include refusals by the origin, and are only for reads', async () => {
     refuses(400, 'invalid_request');
     const refused = await get('/api/v1/media?limit=x');
     expect([refused.status, JSON.parse(refused.body)]).toMatchObject([400, { code: 'invalid_request' }]);
@@ -176,15 +176,15 @@ describe('read-API answers at a point of presence', () => {
     expect(origin.asked).toHaveLength(1);
   });
 
-  it('ignore unknown query parameters, without asking the origin again', async () => {
-    says('1');
+  it('ignore unknown query parameters, without another request to the origin', async () => {
+    answerWith('1');
     for (let n = 0; n < 20; n += 1) {
       expect((await get(`/api/v1/media?n=${n}&limit=5`)).body).toBe('1');
       expect((await get(`/api/v1/renditions?limit=${n}`)).body).toBe('1');
     }
     await get('/api/v1/media?cursor=a%20b%26&limit=5');
     await get('/api/v1/media?limit=5&cursor=a+b%26');
-    // Which of the two is meant, only the origin says, by refusing it.
+    // The parameter is ambiguous, so the origin decides, and refuses it.
     await get('/api/v1/media?limit=5&limit=6');
     expect(origin.asked).toEqual([
       '/api/v1/media?limit=5',
@@ -194,7 +194,7 @@ describe('read-API answers at a point of presence', () => {
     ]);
   });
 
-  it('do not reach the origin for paths that the contract does not have', async () => {
+  it('are 404 without a request to the origin if the contract has no such path', async () => {
     for (const path of ['/api/v1/nope', '/api/v1/media/med_1', '/api/v2/media', '/api']) {
       expect([path, (await get(path)).status]).toEqual([path, 404]);
     }
@@ -202,7 +202,7 @@ describe('read-API answers at a point of presence', () => {
   });
 
   it('are refused with 504 for only-if-cached without a cached answer', async () => {
-    says('1');
+    answerWith('1');
     const onlyHeld = { headers: { 'cache-control': 'max-stale=5, only-if-cached' } };
     expect((await get('/api/v1/media', onlyHeld)).status).toBe(504);
     await get('/api/v1/media');
@@ -215,12 +215,12 @@ describe('read-API answers at a point of presence', () => {
   it.each<[string, () => void]>([
     ['a page of another program', () => answers(404, 'text/html', '<h1>Not found</h1>')],
     ['a page for every path', () => answers(200, 'text/html', '<!doctype html>')],
-    ['something that is no document', () => answers(200, 'application/json', '{"data":[')],
+    ['an incomplete document', () => answers(200, 'application/json', '{"data":[')],
     ['a redirection', () => answers(301, 'text/html', '')],
-    ['a 304 to what was no question', () => answers(304, 'text/html', '')],
+    ['a 304 to an unconditional request', () => answers(304, 'text/html', '')],
     ['a service at another path', () => refuses(404, 'not_found', '/api/v1/api/v1/media')],
   ])('never come from another program at the address of the origin: %s', async (_what, stranger) => {
-    says('1', { etag: '' });
+    answerWith('1', { etag: '' });
     await get('/api/v1/media?limit=1');
     stranger();
     expect((await get('/api/v1/media')).status).toBe(503);
@@ -230,7 +230,7 @@ describe('read-API answers at a point of presence', () => {
   });
 
   it('are served while the origin is overloaded', async () => {
-    says('1');
+    answerWith('1');
     await get('/api/v1/media');
     refuses(503, 'overloaded');
     now += 61_000;

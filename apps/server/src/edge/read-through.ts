@@ -279,7 +279,7 @@ function pass(res: ServerResponse, { status, headers, body }: UncachedAnswer, re
   res.end(body);
 }
 
-/** What a shared cache may do by a Cache-Control field (RFC 9111, 5.2.2). `lifetimeMs` null: it must not store the answer. */
+/** The rights of a shared cache by Cache-Control (RFC 9111, 5.2.2). `lifetimeMs` is null if it must not store. */
 function readCacheControl(field: string | undefined): { lifetimeMs: number | null; mayBeStale: boolean } {
   const directives = new Map(
     (field ?? '').split(',').map((directive) => {

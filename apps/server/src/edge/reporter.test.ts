@@ -29,7 +29,7 @@ it('no delivery is lost if another program at the address of the origin answers 
   const refused = reporter.record([delivery], 1);
   expect(reporter.unsent).toBe(1);
   await expect(refused).rejects.toThrow('does not accept reports');
-  // They are with the request log again, which tries again.
+  // The request log has the deliveries again and retries.
   expect(reporter.unsent).toBe(0);
   expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
   origin.answer = (_req, res) =>

@@ -5,16 +5,16 @@ import type { EdgeResource } from '@mds/contract';
 import { pino } from 'pino';
 import { createOriginConnection, type OriginConnection } from './origin-connection.ts';
 
-/** An origin that gives the answers of a test, over real sockets. */
+/** An origin that sends the answers of a test, over real sockets. */
 export interface ScriptedOrigin {
   connection: OriginConnection;
-  /** Answers the next requests; the latest one set counts. */
+  /** Answers the requests. A test may replace it at any time. */
   answer: (req: IncomingMessage, res: ServerResponse) => void;
   /** Requested targets, without the checks of `/readyz`. */
   asked: string[];
-  /** Refuses new connections and cuts open ones, until `come`. The address stays the same. */
-  go(): Promise<void>;
-  come(): Promise<void>;
+  /** Refuses new connections and cuts open ones until `goUp`. The address stays the same. */
+  goDown(): Promise<void>;
+  goUp(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -45,8 +45,8 @@ export async function startScriptedOrigin(): Promise<ScriptedOrigin> {
     connection,
     answer: (_req, res) => void res.writeHead(500).end(),
     asked: [],
-    go: close,
-    come: () => listen(port),
+    goDown: close,
+    goUp: () => listen(port),
     async stop() {
       connection.stop();
       if (server.listening) await close();

@@ -10,7 +10,7 @@ const volume = smallVolume({ mebibytes: 1 });
 const check = (probe: Probe) => probe.check(new AbortController().signal);
 
 describe('the probe of the cache folder', () => {
-  it('is degraded if nothing can be stored, and fails if the folder is gone', async () => {
+  it('reports degraded if nothing can be stored, and fails if the folder is gone', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mds-probe-'));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     let takesNoMore = false;
@@ -22,7 +22,7 @@ describe('the probe of the cache folder', () => {
     await expect(check(probe)).rejects.toThrow('ENOENT');
   });
 
-  it.skipIf(!volume.available)('is no outage where its volume is full', () =>
+  it.skipIf(!volume.available)('reports no outage if its volume is full', () =>
     volume.use(async (root) => {
       const folder = join(root, 'cache');
       await mkdir(folder);

@@ -36,7 +36,7 @@ const START = `window.SwaggerUIBundle({
 });
 `;
 
-/** What of the swagger-ui-dist package the page uses. */
+/** The files of the swagger-ui-dist package that the page uses. */
 const PACKAGE_FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',

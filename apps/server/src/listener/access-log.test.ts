@@ -10,7 +10,7 @@ afterEach(() => app.stop());
 
 const LEVELS: Record<number, string> = { 20: 'debug', 30: 'info', 40: 'warn' };
 
-/** Level and status of the answers that were logged, by the beginning of their URL. */
+/** Level and status of the logged answers whose URL begins with `prefix`. */
 function logged(prefix: string): [string, number][] {
   const lines = app.log as { level: number; req?: { url: string }; res?: { status: number } }[];
   return lines.flatMap(({ level, req, res }) =>
@@ -18,7 +18,7 @@ function logged(prefix: string): [string, number][] {
   );
 }
 
-it('points of presence do not bury what an operator looks for: what they ask for all day is logged at debug', async () => {
+it('routine requests of points of presence are logged at debug and bury no others', async () => {
   await report(app, 'sin1');
   await (await app.control(`/edges/sin1/resource?path=/media/${mediaId()}/thumb.webp`)).text();
   await (await app.control(`/edges/sin1/object?path=/media/${mediaId()}/thumb.webp`)).text();
@@ -31,7 +31,7 @@ it('points of presence do not bury what an operator looks for: what they ask for
     ]);
 });
 
-it('an upload that is refused before it has arrived is completed, and says who sent it', async () => {
+it('an upload refused before it has arrived is logged as completed, with its sender', async () => {
   const body = Buffer.alloc(8 * 1024 * 1024);
   const headers = { authorization: 'Bearer nobody gave this out' };
   const { status } = await fetch(`${app.url}/control/v1/media`, { method: 'POST', headers, body });
@@ -41,7 +41,7 @@ it('an upload that is refused before it has arrived is completed, and says who s
     .toMatchObject({ msg: 'request completed', req: { remoteAddress: expect.stringMatching(/127\.0\.0\.1$/) } });
 });
 
-it('a point of presence that is refused is seen at info, as is what an operator does', async () => {
+it('a refused point of presence is logged at info, as are the requests of operators', async () => {
   await report(app, 'sin1', {}, 'nobody gave this out');
   await report(app, 'sin1', {}, TOKENS.ingest);
   await report(app, 'sin1', { node: '' });

@@ -27,7 +27,7 @@ beforeAll(async () => {
   );
 });
 afterAll(() => app.stop());
-/** Something is written, so that nothing that was kept before still counts. */
+/** A write, so that no answer cached before is still valid. */
 beforeEach(async () => {
   await app.repositories.projects.put({ id: 'unrelated', name: 'Unrelated', hosts: [] });
   cold.length = 0;
@@ -39,7 +39,7 @@ interface Whole {
   body: string;
 }
 
-/** An answer with everything that has to be the same; `Date` and the request id are each answer's own. */
+/** An answer without `Date` and request id, which differ in each answer. */
 function ask(path: string, { method = 'GET', headers = {} as Record<string, string> } = {}): Promise<Whole> {
   return new Promise((resolve, reject) => {
     const sent = request(`${app.url}${path}`, { method, headers }, (res) => {
@@ -73,8 +73,8 @@ const CACHEABLE = [
   '/renditions',
 ];
 
-describe('an answer out of memory', () => {
-  it.each(CACHEABLE)('is the one that was made, to the last header: /api/v1%s', async (suffix) => {
+describe('an answer from memory', () => {
+  it.each(CACHEABLE)('is identical to the first one, in all headers: /api/v1%s', async (suffix) => {
     const path = `/api/v1${suffix}`;
     const made = await ask(path);
     expect(made.status).toBe(200);
@@ -84,7 +84,7 @@ describe('an answer out of memory', () => {
     expect(kept).toEqual(made);
   });
 
-  it.each(CACHEABLE)('is the same to HEAD and to If-None-Match as one that is made: /api/v1%s', async (suffix) => {
+  it.each(CACHEABLE)('is identical to a new one for HEAD and If-None-Match: /api/v1%s', async (suffix) => {
     const path = `/api/v1${suffix}`;
     const etag = (await ask(path)).headers.find((pair) => pair.startsWith('ETag: '))?.slice('ETag: '.length) ?? '';
     const forms = [
@@ -100,7 +100,7 @@ describe('an answer out of memory', () => {
     expect(cold).toEqual([]);
     expect(kept.map(({ status }) => status)).toEqual([200, 304, 304, 200, 304]);
     for (const [index, form] of forms.entries()) {
-      // A credential sends a request the long way and means nothing on a read.
+      // A request with a credential bypasses memory, and reads ignore the credential.
       const made = await ask(path, { ...form, headers: { ...form.headers, Authorization: 'Bearer x' } });
       expect(made).toEqual(kept[index]);
     }
@@ -116,7 +116,7 @@ describe('an answer out of memory', () => {
     expect(cold).toEqual(['/api/v1/media']);
   });
 
-  it('carries the caller’s own request id, never that of another', async () => {
+  it('has the request id of its caller, never that of another', async () => {
     const id = async (given?: string) =>
       (await app.get('/api/v1/regions', given ? { headers: { 'x-request-id': given } } : {})).headers.get(
         'x-request-id',
@@ -155,13 +155,13 @@ describe('an answer out of memory', () => {
   });
 });
 
-describe('a write shows in the very next answer', () => {
+describe('the very next answer shows', () => {
   const ids = async (path = '/api/v1/media?limit=100', headers = {}) => {
     const { data } = JSON.parse((await ask(path, { headers })).body) as { data: { id: string; status: string }[] };
     return data.map(({ id }) => id);
   };
 
-  it('of a media object that was added, and of one that was deleted', async () => {
+  it('that a media object was added or deleted', async () => {
     const before = await ids();
     expect(await ids()).toEqual(before);
     const added = await app.addMedia();
@@ -170,7 +170,7 @@ describe('a write shows in the very next answer', () => {
     expect(await ids()).toEqual(before);
   });
 
-  it('of a region that is set to maintenance', async () => {
+  it('that a region is set to maintenance', async () => {
     const state = async () => {
       const { data } = JSON.parse((await ask('/api/v1/regions')).body) as { data: { code: string; status: string }[] };
       return data.find(({ code }) => code === 'fra1')?.status;
@@ -184,7 +184,7 @@ describe('a write shows in the very next answer', () => {
     expect(await state()).toBe('operational');
   });
 
-  it('of an asset that was requested', async () => {
+  it('that an asset was requested', async () => {
     await ask('/api/v1/assets');
     await app.repositories.assets.record(
       [{ region: 'fra1', path: '/media/new', bytes: 10, cacheStatus: 'HIT', atMs: 1_800_000_001_000 }],
@@ -193,7 +193,7 @@ describe('a write shows in the very next answer', () => {
     expect((await ask('/api/v1/assets')).body).toContain('"/media/new"');
   });
 
-  it('of an asset, and of nothing else: what regions report leaves the other answers as they are', async () => {
+  it('a report of a region in the assets, while other answers stay in memory', async () => {
     const paths = ['/api/v1/media', '/api/v1/regions', '/api/v1/assets'];
     for (const path of paths) await ask(path);
     cold.length = 0;
@@ -205,7 +205,7 @@ describe('a write shows in the very next answer', () => {
     expect(cold).toEqual(['/api/v1/assets']);
   });
 
-  it('of a host that moves to another project', async () => {
+  it('that a host moved to another project', async () => {
     const Host = 'moving.test';
     const own = await app.addMedia({ projectId: 'other' });
     expect(await ids('/api/v1/media', { Host })).not.toContain(own);
@@ -214,8 +214,8 @@ describe('a write shows in the very next answer', () => {
   });
 });
 
-describe('what must not come out of memory', () => {
-  it('answers of one host never go to another', async () => {
+describe('memory never answers with', () => {
+  it('the answer for another host', async () => {
     await app.addMedia({ projectId: 'other' });
     const list = (Host: string) => ask('/api/v1/media', { headers: { Host } });
     const [mine, theirs] = [await list('a.test'), await list('other.test')];
@@ -238,7 +238,7 @@ describe('what must not come out of memory', () => {
     expect(cold).toEqual([path, path, path]);
   });
 
-  it('anything older than a second, as it tells of more than what is written', async () => {
+  it('anything older than a second, as answers depend on more than writes', async () => {
     await ask('/api/v1/regions');
     await ask('/api/v1/regions');
     expect(cold).toHaveLength(1);
@@ -248,14 +248,14 @@ describe('what must not come out of memory', () => {
   });
 });
 
-describe('unusual requests get what they get the long way', () => {
+describe('unusual requests get the same answer as without memory', () => {
   const raw = async (head: string, body = '') => {
     const text = await rawRequest(app.port, `${head}\r\n\r\n${body}`);
     return { ...parseRaw(text), answers: text.match(/HTTP\/1\.1 /g)?.length };
   };
   const PATH = '/api/v1/renditions';
 
-  it('a body on GET is read past, and Connection: close and HTTP/1.0 end the connection', async () => {
+  it('a body of a GET is skipped; Connection: close and HTTP/1.0 end the connection', async () => {
     const { body } = await ask(PATH);
     for (const [head, sent] of [
       [`GET ${PATH} HTTP/1.1\r\nHost: 127.0.0.1:${app.port}\r\nConnection: close`, ''],
@@ -275,7 +275,7 @@ describe('unusual requests get what they get the long way', () => {
   });
 
   it.each(['Content-Length: 3', 'Transfer-Encoding: chunked'])(
-    'a body that is still to come ends the connection, so that it is not taken for the next request: %s',
+    'an unfinished body ends the connection and is never read as a request: %s',
     async (framing) => {
       for (let twice = 0; twice < 2; twice += 1) {
         const socket = connect(app.port, '127.0.0.1');
@@ -284,13 +284,13 @@ describe('unusual requests get what they get the long way', () => {
         socket.destroy();
         expect(head).toMatch(/^HTTP\/1\.1 200 /);
         expect(head).toContain('Connection: close\r\n');
-        // Kept by now.
+        // Now the answer is in memory.
         await raw(`GET ${PATH} HTTP/1.1\r\nHost: x\r\nConnection: close`);
       }
     },
   );
 
-  it('HTTP/1.1 without Host, or with what is none, is refused, also where the answer is known', async () => {
+  it('HTTP/1.1 with a missing or invalid Host is refused, even if the answer is cached', async () => {
     const delivering = await startApp({
       delivery: {
         answerHot(_request, sink) {
@@ -319,7 +319,7 @@ describe('unusual requests get what they get the long way', () => {
     }
   });
 
-  it('pipelined requests are answered in their order', async () => {
+  it('pipelined requests are answered in order', async () => {
     const paths = ['/api/v1/renditions', '/api/v1/status', '/api/v1/regions', '/api/v1/renditions'];
     for (const path of paths) await ask(path, { headers: { Host: 'x' } });
     const heads = paths.map((path, index) => {
@@ -332,7 +332,7 @@ describe('unusual requests get what they get the long way', () => {
 });
 
 describe('memory', () => {
-  it('is bounded, however many different pages are asked for; what is asked for often stays', async () => {
+  it('is bounded for any number of pages, and keeps a page requested often', async () => {
     const bodyBytes = 4_000;
     let made = 0;
     const hot = createHotAnswers({
@@ -363,7 +363,7 @@ describe('memory', () => {
     expect(hot.entries).toBe(30);
     expect(hot.bytes).toBeGreaterThan(30 * bodyBytes);
     expect(hot.bytes).toBeLessThanOrEqual(300_000);
-    // Each page once, and the one that is asked for often once a second.
+    // Each page is made once, and the one requested often once a second.
     expect(made).toBeGreaterThanOrEqual(301);
     expect(made).toBeLessThanOrEqual(301 + seconds);
     await read('huge');

@@ -77,8 +77,8 @@ export interface HotAnswers {
  * before it was made, and if it is at most a second old. So a write shows in the next answer of this process, and within a second in
  * every other.
  *
- * Of requests that miss at the same time, one makes the answer and the others wait for it, so that a page in demand is made once. If
- * something is written meanwhile, later requests cannot use that answer. They wait once more, for one that was begun after they came.
+ * If requests miss at the same time, one makes the answer and the others wait for it, so that a page in demand is made once. If
+ * something is written meanwhile, later requests cannot use that answer. They wait once more, for one that began after they arrived.
  * A page that was never stored may not be storable, so each request makes it for itself.
  */
 export function createHotAnswers(parts: {
@@ -205,7 +205,7 @@ function createKnownVersions(versions: Versions) {
       if (isFresh(scope, nowMs)) return false;
       if (reading === null) return beginReading();
       if (nowMs - reading.atMs <= VERSION_AGE_MS) return reading.done;
-      // The current reading is too old for this request. If it fails, those who wait for it handle that.
+      // The current reading is too old for this request. If it fails, the requests that wait for it handle that.
       nextReading ??= reading.done
         .catch(() => undefined)
         .then(() => {
@@ -288,7 +288,7 @@ function scopeOf(route: string): VersionScope {
   return route === `${READ_API_PREFIX}/assets` ? 'assets' : 'others';
 }
 
-/** The target as it came, and Host, which decides the project. Neither contains a blank. */
+/** The target as received, and Host, which selects the project. Neither contains a blank. */
 function keyOf({ url = '', headers }: Pick<IncomingMessage, 'url' | 'headers'>): string {
   return `${headers.host ?? ''} ${url}`;
 }

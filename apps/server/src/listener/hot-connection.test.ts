@@ -13,11 +13,11 @@ import { readSimpleHead } from './simple-head.ts';
 const MIB = 1024 * 1024;
 const hotBody = Buffer.alloc(8 * MIB, 'h');
 
-/** What was read of a request: the same whoever reads it. */
-const seen = (req: Pick<HotRequest, 'method' | 'url' | 'headers' | 'httpVersion'>, body: string) =>
+/** The parsed request as JSON, which must not depend on the parser. */
+const echo = (req: Pick<HotRequest, 'method' | 'url' | 'headers' | 'httpVersion'>, body: string) =>
   Buffer.from(JSON.stringify([req.method, req.url, req.httpVersion, Object.entries(req.headers).toSorted(), body]));
 
-const tell = (sink: AnswerSink, req: HotRequest, content: Buffer): true => {
+const sendContent = (sink: AnswerSink, req: HotRequest, content: Buffer): true => {
   const fields = ['Content-Type', 'text/plain', 'Content-Length', String(content.length)];
   sink.send(200, prepareFields(fields), [], req.method === 'HEAD' ? [] : [content]);
   return true;
@@ -25,17 +25,17 @@ const tell = (sink: AnswerSink, req: HotRequest, content: Buffer): true => {
 
 interface Place {
   port: number;
-  /** Targets that were answered out of memory, and those that node:http brought. */
+  /** Targets that were answered from memory, and those that came through node:http. */
   hot: string[];
   long: string[];
   server: ReturnType<typeof createHttpServer>;
-  /** Answers that node:http began and that are closed. */
+  /** Number of closed answers of node:http. */
   closed: number;
-  /** Ends the answer that was left half out. */
+  /** Completes the half-sent answer. */
   finish: () => void;
 }
 
-/** A server that answers below /hot from memory, below /later after a moment, and everything else the long way. */
+/** A server that answers /hot from memory, /later from memory after a moment, and the rest through node:http. */
 async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTimeoutMs?: number } = {}) {
   const place = { hot: [] as string[], long: [] as string[], closed: 0, finish: (): void => undefined };
   const answerHot: HotAnswerer = (req, sink) => {
@@ -43,7 +43,7 @@ async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTi
     if (options.isHot === false || url.startsWith('/long')) return false;
     const answer = () => {
       place.hot.push(url);
-      return tell(sink, req, url.startsWith('/hot/large') ? hotBody : seen(req, ''));
+      return sendContent(sink, req, url.startsWith('/hot/large') ? hotBody : echo(req, ''));
     };
     if (url.startsWith('/later/none')) return new Promise((resolve) => setTimeout(() => resolve(false), 20));
     if (url.startsWith('/later')) return new Promise((resolve) => setTimeout(() => resolve(answer()), 20));
@@ -60,7 +60,7 @@ async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTi
       place.finish = () => void res.end('half');
       return;
     }
-    const content = req.url?.startsWith('/long/large') ? hotBody : seen(req, (await buffer(req)).toString());
+    const content = req.url?.startsWith('/long/large') ? hotBody : echo(req, (await buffer(req)).toString());
     res.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': content.length }).end(content);
   };
   const server = createHttpServer(
@@ -75,7 +75,7 @@ async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTi
   return Object.assign(place, { server, port: (server.address() as AddressInfo).port }) satisfies Place;
 }
 
-/** A client that reads what comes. */
+/** A client that collects all that it receives. */
 function open(port: number) {
   const socket = connect(port, '127.0.0.1');
   let text = '';
@@ -90,7 +90,7 @@ function open(port: number) {
   });
 }
 
-/** Status and body of each answer in turn. */
+/** Status and body of each answer, in order. */
 function bodiesOf(text: string): string[] {
   const found: string[] = [];
   for (let rest = text; rest !== ''; ) {
@@ -109,8 +109,8 @@ const targets = (answers: string[]) => answers.map((answer) => /^200 \["[A-Z]+",
 const until = (client: { answers(): string[] }, count: number) =>
   expect.poll(() => client.answers().length, { timeout: 5_000 }).toBe(count);
 
-describe('requests of one connection are answered in their order, whichever way each of them goes', () => {
-  it('from memory, the long way and back, after a moment, and with a body in between', async () => {
+describe('requests of one connection are answered in order', () => {
+  it('from memory, through node:http, after a moment, and with a body in between', async () => {
     const place = await start();
     const client = open(place.port);
     const asked = ['/hot/1', '/long/2', '/hot/3', '/later/4', '/later/none/5', '/hot/6'];
@@ -124,7 +124,7 @@ describe('requests of one connection are answered in their order, whichever way 
     ]);
     client.write('POST /long/7 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc');
     await until(client, 7);
-    // From here on node:http has the connection; its requests are answered from memory by the handler, not here.
+    // From here on node:http owns the connection, and its handler answers, not this connection.
     client.write(get('/hot/8'));
     await until(client, 8);
     expect(targets(client.answers())).toEqual([...asked, '/long/7', '/hot/8']);
@@ -132,7 +132,7 @@ describe('requests of one connection are answered in their order, whichever way 
     expect(place.long.slice(2)).toEqual(['/long/7', '/hot/8']);
   });
 
-  it('when nothing is answered from memory any more, so that node:http has the connection from then on', async () => {
+  it('after many misses in memory, so that node:http owns the connection', async () => {
     const place = await start();
     const client = open(place.port);
     for (let n = 1; n <= 16; n += 1) {
@@ -150,7 +150,7 @@ describe('requests of one connection are answered in their order, whichever way 
     expect(targets(client.answers()).slice(-3)).toEqual(['/long/33', '/later/none/34', '/hot/35']);
   });
 
-  it('all sent at once', async () => {
+  it('if all are sent at once', async () => {
     const place = await start();
     const client = open(place.port);
     client.write(get('/hot/1') + get('/long/2') + get('/later/3') + get('/hot/4'));
@@ -159,7 +159,7 @@ describe('requests of one connection are answered in their order, whichever way 
   });
 
   it.each(['/long/1', '/later/1', '/later/none/1', '/hot/large/1'])(
-    'sent while %s is being answered',
+    'if sent while %s is being answered',
     async (first) => {
       const place = await start();
       const client = open(place.port);
@@ -174,7 +174,7 @@ describe('requests of one connection are answered in their order, whichever way 
     },
   );
 
-  it('sent byte by byte', async () => {
+  it('if sent byte by byte', async () => {
     const place = await start();
     const client = open(place.port);
     client.setNoDelay(true);
@@ -187,7 +187,7 @@ describe('requests of one connection are answered in their order, whichever way 
   });
 });
 
-it('what is read here is read as node:http reads it, to the last blank, and ends where it ends', async () => {
+it('any request, even malformed, is parsed and ends exactly as with node:http', async () => {
   const [fast, plain] = [await start(), await start({ isHot: false })];
   const random = seededRandom(20_261_121);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
@@ -258,42 +258,43 @@ it('what is read here is read as node:http reads it, to the last blank, and ends
     return head;
   };
   const isSimple = (head: string) => readSimpleHead(Buffer.from(head, 'latin1')) !== null;
-  /** All that comes back for it and for a request behind it, which shows where it was taken to end. */
-  const ask = async (port: number, head: string, patienceMs: number) => {
+  /** All answers to `head` and to a request behind it, which shows where the parser saw its end. */
+  const ask = async (port: number, head: string, timeoutMs: number) => {
     const client = open(port);
     client.write(head, 'latin1');
-    // What is answered from memory comes alone: with the request behind it, it would go the long way. To others an answer may never come.
+    // A simple head is sent alone: with another request behind it, it would go through node:http.
+    // Other heads may never be answered.
     await Promise.race([
       ...(isSimple(head) ? [once(client, 'data'), once(client, 'close')] : []),
       new Promise((resolve) => setTimeout(resolve, isSimple(head) ? 10_000 : 15)),
     ]);
     client.write(get('/behind', 'Connection: close\r\n'));
-    // Some are never answered, as there is no end of them.
-    await Promise.race([once(client, 'close'), new Promise((resolve) => setTimeout(resolve, patienceMs))]);
+    // Some heads never end and so are never answered.
+    await Promise.race([once(client, 'close'), new Promise((resolve) => setTimeout(resolve, timeoutMs))]);
     client.destroy();
     return client.answers();
   };
-  const askBoth = (head: string, patienceMs: number) =>
-    Promise.all([ask(fast.port, head, patienceMs), ask(plain.port, head, patienceMs)]);
+  const askBoth = (head: string, timeoutMs: number) =>
+    Promise.all([ask(fast.port, head, timeoutMs), ask(plain.port, head, timeoutMs)]);
   const heads = [...new Set(Array.from({ length: 2_000 }, make))];
   for (let at = 0; at < heads.length; at += 50) {
     const some = heads.slice(at, at + 50);
     const answers = await Promise.all(some.map((head) => askBoth(head, 250)));
     for (const [index, head] of some.entries()) {
       const [ours, theirs] = answers[index] ?? [];
-      // On a busy machine one of the two may have come too late: asked alone and with patience they have to agree.
+      // On a busy machine one of the two may be late. A single request with a long timeout must agree.
       if (JSON.stringify(ours) === JSON.stringify(theirs)) continue;
       const [oursAlone, theirsAlone] = await askBoth(head, 3_000);
       expect(oursAlone, JSON.stringify(head)).toEqual(theirsAlone);
     }
   }
-  // The comparison is worth something only where both ways were gone often.
+  // The comparison is meaningful only if both parsers handled many requests.
   expect(fast.hot.length).toBeGreaterThan(600);
   expect(plain.hot.length).toBe(0);
 }, 60_000);
 
-describe('who does not behave', () => {
-  it('sends nonsense behind a request: nothing is written into the answer that is half out', async () => {
+describe('a client that misbehaves', () => {
+  it('gets no error inside a half-sent answer if it sends garbage behind its request', async () => {
     const place = await start();
     const client = open(place.port);
     client.write(get('/long/half'));
@@ -306,7 +307,7 @@ describe('who does not behave', () => {
     expect(client.answers().map((answer) => answer.slice(0, 12))).toEqual(['200 half-hal', '400 {"type":']);
   });
 
-  it('asks for what takes longer than it may take to ask', async () => {
+  it('gets an answer that takes longer than the timeout for its request', async () => {
     const place = await start({ headersTimeoutMs: 100, keepAliveMs: 100 });
     const client = open(place.port);
     client.write(get('/long/half'));
@@ -315,7 +316,7 @@ describe('who does not behave', () => {
     await expect.poll(client.answers).toEqual(['200 half-half']);
   });
 
-  it('reads nothing: what was asked meanwhile waits, and no further answer is taken into memory', async () => {
+  it('has no further answers buffered while it reads nothing', async () => {
     const place = await start();
     const client = open(place.port);
     client.pause();
@@ -332,7 +333,7 @@ describe('who does not behave', () => {
   });
 
   it.each(['/hot/1', '/later/1', '/hot/large'])(
-    'closes its half right behind a request for %s, and is answered',
+    'is answered if it closes its half right after a request for %s',
     async (target) => {
       const place = await start();
       const client = open(place.port);
@@ -344,7 +345,7 @@ describe('who does not behave', () => {
     },
   );
 
-  it('leaves in the middle of an answer that takes its time: whoever makes it is told', async () => {
+  it('closes the response of its handler if it leaves during a slow answer', async () => {
     const place = await start();
     const client = open(place.port);
     client.write(get('/hot/1'));
@@ -355,22 +356,22 @@ describe('who does not behave', () => {
     await expect.poll(() => place.closed).toBe(1);
   });
 
-  it('says nothing, or nothing more: the connection is closed', async () => {
+  it('is disconnected if it stays silent, before or after a request', async () => {
     const place = await start({ keepAliveMs: 300, headersTimeoutMs: 300 });
     const silent = open(place.port);
     const served = open(place.port);
     served.write(get('/hot/1'));
-    const servedTheLongWay = open(place.port);
-    servedTheLongWay.write(get('/long/1'));
+    const servedByNode = open(place.port);
+    servedByNode.write(get('/long/1'));
     const began = performance.now();
-    await Promise.all([silent, served, servedTheLongWay].map((client: Socket) => once(client, 'close')));
+    await Promise.all([silent, served, servedByNode].map((client: Socket) => once(client, 'close')));
     expect(performance.now() - began).toBeGreaterThan(250);
-    expect([served, servedTheLongWay].map((client) => client.answers().length)).toEqual([1, 1]);
+    expect([served, servedByNode].map((client) => client.answers().length)).toEqual([1, 1]);
   });
 });
 
 describe('a server that stops', () => {
-  it('ends each connection with its next answer, which says so', async () => {
+  it('ends each connection after its next answer, which has Connection: close', async () => {
     const place = await start();
     const client = open(place.port);
     client.write(get('/hot/1'));
@@ -386,18 +387,18 @@ describe('a server that stops', () => {
   });
 
   it.each(['/hot/large', '/long/large'])(
-    'lets a slow reader of %s finish, and closes those that rest',
+    'lets a slow reader of %s finish, and closes idle connections',
     async (target) => {
       const place = await start();
-      const resting = open(place.port);
-      resting.write(get('/hot/1'));
-      await until(resting, 1);
+      const idle = open(place.port);
+      idle.write(get('/hot/1'));
+      await until(idle, 1);
       const slow = open(place.port);
       slow.pause();
       slow.write(get(target));
       await expect.poll(() => place.hot.length + place.long.length).toBe(2);
       const drained = drainServer(place.server, { restMs: 50 });
-      await once(resting, 'close');
+      await once(idle, 'close');
       await new Promise((resolve) => setTimeout(resolve, 200));
       slow.resume();
       await Promise.all([drained, once(slow, 'close')]);

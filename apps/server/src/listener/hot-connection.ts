@@ -20,7 +20,7 @@ export interface HotConnectionParts {
 }
 
 /**
- * What the connection waits for: a request, the answerer, a reader that takes its answer, or node:http with the current request.
+ * The connection waits for a request, for the answerer, for a reader that takes its answer, or for node:http.
  * `handed over`: node:http has the connection for good.
  */
 type State = 'waiting' | 'deciding' | 'draining' | 'in node' | 'handed over';

@@ -46,13 +46,13 @@ async function rawProblem(bytes: string | Buffer, status: number): Promise<Probl
 
 const end = 'Host: x\r\nConnection: close\r\n\r\n';
 
-describe('what never becomes a request', () => {
-  it('tells a client that its headers are too long, instead of cutting the line', async () => {
+describe('an unusual or malformed request', () => {
+  it('is refused with the reason if its headers are too long', async () => {
     const problem = await rawProblem(`GET /api/v1 HTTP/1.1\r\nX-Long: ${'a'.repeat(20_000)}\r\n${end}`, 431);
     expect(problem.detail).toContain('16 KiB');
   });
 
-  it('tells a client that its URL is too long', async () => {
+  it('is refused with the reason if its URL is too long', async () => {
     await rawProblem(`GET /api/v1/media?cursor=${'a'.repeat(20_000)} HTTP/1.1\r\n${end}`, 431);
   });
 
@@ -63,12 +63,12 @@ describe('what never becomes a request', () => {
     ['a NUL in the URL', `GET /api/v1\0 HTTP/1.1\r\n${end}`],
     ['two lengths', `POST /control/v1/media HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n${end}`],
     ['two framings', `POST /control/v1/media HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n${end}`],
-  ])('answers %s with a problem document', async (_name, bytes) => {
+  ])('with %s is answered with a problem document', async (_name, bytes) => {
     const problem = await rawProblem(bytes, 400);
     expect(problem.code).toBe('invalid_request');
   });
 
-  it('does not wait for ever for a head that trickles in', async () => {
+  it('times out if its head arrives too slowly', async () => {
     const server = createHttpServer(
       withoutHotAnswers((_req, res) => res.end()),
       { headersTimeoutMs: 200, checkEveryMs: 50 },
@@ -80,13 +80,13 @@ describe('what never becomes a request', () => {
     await close(server);
   });
 
-  it('asks for a Host (RFC 9112, 3.2), and takes HTTP/1.0 without one', async () => {
+  it('needs a Host (RFC 9112, 3.2), except with HTTP/1.0', async () => {
     await rawProblem('GET /api/v1 HTTP/1.1\r\nConnection: close\r\n\r\n', 400);
     expect(parseRaw(await rawRequest(app.port, 'GET /api/v1 HTTP/1.0\r\n\r\n')).status).toBe(200);
   });
 
   it.each(['/api/v1', '/api/v1/media?limit=1', '/media/x/thumb.webp', '/control/v1/media'])(
-    'refuses to choose between two hosts (RFC 9112, 3.2), also where it has answered one of them before: %s',
+    'with two hosts is refused (RFC 9112, 3.2), even if one was answered before: %s',
     async (target) => {
       const one = parseRaw(await rawRequest(app.port, `GET ${target} HTTP/1.1\r\n${end}`));
       expect(one.status).not.toBe(400);
@@ -95,11 +95,11 @@ describe('what never becomes a request', () => {
     },
   );
 
-  it('refuses other versions of HTTP than 1', async () => {
+  it('is refused if its version is not HTTP/1', async () => {
     expect((await rawProblem(`GET /api/v1 HTTP/2.0\r\n${end}`, 400)).detail).toContain('HTTP/1.1');
   });
 
-  it('takes a target in absolute form (RFC 9112, 3.2.2), whose host decides the project', async () => {
+  it('may have an absolute target (RFC 9112, 3.2.2), whose host selects the project', async () => {
     const answer = parseRaw(await rawRequest(app.port, `GET http://other.test/api/v1?x=1 HTTP/1.1\r\n${end}`));
     expect(answer.status).toBe(200);
     expect(JSON.parse(answer.body)).toMatchObject({ project: 'other' });
@@ -107,7 +107,7 @@ describe('what never becomes a request', () => {
   });
 });
 
-describe('fault 21: paths that try to leave', () => {
+describe('fault 21: paths that try to leave their folder', () => {
   it.each([
     '/media/../../etc/passwd',
     '/media/%2e%2e/%2e%2e/etc/passwd',
@@ -124,7 +124,7 @@ describe('fault 21: paths that try to leave', () => {
     '/control/v1/media/..%2f..%2fetc%2fpasswd',
     '//media//x',
     '/media/%F0%9F%98%80 1000 times',
-  ])('are answered with 400, 401 or 404 and reach the delivery untouched, if at all: %s', async (form) => {
+  ])('are answered with 400, 401 or 404, and delivery sees them only unchanged: %s', async (form) => {
     const path = form.replace(/(%F0%9F%98%80) 1000 times/, (_all, emoji: string) => emoji.repeat(1_000));
     delivered.length = 0;
     const answer = parseRaw(await rawRequest(app.port, `GET ${path} HTTP/1.1\r\n${end}`));
@@ -134,7 +134,7 @@ describe('fault 21: paths that try to leave', () => {
   });
 });
 
-describe('bodies that are refused', () => {
+describe('request bodies', () => {
   const piece = Buffer.alloc(64 * 1024);
   const bodyBytes = 800 * piece.length;
   const head = (extra: string, path = '/control/v1/media') =>
@@ -146,16 +146,13 @@ describe('bodies that are refused', () => {
     ['401', '', 401],
     ['413', auth, 413],
     ['415', `${auth}Content-Type: multipart/form-data; boundary=x\r\n`, 415],
-  ])(
-    'spares a client that asks first (Expect: 100-continue) the sending: %s comes before the body',
-    async (_name, extra, status) => {
-      const text = await rawRequest(app.port, head(`Expect: 100-continue\r\n${extra}`));
-      expect(text).not.toContain('100 Continue');
-      expect(parseRaw(text).status).toBe(status);
-    },
-  );
+  ])('are not sent if refused and the client expects 100-continue: %s comes first', async (_name, extra, status) => {
+    const text = await rawRequest(app.port, head(`Expect: 100-continue\r\n${extra}`));
+    expect(text).not.toContain('100 Continue');
+    expect(parseRaw(text).status).toBe(status);
+  });
 
-  it('tells a client that asks first and is welcome to go on', async () => {
+  it('are requested with 100 Continue if accepted', async () => {
     const socket = connect(app.port, '127.0.0.1');
     let text = '';
     socket.on('data', (chunk) => {
@@ -179,7 +176,7 @@ describe('bodies that are refused', () => {
     ['413 of JSON', `${auth}Content-Type: application/json\r\n`, '/control/v1/media', 413],
     ['405', '', '/api/v1/media', 405],
   ])(
-    'shows its %s to a client that sends on regardless, whole and without a reset',
+    'if refused, are discarded, so that the client receives %s without a reset',
     async (_name, extra, path, status) => {
       const result = await new Promise<{ text: string; error: unknown }>((resolve) => {
         const socket = connect(app.port, '127.0.0.1');
@@ -214,7 +211,7 @@ describe('bodies that are refused', () => {
   );
 });
 
-it('cuts a connection whose answer is half out instead of writing a second one into it', async () => {
+it('a half-sent answer is cut off, not mixed with a second one', async () => {
   const server = createHttpServer(
     withoutHotAnswers((_req, res) => {
       res.writeHead(200, { 'Content-Length': 10 });

@@ -104,7 +104,7 @@ class HotServer extends Server {
 
 /**
  * Takes new connections away from node:http. The function that is returned gives one to node:http, which accepts any Duplex,
- * as the documentation of the event `connection` says.
+ * as documented for the event `connection`.
  */
 function takeConnectionsFrom(server: Server): (connection: Duplex) => void {
   const listeners = server.listeners('connection');

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { startApp } from '../../test/support/app-fixture.ts';
 
-it('a request that memory does not answer is looked up once and keeps its id', async () => {
+it('a request not answered from memory is looked up once and keeps its id', async () => {
   const lookedUp: (string | undefined)[] = [];
   const app = await startApp({
     delivery: {

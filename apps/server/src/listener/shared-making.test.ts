@@ -9,29 +9,29 @@ import { createHotAnswers } from './hot-answers.ts';
 import { createRequestFigures } from './request-figures.ts';
 
 const PAGE = '/api/v1/media?of=many';
-/** What is answered at once. */
+/** This path is always answered at once. */
 const ELSEWHERE = '/api/v1/nowhere';
 
-/** An answer that is being made: what it tells is known, and it goes out when it is let out. */
+/** An answer in the making: its content is fixed, and `finish` sends it. */
 interface Making {
-  letOut(status?: number, body?: string): void;
+  finish(status?: number, body?: string): void;
 }
 
 let app: AppFixture;
-let told = 0;
+let writes = 0;
 let isSlow = false;
 const makings: Making[] = [];
 
 beforeAll(async () => {
   app = await startApp({
-    // Another app than the service's own, over its request listener: what it tells can be stopped in the middle.
+    // Replaces the app behind the request listener by one whose answers can be held back.
     aroundApp: () => (req, res) => {
       Object.assign(req, { route: { path: '/api/v1/media' } });
-      const page = String(told);
-      const letOut = (status = 200, body = page) =>
+      const page = String(writes);
+      const finish = (status = 200, body = page) =>
         sendAnswer(req, res, makeAnswer({ body, status, cacheControl: 'public, max-age=60' }));
-      if (!isSlow || req.url === ELSEWHERE) letOut();
-      else makings.push({ letOut });
+      if (!isSlow || req.url === ELSEWHERE) finish();
+      else makings.push({ finish });
     },
   });
 });
@@ -46,8 +46,8 @@ beforeEach(async () => {
 });
 
 async function write(): Promise<void> {
-  told += 1;
-  await app.repositories.projects.put({ id: 'unrelated', name: `Told ${told}`, hosts: [] });
+  writes += 1;
+  await app.repositories.projects.put({ id: 'unrelated', name: `Told ${writes}`, hosts: [] });
 }
 
 interface Sent {
@@ -66,7 +66,7 @@ function send(path = PAGE): Sent {
 
 const ask = (path?: string) => send(path).answer;
 
-/** Asks so often at once, and waits until the service has been asked. */
+/** Sends `count` requests at once, and waits until the service has received them. */
 async function askMany(count: number): Promise<Sent['answer'][]> {
   const sent = Array.from({ length: count }, () => send());
   await Promise.all(sent.map(({ request }) => once(request, 'finish')));
@@ -79,30 +79,30 @@ describe('an answer that many wait for', () => {
     const first = ask();
     await expect.poll(() => makings).toHaveLength(1);
     const others = await askMany(20);
-    makings[0]?.letOut();
+    makings[0]?.finish();
     const answers = await Promise.all([first, ...others]);
-    expect(answers).toEqual(Array(21).fill({ status: 200, body: String(told) }));
+    expect(answers).toEqual(Array(21).fill({ status: 200, body: String(writes) }));
     expect(makings).toHaveLength(1);
   });
 
-  it('is made once more for all who came after something was written that it does not tell', async () => {
+  it('is made once more for the requests after a write that it does not include', async () => {
     const first = ask();
     await expect.poll(() => makings).toHaveLength(1);
-    const before = String(told);
+    const before = String(writes);
     await write();
     const others = await askMany(20);
-    makings[0]?.letOut();
+    makings[0]?.finish();
     expect((await first).body).toBe(before);
     await expect.poll(() => makings).toHaveLength(2);
-    const after = String(told);
-    // What is written from now on, none of them has to be told of.
+    const after = String(writes);
+    // Their answers need not include later writes.
     await write();
-    makings[1]?.letOut();
+    makings[1]?.finish();
     expect(await Promise.all(others)).toEqual(Array(20).fill({ status: 200, body: after }));
     expect(makings).toHaveLength(2);
   });
 
-  it('is made by the next one where the first has left', async () => {
+  it('is made by the next request if the first client leaves', async () => {
     const first = send();
     const hungUp = expect(first.answer).rejects.toThrow('socket hang up');
     await expect.poll(() => makings).toHaveLength(1);
@@ -110,47 +110,47 @@ describe('an answer that many wait for', () => {
     first.request.destroy();
     await hungUp;
     await expect.poll(() => makings).toHaveLength(2);
-    makings[1]?.letOut();
-    expect(await Promise.all(others)).toEqual(Array(3).fill({ status: 200, body: String(told) }));
+    makings[1]?.finish();
+    expect(await Promise.all(others)).toEqual(Array(3).fill({ status: 200, body: String(writes) }));
     expect(makings).toHaveLength(2);
   });
 
-  it('each makes for itself where it turns out to be none to keep, and nobody waits more than twice for others', async () => {
+  it('is made by each request if it is not cacheable, after at most two waits', async () => {
     const answers = [ask()];
     await expect.poll(() => makings).toHaveLength(1);
     answers.push(...(await askMany(5)));
-    makings[0]?.letOut(404);
+    makings[0]?.finish(404);
     await expect.poll(() => makings).toHaveLength(2);
-    makings[1]?.letOut(404);
+    makings[1]?.finish(404);
     await expect.poll(() => makings).toHaveLength(6);
-    for (const making of makings.slice(2)) making.letOut(404);
+    for (const making of makings.slice(2)) making.finish(404);
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(6).fill(404));
   });
 
-  it('nobody waits for its first reader to take it', async () => {
+  it('is not delayed until its first client has read it', async () => {
     const reader = connect(app.port, '127.0.0.1').pause();
     reader.write(`GET ${PAGE} HTTP/1.1\r\nHost: 127.0.0.1:${app.port}\r\n\r\n`);
     await expect.poll(() => makings).toHaveLength(1);
     const [other] = await askMany(1);
-    // More than all buffers between here and there hold, and nothing to keep.
-    makings[0]?.letOut(404, 'x'.repeat(64 * 1024 * 1024));
+    // Larger than all buffers on the way, and not cacheable.
+    makings[0]?.finish(404, 'x'.repeat(64 * 1024 * 1024));
     await expect.poll(() => makings).toHaveLength(2);
-    makings[1]?.letOut();
+    makings[1]?.finish();
     expect((await other)?.status).toBe(200);
     reader.destroy();
   });
 
-  it('nobody waits for one that was never kept, and may be none to keep', async () => {
-    const path = `/api/v1/media?never=${told}`;
+  it('is not waited for if it was never cached, as it may not be cacheable', async () => {
+    const path = `/api/v1/media?never=${writes}`;
     const answers = [ask(path), ask(path)];
     await expect.poll(() => makings).toHaveLength(2);
-    for (const making of makings) making.letOut();
+    for (const making of makings) making.finish();
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
   });
 });
 
-describe('whether what is kept holds', () => {
-  it('is asked anew by a request that comes long after it was asked last, also while there is no answer yet', async () => {
+describe('the check whether cached answers are valid', () => {
+  it('is repeated for a later request, even while an earlier check is in progress', async () => {
     const answers: (() => void)[] = [];
     const hot = createHotAnswers({
       versions: {

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { isHost } from '../http/request-path.ts';
 
-/** A request without a body and without a say in its connection. */
+/** A request without a body and without options for its connection. */
 export interface SimpleHead {
   method: 'GET' | 'HEAD';
-  /** As it came. */
+  /** As received. */
   url: string;
   /** By lower-case name. Shared by requests with equal fields, and never changed. */
   headers: Readonly<Record<string, string>>;

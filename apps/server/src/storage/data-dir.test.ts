@@ -20,7 +20,7 @@ afterEach(() => rm(parent, { recursive: true }));
 const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8);
 
 describe('the data folder', () => {
-  it('is closed to other users of the machine, with all that is in it', async () => {
+  it('is closed to other users of the machine, with all its files', async () => {
     const dir = await openDataDir(path, { exclusive: true });
     await dir.announce({ url: 'http://127.0.0.1:8080' });
     await dir.controlToken(null);
@@ -37,7 +37,7 @@ describe('the data folder', () => {
     await dir.release();
   });
 
-  it('makes the control token once, and takes the configured one where there is one', async () => {
+  it('creates the control token once, and uses a configured one if there is one', async () => {
     const dir = await openDataDir(path, { exclusive: true });
     const token = await dir.controlToken(null);
     expect(token).toMatch(/^mds_[\w-]{43}$/);
@@ -47,7 +47,7 @@ describe('the data folder', () => {
     await dir.release();
   });
 
-  it('closes a token file that others could read, and refuses one that is too short to be safe', async () => {
+  it('makes a readable token file private, and refuses a token that is too short', async () => {
     const dir = await openDataDir(path, { exclusive: true });
     const file = join(path, 'control-token');
     await writeFile(file, 'written-by-an-operator\n');
@@ -59,7 +59,7 @@ describe('the data folder', () => {
     await dir.release();
   });
 
-  it('clears away what a crash left in staging and scratch, and keeps objects, cache and uploads that can go on', async () => {
+  it('is cleared of remains of a crash; objects, cache and resumable uploads stay', async () => {
     const before = await openDataDir(path, { exclusive: true });
     await before.release();
     const stale = [join(before.stagingDir, 'upload.part'), join(before.scratchDir, 'job', 'thumb.webp')];
@@ -85,7 +85,7 @@ describe('the data folder', () => {
     await dir.release();
   });
 
-  it('that cannot be one is refused, saying which and what to do', async () => {
+  it('is refused if it cannot be used, with its path and the remedy', async () => {
     const file = join(parent, 'file');
     await writeFile(file, 'not a folder');
     for (const bad of [file, join(file, 'below')]) {
@@ -95,7 +95,7 @@ describe('the data folder', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'where the system makes no folders is refused, and not tried for ever',
+    'is refused if the system creates no folders there, without endless retries',
     async () => {
       await expect(openDataDir('/proc/mds-data/below', { exclusive: true })).rejects.toThrow(
         /cannot be used .*MDS_DATA_DIR/,
@@ -103,7 +103,7 @@ describe('the data folder', () => {
     },
   );
 
-  it.skipIf(process.getuid?.() === 0)('that this user may not write to is refused, saying so', async () => {
+  it.skipIf(process.getuid?.() === 0)('is refused with the reason if this user may not write to it', async () => {
     await mkdir(path);
     await chmod(path, 0o500);
     await expect(openDataDir(path, { exclusive: true })).rejects.toThrow(/EACCES.*may write to/);
@@ -112,7 +112,7 @@ describe('the data folder', () => {
 });
 
 describe('fault 23: two services on one data folder', () => {
-  it('the second one is refused and told which process has it, where, and since when', async () => {
+  it('the second is refused with the process, address and start time of the first', async () => {
     const first = await openDataDir(path, { exclusive: true });
     const early = await openDataDir(path, { exclusive: true }).catch((error: unknown) => error);
     expect(early).toBeInstanceOf(DataDirInUseError);
@@ -129,7 +129,7 @@ describe('fault 23: two services on one data folder', () => {
     await third.release();
   });
 
-  it('a refused one leaves the uploads of the first alone', async () => {
+  it('a refused service does not touch the uploads of the first', async () => {
     const first = await openDataDir(path, { exclusive: true });
     await writeFile(join(first.stagingDir, 'upload.part'), 'on its way');
     await expect(openDataDir(path, { exclusive: true })).rejects.toThrow(DataDirInUseError);
@@ -146,7 +146,7 @@ describe('fault 23: two services on one data folder', () => {
     await first.release();
   });
 
-  it('a first one that was killed with kill -9 does not keep the next from starting, even while its child lives', async () => {
+  it('after kill -9 of the first, the next starts, even if a child of the first lives', async () => {
     const holder = fileURLToPath(new URL('../../test/support/data-dir-holder.ts', import.meta.url));
     const process_ = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', holder, path], {
       stdio: ['ignore', 'pipe', 'inherit'],

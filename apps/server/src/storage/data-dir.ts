@@ -39,7 +39,7 @@ export interface DataDir {
   release(): Promise<void>;
 }
 
-/** The data folder cannot be used. The message says what to do. */
+/** The data folder cannot be used. The message includes the remedy. */
 export class DataDirError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

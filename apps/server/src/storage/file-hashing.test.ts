@@ -22,7 +22,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it('gives the hash of a file that grew while it was read, as often as it is asked', async () => {
+it('returns the hash of a file that grew while it was read, any number of times', async () => {
   const content = randomBytes(40 * MIB + 5);
   const hash = hashing.of(path);
   for (let at = 0; at < content.length; at += 5 * MIB) {
@@ -34,16 +34,16 @@ it('gives the hash of a file that grew while it was read, as often as it is aske
   expect(await hash.digest(1_000)).toBe(sha256(content.subarray(0, 1_000)));
 });
 
-it('does not count bytes that were cut off again, however far they had been read', async () => {
+it('does not hash bytes that were truncated, however far they had been read', async () => {
   const [kept, lost, instead] = [randomBytes(5 * MIB), randomBytes(20 * MIB), randomBytes(30 * MIB)];
   for (let turn = 0; turn < 20; turn++) {
     const hash = hashing.of(path);
     await writeFile(path, Buffer.concat([kept, lost]));
     hash.follow(kept.length + lost.length);
-    // At another stage of the reading each time.
+    // Each turn truncates at another stage of the reading.
     await new Promise((resolve) => setTimeout(resolve, turn));
     hash.forget();
-    // A disk may take its time to cut.
+    // A disk may be slow to truncate.
     await new Promise((resolve) => setTimeout(resolve, 60));
     await truncate(path, kept.length);
     await appendFile(path, instead);
@@ -51,7 +51,7 @@ it('does not count bytes that were cut off again, however far they had been read
   }
 });
 
-it('reads in turns, so that a small file does not wait for a large one', async () => {
+it('alternates between files, so that a small one does not wait for a large one', async () => {
   const large = randomBytes(192 * MIB);
   const small = randomBytes(100_000);
   await writeFile(path, large);
@@ -69,14 +69,14 @@ it('reads in turns, so that a small file does not wait for a large one', async (
   expect(done).toEqual([sha256(small), sha256(large)]);
 });
 
-it('says what is wrong with a file that is shorter or missing, and goes on with others', async () => {
+it('reports a file that is too short or missing, and continues with others', async () => {
   await writeFile(path, 'five!');
   await expect(hashing.of(path).digest(6)).rejects.toThrow('shorter');
   await expect(hashing.of(`${path}-not`).digest(1)).rejects.toMatchObject({ code: 'ENOENT' });
   expect(await hashing.of(path).digest(5)).toBe(sha256(Buffer.from('five!')));
 });
 
-it('leaves nobody waiting when it stops', async () => {
+it('rejects waiting calls when it stops', async () => {
   await writeFile(path, randomBytes(64 * MIB));
   const hash = hashing.of(path).digest(64 * MIB);
   const outcome = expect(hash).rejects.toThrow('ended');

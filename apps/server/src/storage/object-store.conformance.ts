@@ -8,7 +8,7 @@ import { originalKey, renditionKey } from '../base/object-key.ts';
 import type { ObjectStore } from './object-store.ts';
 
 /**
- * What every object store must do, whatever it keeps its objects in.
+ * The requirements for every object store, whichever storage it uses.
  * @param open an empty store of the adapter under test
  */
 export function objectStoreConformance(
@@ -46,7 +46,7 @@ export function objectStoreConformance(
       return found.sort((a, b) => (a.key < b.key ? -1 : 1));
     };
 
-    it('gives back the bytes that were put, byte for byte', async () => {
+    it('returns the bytes that were put, byte for byte', async () => {
       const content = randomBytes(300_000);
       await put('a/whole', content);
       const read = await store.read('a/whole');
@@ -56,7 +56,7 @@ export function objectStoreConformance(
       expect(await store.stat('a/whole')).toEqual({ bytes: content.length });
     });
 
-    it('keeps an object of no bytes', async () => {
+    it('stores an object of zero bytes', async () => {
       await put('a/empty', Buffer.alloc(0));
       expect(await store.stat('a/empty')).toEqual({ bytes: 0 });
       expect((await store.readAll('a/empty'))?.length).toBe(0);
@@ -65,7 +65,7 @@ export function objectStoreConformance(
       expect(read && (await buffer(read.stream)).length).toBe(0);
     });
 
-    it('takes the staged file over, so that staging does not fill up', async () => {
+    it('removes the staged file, so that staging does not fill up', async () => {
       const first = await put('a/moved', Buffer.from('moved'));
       await expect(stat(first.path)).rejects.toThrow('ENOENT');
       const again = await put('a/moved', Buffer.from('moved'));
@@ -73,13 +73,13 @@ export function objectStoreConformance(
       expect((await store.readAll('a/moved'))?.toString()).toBe('moved');
     });
 
-    it('replaces an object that was cut short, so that uploading it again mends it', async () => {
+    it('replaces a truncated object, so that another upload repairs it', async () => {
       await put('a/cut', Buffer.from('whole-obj'));
       await put('a/cut', Buffer.from('whole-object'));
       expect((await store.readAll('a/cut'))?.toString()).toBe('whole-object');
     });
 
-    it('reads exactly the range that was asked for', async () => {
+    it('reads exactly the requested range', async () => {
       const content = randomBytes(2_500_000);
       await put('a/ranged', content);
       for (const [start, end] of [
@@ -95,7 +95,7 @@ export function objectStoreConformance(
       }
     });
 
-    it('says how few bytes there are where a range goes beyond the object', async () => {
+    it('returns the available bytes if a range exceeds the object', async () => {
       await put('a/short', Buffer.from('0123456789'));
       const across = await store.read('a/short', { start: 8, end: 20 });
       expect(across?.bytes).toBe(2);
@@ -105,7 +105,7 @@ export function objectStoreConformance(
       expect(beyond && (await buffer(beyond.stream)).length).toBe(0);
     });
 
-    it('a reader that stops half-way leaves the object readable', async () => {
+    it('keeps an object readable after a reader stops half-way', async () => {
       await put('a/left', randomBytes(3_000_000));
       const read = await store.read('a/left');
       for await (const piece of read?.stream ?? []) {
@@ -115,7 +115,7 @@ export function objectStoreConformance(
       expect((await store.readAll('a/left'))?.length).toBe(3_000_000);
     });
 
-    it('has null, not an error, for what is not there', async () => {
+    it('returns null, not an error, for a missing object', async () => {
       expect(await store.stat('none/such')).toBeNull();
       expect(await store.read('none/such')).toBeNull();
       expect(await store.read('none/such', { start: 0, end: 1 })).toBeNull();
@@ -125,7 +125,7 @@ export function objectStoreConformance(
       expect(await keysUnder('none/')).toEqual([]);
     });
 
-    it('a deleted object is gone, and its neighbours are not', async () => {
+    it('deletes an object, and none of its neighbours', async () => {
       await put('d/x/one', Buffer.from('1'));
       await put('d/x/two', Buffer.from('2'));
       await store.delete('d/x/one');
@@ -149,7 +149,7 @@ export function objectStoreConformance(
       expect((await keysUnder('')).map(({ key }) => key)).toEqual(expect.arrayContaining([original, rendition]));
     });
 
-    it('lends a local file that holds the object', async () => {
+    it('provides a local file with the object', async () => {
       await put('a/local', Buffer.from('local'));
       const file = await store.localFile('a/local');
       expect((await stat(file?.path ?? '')).size).toBe(5);
@@ -157,7 +157,7 @@ export function objectStoreConformance(
       expect((await store.readAll('a/local'))?.toString()).toBe('local');
     });
 
-    it('fault 21: refuses every key that could leave the store, before it touches anything', async () => {
+    it('fault 21: refuses every key that could leave the store, and touches nothing', async () => {
       const bad = [
         '',
         '/a',
@@ -184,7 +184,7 @@ export function objectStoreConformance(
       }
     });
 
-    it('many puts and deletes at once lose nothing', async () => {
+    it('loses nothing in many simultaneous puts and deletes', async () => {
       await Promise.all(
         Array.from({ length: 60 }, async (_, index) => {
           const key = `c/${index % 3}/object-${index}`;
@@ -198,7 +198,7 @@ export function objectStoreConformance(
       );
     });
 
-    it('a probe of a healthy store passes and leaves nothing behind', async () => {
+    it('passes a probe if healthy, which leaves nothing behind', async () => {
       const before = await keysUnder('');
       await store.probe();
       expect(await keysUnder('')).toEqual(before);

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** What is known about a stored object without reading it. */
+/** Properties of a stored object that are known without reading it. */
 export interface ObjectStat {
   bytes: number;
 }

@@ -11,14 +11,14 @@ export interface S3Head {
   sha256: string | null;
 }
 
-/** A multipart upload that is under way. */
+/** A multipart upload in progress. */
 export interface S3Upload {
   key: string;
   uploadId: string;
 }
 
 /**
- * A bucket, or what is below a prefix of it, in S3's own words. Every request has time limits and is retried, after pauses of random
+ * A bucket, or what is below a prefix of it, in the terms of S3. Every request has time limits and is retried, after pauses of random
  * length, if the failure may pass. Errors are AppErrors as `storageRefusal` returns them, or S3Failure.
  */
 export interface S3Bucket {
@@ -43,7 +43,7 @@ export interface S3Bucket {
   close(): void;
 }
 
-/** What to read of an object. `end` is inclusive; null: to the end. */
+/** The range to read of an object. `end` is inclusive; null: to the end. */
 interface S3Range {
   start: number;
   end: number | null;

@@ -37,7 +37,7 @@ const RIGHTS =
   'They need s3:ListBucket and s3:ListBucketMultipartUploads on the bucket, and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on what is in it.';
 const REGION = 'Set AWS_REGION to the region of the bucket.';
 
-/** What an operator has to do if S3 refuses every request, by S3's codes and the SDK's. */
+/** The remedy for an operator if S3 refuses every request, by S3's codes and the SDK's. */
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'There is no such bucket. Make it, or name another one in MDS_STORAGE_URL.',
   InvalidBucketName: 'The bucket of MDS_STORAGE_URL has no valid name.',
@@ -62,7 +62,7 @@ const NO_ROOM = new Set(['QuotaExceeded', 'InsufficientStorage', 'StorageFull', 
 const TEMPORARY_STATUS = new Set([408, 429, 500, 502, 503, 504]);
 const RETRY_AFTER_S = { temporary: '5', settings: '60' };
 
-/** What an operator has to do about a lasting failure; null for any other. */
+/** The remedy for an operator after a lasting failure; null for any other. */
 export function remedyOf({ code }: S3Failure): string | null {
   return REMEDIES[code] ?? null;
 }

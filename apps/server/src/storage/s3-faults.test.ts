@@ -12,13 +12,13 @@ const isPut = ({ method, key, query }: ProxiedRequest) => method === 'PUT' && ke
 const isPart = ({ method, query }: ProxiedRequest) => method === 'PUT' && query.has('partNumber');
 const isGet = ({ method, key }: ProxiedRequest) => method === 'GET' && key !== '';
 
-/** Spoils the first `times` requests of a kind. */
+/** Applies `fault` to the first `times` requests of a kind. */
 function spoilFirst(bench: S3Bench, times: number, which: (request: ProxiedRequest) => boolean, fault: S3Fault): void {
   let left = times;
   bench.proxy.spoil = (request) => (which(request) && left-- > 0 ? fault : undefined);
 }
 
-/** The code of an error, or how many bytes came: a failing test must not print them all. */
+/** The code of an error, or the number of bytes read, so that a failing test does not print them all. */
 async function outcomeOf(reading: Promise<Buffer | null>): Promise<unknown> {
   return reading.then(
     (content) => content?.length ?? null,
@@ -26,19 +26,19 @@ async function outcomeOf(reading: Promise<Buffer | null>): Promise<unknown> {
   );
 }
 
-describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wrong', () => {
+describe.skipIf(withoutS3Server('faults of S3'))('a faulty object storage', () => {
   const s3 = useS3Server();
   const uploadsLeft = async (Bucket: string) =>
     (await s3.server.client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? [];
 
-  describe('fault 19: one that keeps other bytes than it is given', () => {
+  describe('fault 19: a storage that stores other bytes than it receives', () => {
     it.each([
       ['frames the body', isPut, framed, 300_000],
       ['flips a bit', isPut, (body: Buffer) => flipped(body, 1000), 300_000],
       ['cuts the body short', isPut, (body: Buffer) => body.subarray(0, -1), 300_000],
       ['frames a part', isPart, framed, 6 * MIB],
       ['flips a bit of a part', isPart, (body: Buffer) => flipped(body, 1000), 6 * MIB],
-    ] as const)('once: it %s, which is found out, and put again', async (_, which, store, bytes) => {
+    ] as const)('if it %s once, the put detects that and repeats it', async (_, which, store, bytes) => {
       const bench = await s3.bench();
       const content = someBytes(bytes);
       spoilFirst(bench, 1, which, { store });
@@ -48,7 +48,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(bench.log.join()).toContain('storage_damages');
     });
 
-    it('always: the put fails in words, the file stays with its owner, and nothing is left behind', async () => {
+    it('if it always does, the put fails with 503, keeps the file and leaves no object', async () => {
       const bench = await s3.bench();
       const file = await bench.staged(someBytes(300_000));
       bench.proxy.spoil = (request) => (isPut(request) ? { store: framed } : undefined);
@@ -57,7 +57,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(await bench.store.stat('a/object')).toBeNull();
     });
 
-    it('in a put that was killed before it could look: the next one of the same file does', async () => {
+    it('if a put was killed before its check, the next put repairs the object', async () => {
       const bench = await s3.bench();
       const content = someBytes(300_000);
       const Metadata = { sha256: sha256Of(content) };
@@ -67,7 +67,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
     });
 
-    it('under a key and of a size that are right: another object is not taken for this one', async () => {
+    it('if key and size match but the bytes differ, the put replaces the object', async () => {
       const bench = await s3.bench();
       await bench.store.put('a/object', await bench.staged(Buffer.from('those bytes')));
       await bench.store.put('a/object', await bench.staged(Buffer.from('other bytes')));
@@ -75,8 +75,8 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     });
   });
 
-  describe('fault 19: a bit that is flipped on its way', () => {
-    it('there: the body is not what was signed, and is sent again', async () => {
+  describe('fault 19: a flipped bit', () => {
+    it('in an upload is detected by the signature, and the body is sent again', async () => {
       const bench = await s3.bench();
       const content = someBytes(300_000);
       spoilFirst(bench, 1, isPut, { flipRequestAt: 5 });
@@ -84,7 +84,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
     });
 
-    it('back, into the copy that a program is to read: it is fetched again', async () => {
+    it('in a download into a local copy is detected, and the copy is fetched again', async () => {
       const bench = await s3.bench();
       const content = someBytes(300_000);
       await bench.store.put('a/object', await bench.staged(content));
@@ -96,7 +96,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(await readdir(bench.scratchDir)).toEqual([]);
     });
 
-    it('at rest: no program gets to read it, and no copy stays', async () => {
+    it('in the stored object reaches no program, and no copy remains', async () => {
       const bench = await s3.bench();
       const content = someBytes(300_000);
       await bench.store.put('a/object', await bench.staged(content));
@@ -106,11 +106,11 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     });
   });
 
-  describe('fault 19: one that answers 500 and SlowDown', () => {
+  describe('fault 19: a storage that fails, refuses or does not answer', () => {
     it.each([
       ['500', { answer: 500, code: 'InternalError' }],
       ['SlowDown', { answer: 503, code: 'SlowDown' }],
-    ] as const)('%s, now and then: nobody notices', async (_, fault) => {
+    ] as const)('occasional %s answers are retried unnoticed', async (_, fault) => {
       const bench = await s3.bench();
       const content = someBytes(11 * MIB);
       let count = 0;
@@ -123,19 +123,19 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(bench.proxy.spoiled).toBeGreaterThan(3);
     });
 
-    it('for good: the caller is told to come again, in bounded time', async () => {
+    it('a lasting SlowDown is reported with Retry-After, in bounded time', async () => {
       const bench = await s3.bench({ limits: { attempts: 2 } });
       const file = await bench.staged(someBytes(6 * MIB));
       bench.proxy.spoil = () => ({ answer: 503, code: 'SlowDown' });
-      const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
-      await expect(bench.store.put('a/object', file)).rejects.toMatchObject(told);
-      await expect(bench.store.read('a/object')).rejects.toMatchObject(told);
-      await expect(bench.store.stat('a/object')).rejects.toMatchObject(told);
-      await expect(bench.store.probe()).rejects.toMatchObject(told);
+      const failed = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
+      await expect(bench.store.put('a/object', file)).rejects.toMatchObject(failed);
+      await expect(bench.store.read('a/object')).rejects.toMatchObject(failed);
+      await expect(bench.store.stat('a/object')).rejects.toMatchObject(failed);
+      await expect(bench.store.probe()).rejects.toMatchObject(failed);
       await access(file.path);
     });
 
-    it('one that is full, or that may not be written to: 507, as of a disk', async () => {
+    it('a full or read-only storage is reported with 507, like a full disk', async () => {
       const bench = await s3.bench();
       const refused = { code: 'insufficient_storage', status: 507 };
       const file = await bench.staged(someBytes(1000));
@@ -150,7 +150,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       await access(file.path);
     });
 
-    it('one that never answers is given up in time', async () => {
+    it('a request without an answer fails after its timeout', async () => {
       const bench = await s3.bench({ limits: { requestMs: 300, uploadMs: 300, silenceMs: 300, attempts: 2 } });
       bench.proxy.spoil = () => 'silence';
       const file = await bench.staged(someBytes(1000));
@@ -160,7 +160,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
   });
 
   describe('fault 19: connections that break', () => {
-    it('during a request body: it is sent again, and nothing of the first remains', async () => {
+    it('in a request body: it is sent again, and nothing of the first attempt remains', async () => {
       const bench = await s3.bench();
       const content = someBytes(11 * MIB);
       spoilFirst(bench, 2, isPart, { cutRequestAfter: MIB });
@@ -170,7 +170,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(await uploadsLeft(bench.bucket)).toEqual([]);
     });
 
-    it('on the way there, always: the put fails, and its parts are thrown away', async () => {
+    it('in every upload of a part: the put fails and its parts are removed', async () => {
       const bench = await s3.bench({ limits: { attempts: 2 } });
       const file = await bench.staged(someBytes(11 * MIB));
       bench.proxy.spoil = (request) =>
@@ -180,7 +180,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(await uploadsLeft(bench.bucket)).toEqual([]);
     });
 
-    it('on the way back: the stream goes on where it broke off', async () => {
+    it('in a download: the stream resumes at the same offset', async () => {
       const bench = await s3.bench();
       const content = someBytes(6 * MIB);
       await bench.store.put('a/object', await bench.staged(content));
@@ -192,16 +192,16 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       expect(bench.proxy.requests.filter(isGet)).toHaveLength(4);
     });
 
-    it('that fall silent on the way back: the stream goes on with another one', async () => {
+    it('by silence in a download: the stream resumes on another connection', async () => {
       const bench = await s3.bench();
       const content = someBytes(2 * MIB);
       await bench.store.put('a/object', await bench.staged(content));
-      const impatient = await bench.open({ limits: { silenceMs: 500 } });
+      const resuming = await bench.open({ limits: { silenceMs: 500 } });
       spoilFirst(bench, 1, isGet, { stallAnswerAfter: MIB });
-      expect((await readOf(impatient, 'a/object'))?.equals(content)).toBe(true);
+      expect((await readOf(resuming, 'a/object'))?.equals(content)).toBe(true);
     });
 
-    it('on the way back, always: the stream fails, and never ends as if it were whole', async () => {
+    it('in every download: the stream fails, and never ends as if it were complete', async () => {
       const bench = await s3.bench();
       const content = someBytes(2 * MIB);
       await bench.store.put('a/object', await bench.staged(content));
@@ -212,13 +212,13 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       }
     });
 
-    it('after the parts were joined and before that was said: the object is there', async () => {
+    it('after the parts were joined, before the answer: the put succeeds', async () => {
       const bench = await s3.bench();
       const content = someBytes(6 * MIB);
       let joins = 0;
       bench.proxy.spoil = ({ method, query }) => {
         if (method !== 'POST' || !query.has('uploadId')) return undefined;
-        // Asked again, S3 knows no such upload any more.
+        // At the retry, S3 no longer knows the upload.
         return joins++ === 0 ? { cutAnswerAfter: 'lost' } : { answer: 404, code: 'NoSuchUpload' };
       };
       await bench.store.put('a/object', await bench.staged(content));
@@ -227,8 +227,8 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     });
   });
 
-  describe('fault 19: one that ignores preconditions', () => {
-    it('no write depends on one: two that put the same object at once both succeed', async () => {
+  describe('fault 19: a storage that ignores preconditions', () => {
+    it('breaks no write: two simultaneous puts of the same object both succeed', async () => {
       const bench = await s3.bench();
       const content = someBytes(6 * MIB);
       const other = await bench.open();
@@ -241,7 +241,7 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       }
     });
 
-    it('the halves of two objects are never read as one', async () => {
+    it('never makes a reader join the halves of two objects', async () => {
       const bench = await s3.bench();
       const [before, after] = [someBytes(3 * MIB), someBytes(3 * MIB)];
       await bench.store.put('a/object', await bench.staged(before));
@@ -258,8 +258,8 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     });
   });
 
-  describe('fault 19: one that hangs', () => {
-    const told = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
+  describe('fault 19: a storage that hangs', () => {
+    const failed = { code: 'unavailable', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
 
     it('fails requests in bounded time, later ones at once, until it answers', async () => {
       const bench = await s3.bench();
@@ -270,30 +270,30 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
       const begun = await store.read('a/object');
       onTestFinished(() => s3.server.goOn());
       s3.server.hang();
-      // While the storage is asked whether it is there: Node's own clocks of signals may go with it.
+      // Runs during the check whether the storage is alive: it may collect Node's own timers of abort signals.
       setTimeout(collectGarbage, 900);
       const asked = performance.now();
       await Promise.all([
-        expect(begun && buffer(begun.stream)).rejects.toMatchObject(told),
-        expect(store.put('a/small', small)).rejects.toMatchObject(told),
-        expect(store.put('a/large', large)).rejects.toMatchObject(told),
-        expect(store.stat('a/object')).rejects.toMatchObject(told),
-        expect(store.delete('a/object')).rejects.toMatchObject(told),
-        // A node that starts meanwhile.
+        expect(begun && buffer(begun.stream)).rejects.toMatchObject(failed),
+        expect(store.put('a/small', small)).rejects.toMatchObject(failed),
+        expect(store.put('a/large', large)).rejects.toMatchObject(failed),
+        expect(store.stat('a/object')).rejects.toMatchObject(failed),
+        expect(store.delete('a/object')).rejects.toMatchObject(failed),
+        // A node that starts during the hang.
         bench.open({ limits, endpoint: s3.server.endpoint }),
       ]);
       expect(performance.now() - asked).toBeLessThan(10_000);
       await Promise.all([access(small.path), access(large.path)]);
       const then = performance.now();
-      await expect(store.put('a/small', small)).rejects.toMatchObject(told);
+      await expect(store.put('a/small', small)).rejects.toMatchObject(failed);
       expect(performance.now() - then).toBeLessThan(500);
       s3.server.goOn();
       await expect.poll(() => store.put('a/small', small).catch(() => 'refused')).toBeUndefined();
-      // Once by each of the two stores.
+      // Each of the two stores logs it once.
       expect(bench.log.filter((line) => line.includes('storage_silent'))).toHaveLength(2);
     });
 
-    it('is distinguished from a slow one: other answers prove it alive', async () => {
+    it('is distinguished from a slow one by its answers to other requests', async () => {
       const bench = await s3.bench({ limits: { hangMs: 1_000 } });
       bench.proxy.spoil = async (request) => {
         if (isPut(request)) await delay(3_000);
@@ -322,19 +322,19 @@ describe.skipIf(withoutS3Server('faults of S3'))('an object storage that goes wr
     expect(await bench.store.stat('a/object')).toBeNull();
     await bench.store.put('a/object', file);
     expect((await readOf(bench.store, 'a/object'))?.equals(content)).toBe(true);
-    // What the killed one left is thrown away by whoever opens the store when it is old enough.
+    // The next open of the store removes the parts of the killed put once they are old enough.
     expect(await uploadsLeft(bench.bucket)).toHaveLength(1);
     await bench.open({ staleUploadMs: 0 });
     await expect.poll(() => uploadsLeft(bench.bucket)).toEqual([]);
   });
 
-  it('leaves uploads in parts alone that may be under way elsewhere', async () => {
+  it('multipart uploads that may be in progress elsewhere are not removed', async () => {
     const bench = await s3.bench();
     await s3.server.client.send(new CreateMultipartUploadCommand({ Bucket: bench.bucket, Key: 'objects/a/young' }));
     bench.proxy.requests.length = 0;
     const store = await bench.open();
     await expect.poll(() => bench.proxy.requests.some(({ query }) => query.has('uploads'))).toBe(true);
-    // By then it has had its answer, and has done what it makes of it.
+    // After these probes, the store has received the list of uploads and has acted on it.
     for (let probes = 0; probes < 3; probes++) await store.probe();
     expect(bench.proxy.requests.filter(({ method, query }) => method === 'DELETE' && query.has('uploadId'))).toEqual(
       [],

@@ -6,7 +6,7 @@ describe('the address of a bucket', () => {
     ['s3://bucket', 'bucket', ''],
     ['s3://bucket/', 'bucket', ''],
     ['s3://my.Bucket_1/some/prefix/', 'my.Bucket_1', 'some/prefix/'],
-  ])('%s', (url, bucket, prefix) => {
+  ])('%s is accepted', (url, bucket, prefix) => {
     expect(parseS3Url(url)).toEqual({ bucket, prefix });
   });
 
@@ -21,12 +21,12 @@ describe('the address of a bucket', () => {
     's3://bucket/a/../b',
     's3://bucket/a b',
     `s3://bucket/${'a'.repeat(500)}`,
-  ])('refuses "%s", and does not repeat it', (url) => {
+  ])('refuses "%s" without repeating it in the error', (url) => {
     expect(() => parseS3Url(url)).toThrow(RangeError);
     expect(() => parseS3Url(url)).not.toThrow(/secret/);
   });
 
-  it('says of a bucket whose name is too short how long names are', () => {
+  it('reports how long names must be if the name is too short', () => {
     expect(() => parseS3Url('s3://b2/p')).toThrow(/name of a bucket has 3 to 63 characters/);
   });
 });

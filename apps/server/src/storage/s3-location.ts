@@ -10,7 +10,7 @@ const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 const PREFIX_SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 const MAX_PREFIX_LENGTH = 400;
 
-/** Reads `s3://bucket` or `s3://bucket/prefix`. @throws RangeError that says what is wrong with it */
+/** Reads `s3://bucket` or `s3://bucket/prefix`. @throws RangeError that names the mistake */
 export function parseS3Url(url: string): S3Location {
   const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/s.exec(url) ?? [];
   // The value is not repeated: it may be a secret in the wrong setting.

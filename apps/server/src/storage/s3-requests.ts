@@ -12,7 +12,7 @@ export interface S3Limits {
   uploadMs: number;
   /** Without a byte in either direction. */
   silenceMs: number;
-  /** Without an answer to any request, probes included: then the storage counts as hanging, and nobody waits any longer. */
+  /** Without an answer to any request, probes included: then the storage counts as hanging, and no request waits any longer. */
   hangMs: number;
   /** Tries of a request, the first included. */
   attempts: number;
@@ -51,7 +51,7 @@ export interface S3Requests {
   ): Promise<T>;
   /**
    * Whether a failure means that the object does not exist. A missing bucket must not look like missing objects, which has
-   * consequences; the answer to a HEAD has no body that would tell the two apart.
+   * consequences; the answer to a HEAD has no body that would distinguish the two.
    */
   isMissingObject(failure: S3Failure): Promise<boolean>;
   /** @throws ObjectStorageError if the bucket cannot be used as it is set up, AppError if it does not answer */
@@ -79,7 +79,7 @@ export async function openS3Requests(options: S3Options): Promise<S3Requests> {
   const { location, logger } = options;
   const { bucket: Bucket, prefix } = location;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  // The SDK reads this from the environment alone, while it loads; it is no setting of ours. It warns of Node versions that later
+  // The SDK reads this from the environment alone, while it loads; it is not one of our settings. It warns of Node versions that later
   // releases will not support, and the release in use is pinned.
   process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const sdk = await import('@aws-sdk/client-s3');

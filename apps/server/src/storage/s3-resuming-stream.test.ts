@@ -8,7 +8,7 @@ const content = Buffer.from('0123456789');
 const bodyOf = (start: number, end: number) => Readable.from([content.subarray(start, end)]);
 
 describe('fault 19: a stream over bodies that end early', () => {
-  it('has all the bytes, whatever pieces they come in', async () => {
+  it('returns all bytes, whatever pieces they arrive in', async () => {
     const asked: number[] = [];
     const reopen = async (offset: number) => {
       asked.push(offset);
@@ -19,22 +19,22 @@ describe('fault 19: a stream over bodies that end early', () => {
     expect(asked).toEqual([3, 7]);
   });
 
-  it('fails where no more bytes come', async () => {
+  it('fails if no more bytes arrive', async () => {
     const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen: async () => Readable.from([]) });
     await expect(buffer(stream)).rejects.toMatchObject({ code: 'unavailable', cause: { code: 'EndedEarly' } });
   });
 
-  it('fails where more bytes come than there should be', async () => {
+  it('fails if more bytes arrive than expected', async () => {
     const stream = createResumingStream({ bytes: 5, body: bodyOf(0, 6), reopen: async () => null });
     await expect(buffer(stream)).rejects.toMatchObject({ cause: { code: 'TooManyBytes' } });
   });
 
-  it('fails where the object is gone', async () => {
+  it('fails if the object is gone', async () => {
     const stream = createResumingStream({ bytes: 10, body: bodyOf(0, 3), reopen: async () => null });
     await expect(buffer(stream)).rejects.toMatchObject({ cause: { code: 'GoneMeanwhile' } });
   });
 
-  it('asks for the rest when its reader wants it, and not while that stands still', async () => {
+  it('requests the rest only when its reader reads on', async () => {
     const large = Buffer.alloc(2 * 1024 * 1024, 'a');
     const body = new PassThrough();
     let asked = 0;
@@ -53,7 +53,7 @@ describe('fault 19: a stream over bodies that end early', () => {
     expect(asked).toBe(1);
   });
 
-  it('asks for nothing more when its reader has left', async () => {
+  it('requests nothing more after its reader has left', async () => {
     const body = bodyOf(0, 3);
     const stream = createResumingStream({ bytes: 10, body, reopen: () => expect.unreachable('it was left') });
     stream.destroy();

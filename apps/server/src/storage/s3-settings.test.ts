@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { freePort } from '../../test/support/free-port.ts';
 import { someBytes, useS3Server, withoutS3Server } from './s3.fixture.ts';
 
-/** All that an error says, with its causes and what hangs on it. */
+/** All text of an error, with its causes, properties and stacks. */
 function allOf(error: unknown): string {
   const seen: string[] = [];
   for (let each = error as { cause?: unknown } | undefined; each; each = each.cause as typeof each) {
@@ -15,7 +15,7 @@ function allOf(error: unknown): string {
   return seen.join('\n');
 }
 
-describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is not set up', () => {
+describe.skipIf(withoutS3Server('settings of S3'))('a misconfigured object storage', () => {
   const s3 = useS3Server();
 
   it.each([
@@ -23,7 +23,7 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
     ['an unknown access key', 'The access key or its secret is wrong.'],
     ['somebody without rights', 's3:PutObject'],
     ['no such bucket', 'There is no such bucket. Make it'],
-  ])('%s: it does not start, and says what to do', async (which, says) => {
+  ])('%s: the start fails with the remedy', async (which, remedy) => {
     const bench = await s3.bench();
     const { region, credentials, stranger } = s3.server;
     const wrong = {
@@ -36,20 +36,20 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
       ...(which === 'no such bucket' && { url: 's3://there-is-none' }),
     });
     const error = await opening.catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ name: 'ObjectStorageError', message: expect.stringContaining(says) });
+    expect(error).toMatchObject({ name: 'ObjectStorageError', message: expect.stringContaining(remedy) });
     for (const secret of [credentials.secretAccessKey, stranger.secretAccessKey, 'guessed-secret', 'AWS4-HMAC']) {
       expect(allOf(error)).not.toContain(secret);
     }
   });
 
-  it('one that does not answer yet is waited for: the start goes on, the probe tells', async () => {
+  it('does not prevent the start if it does not answer yet, and fails its probe', async () => {
     const bench = await s3.bench();
     const store = await bench.open({ endpoint: `http://127.0.0.1:${await freePort()}`, limits: { attempts: 2 } });
     await expect(store.probe()).rejects.toMatchObject({ code: 'unavailable' });
     expect(bench.log.join()).toContain('does not answer yet');
   });
 
-  it('a bucket that is removed never looks like objects that are lost', async () => {
+  it('a removed bucket is never reported as missing objects', async () => {
     const bench = await s3.bench();
     expect(await bench.store.stat('a/object')).toBeNull();
     bench.proxy.spoil = () => ({ answer: 503, code: 'SlowDown' });
@@ -58,7 +58,7 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
     await s3.server.client.send(new DeleteBucketCommand({ Bucket: bench.bucket }));
     await expect(bench.store.read('a/object')).rejects.toMatchObject({ code: 'unavailable' });
     await expect(bench.store.readAll('a/object')).rejects.toMatchObject({ code: 'unavailable' });
-    // The answer to a HEAD does not say which of them is missing.
+    // The answer to a HEAD does not show whether the bucket or the object is missing.
     await expect(unsure.stat('a/object')).rejects.toMatchObject({ code: 'unavailable' });
     await expect(unsure.put('a/object', await bench.staged(someBytes(10)))).rejects.toMatchObject({
       code: 'unavailable',
@@ -66,7 +66,7 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
     expect(bench.log.join()).toContain('There is no such bucket');
   });
 
-  it('a refusal that comes without a reason, as of a HEAD, is one of rights', async () => {
+  it('a refusal without a reason, as to a HEAD, is reported as a lack of permissions', async () => {
     const bench = await s3.bench();
     bench.proxy.spoil = ({ method }) => (method === 'HEAD' ? { answer: 403, code: 'AccessDenied' } : undefined);
     await expect(bench.store.stat('a/object')).rejects.toMatchObject({ code: 'unavailable' });
@@ -76,16 +76,16 @@ describe.skipIf(withoutS3Server('settings of S3'))('an object storage that is no
   it('a later refusal is logged with its remedy and answered without details', async () => {
     const bench = await s3.bench();
     bench.proxy.spoil = () => ({ answer: 403, code: 'InvalidAccessKeyId' });
-    const told = await bench.store.readAll('a/object').catch((error: Error) => error);
-    expect(told).toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '60' } });
-    expect(String(told)).not.toContain(bench.bucket);
+    const refusal = await bench.store.readAll('a/object').catch((error: Error) => error);
+    expect(refusal).toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '60' } });
+    expect(String(refusal)).not.toContain(bench.bucket);
     expect(bench.log.filter((line) => line.includes('AWS_ACCESS_KEY_ID'))).toHaveLength(1);
     await bench.store.readAll('a/object').catch(() => undefined);
     expect(bench.log.filter((line) => line.includes('AWS_ACCESS_KEY_ID'))).toHaveLength(1);
   });
 });
 
-describe('who does not use S3', () => {
+describe('a service without S3', () => {
   it('does not load the AWS SDK', async () => {
     const module = new URL('s3-object-store.ts', import.meta.url).href;
     const script = `await import(${JSON.stringify(module)});

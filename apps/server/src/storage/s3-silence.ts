@@ -1,6 +1,6 @@
 import { failureOf, S3Failure } from './s3-failure.ts';
 
-/** Distinguishes a storage that hangs from a slow one, so that nobody waits for the former. */
+/** Distinguishes a storage that hangs from a slow one, so that no request waits for the former. */
 export interface SilenceWatch {
   /**
    * Sends a request. Any answer, errors included, shows that the storage does not hang.

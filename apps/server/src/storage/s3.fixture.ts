@@ -10,27 +10,27 @@ import { findS3Server, S3_SERVER, type S3Server, startS3Server } from '../../tes
 import type { ObjectStore } from './object-store.ts';
 import { openS3ObjectStore, type S3ObjectStore } from './s3-object-store.ts';
 
-/** Of the stores of the tests: as small as S3 allows. */
+/** Part size of the stores in tests, the smallest that S3 allows. */
 export const PART_BYTES = 5 * 1024 * 1024;
 
-/** Whether the tests of a file have to be skipped for want of a server, which is said once. */
+/** Whether the tests of a file must be skipped because there is no server. Prints that once. */
 export function withoutS3Server(what: string): boolean {
   const missing = findS3Server() === null;
   if (missing) process.stderr.write(`\nSkipped, as ${S3_SERVER} is not on this machine: ${what}\n`);
   return missing;
 }
 
-/** A store in a bucket of its own, behind a proxy that spoils what it is told to. */
+/** A store in a bucket of its own, behind a proxy that injects faults. */
 export interface S3Bench {
   store: S3ObjectStore;
   proxy: FaultyS3Proxy;
   bucket: string;
   scratchDir: string;
-  /** What was logged, one JSON line each. */
+  /** Logged lines, each as JSON. */
   log: readonly string[];
-  /** Makes a file of such bytes, to be put. */
+  /** Makes a staged file with this content, ready for `put`. */
   staged(content: Buffer): Promise<{ path: string; bytes: number; sha256: string }>;
-  /** Opens another store on the same bucket, straight or through the proxy. */
+  /** Opens another store on the same bucket, directly or through the proxy. */
   open(options?: Partial<Parameters<typeof openS3ObjectStore>[0]>): Promise<S3ObjectStore>;
 }
 
@@ -91,12 +91,12 @@ export function sha256Of(content: Buffer): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
-/** Bytes that resemble no others. */
+/** Random bytes. */
 export function someBytes(count: number): Buffer {
   return randomBytes(count);
 }
 
-/** All of an object by its stream, or null. */
+/** Reads a whole object by its stream, or returns null. */
 export async function readOf(store: Pick<ObjectStore, 'read'>, key: string): Promise<Buffer | null> {
   const found = await store.read(key);
   return found && buffer(found.stream);

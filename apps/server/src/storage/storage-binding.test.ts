@@ -5,7 +5,7 @@ import type { ObjectStore } from './object-store.ts';
 import { ObjectStorageError, StorageAheadError } from './s3-failure.ts';
 import { bindStorage, onceBound } from './storage-binding.ts';
 
-it('two new deployments that begin with one bucket in the same moment do not both have it', async () => {
+it('two new deployments that start at once never both own the same bucket', async () => {
   const start = async () => {
     let mark: string | null = null;
     const latency = () => sleep(5 + Math.random() * 15);
@@ -37,31 +37,28 @@ it('two new deployments that begin with one bucket in the same moment do not bot
     return Promise.all([holds('a'), holds('b')]);
   };
   const starts = await Promise.all(Array.from({ length: 200 }, start));
-  // One of them has it, whichever.
+  // Never both of them, and never neither.
   expect(starts.filter(([a, b]) => a === b)).toEqual([]);
 });
 
 it.each([
   [false, StorageAheadError, /that deployment is being moved here: .*this node starts when the move is done\.$/],
   [true, ObjectStorageError, /with their backup\.$/],
-])(
-  'of a storage of another deployment, and a database with media: %s, it is said whether to start again helps',
-  async (hasMedia, kind, says) => {
-    const owner = {
-      read: async () => 'dep_another',
-      write: () => Promise.reject(new Error('Nothing is to be changed.')),
-    };
-    const refused = bindStorage({
-      deployment: { id: 'dep_own', hasMedia },
-      store: { owner, list: () => Promise.reject(new Error('Nobody looks.')) as never },
-      ...{ shown: 's3://bucket', logger: createLogger('silent') },
-    });
-    const error = await refused.catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ name: kind.name, message: expect.stringMatching(says) });
-  },
-);
+])('the storage of another deployment is refused with the right advice (media: %s)', async (hasMedia, kind, advice) => {
+  const owner = {
+    read: async () => 'dep_another',
+    write: () => Promise.reject(new Error('Nothing is to be changed.')),
+  };
+  const refused = bindStorage({
+    deployment: { id: 'dep_own', hasMedia },
+    store: { owner, list: () => Promise.reject(new Error('Nobody looks.')) as never },
+    ...{ shown: 's3://bucket', logger: createLogger('silent') },
+  });
+  const error = await refused.catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ name: kind.name, message: expect.stringMatching(advice) });
+});
 
-it('nothing is put into a storage, or removed from it, before it is known to be the right one', async () => {
+it('no object is stored or deleted before the storage is known to be the right one', async () => {
   const asked: string[] = [];
   const store = {
     put: async () => void asked.push('put'),

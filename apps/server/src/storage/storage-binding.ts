@@ -69,7 +69,7 @@ export async function bindStorage(
   };
 
   const known = (await bind()) ? Promise.resolve() : new Promise<void>(bindLater);
-  // Handled by those who await it.
+  // Its callers handle the error.
   known.catch(() => undefined);
   return {
     get holds() {

@@ -14,7 +14,7 @@ const film = (pieces: number, seed = 5) => ({
   content: Buffer.concat([randomBytes(pieces * MIB - 1000), Buffer.from([seed])]),
 });
 
-/** A point of presence whose origin is elsewhere. */
+/** A point of presence with a remote origin. */
 async function start(options: Parameters<typeof startDelivery>[0] = {}): Promise<DeliveryFixture> {
   const house = await startDelivery({ remote: true, diskCacheBytes: 64 * MIB, memoryCacheBytes: 8 * MIB, ...options });
   onTestFinished(() => house.close());
@@ -26,7 +26,7 @@ async function cacheFiles(house: DeliveryFixture): Promise<string[]> {
   return names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** Writes into a file of the cache as bad memory or a bad disk would: somewhere, and with its time unchanged or not. */
+/** Flips a bit in a cache file and keeps its times, as bad memory or a bad disk would. */
 async function damage(file: string, at: number) {
   const { atime, mtime } = await stat(file);
   const handle = await open(file, 'r+');
@@ -39,7 +39,7 @@ async function damage(file: string, at: number) {
 }
 
 describe('the cache folder', () => {
-  it('fetches an object once: what memory does not take is read from the disk from then on', async () => {
+  it('fetches an object once; if it is too large for memory, later reads are from disk', async () => {
     const house = await start();
     const large = film(5);
     const id = await house.addMedia([large]);
@@ -50,7 +50,7 @@ describe('the cache folder', () => {
     ]);
     const again = await house.get(`/media/${id}/mp4.mp4`);
     expect([again.headers['cache-status'], again.body.equals(large.content)]).toEqual(['fra1; hit', true]);
-    // One request for all pieces, not one for each.
+    // One request for all pieces, not one each.
     expect(house.remote.asked).toHaveLength(1);
     const [file] = await cacheFiles(house);
     expect((await stat(file ?? '')).mode & 0o777).toBe(0o600);
@@ -64,14 +64,14 @@ describe('the cache folder', () => {
     const part = await house.get(`/media/${id}/mp4.mp4`, { range: `bytes=${from}-${from + MIB - 1}` });
     expect(part.body.equals(large.content.subarray(from, from + MIB))).toBe(true);
     expect(house.remote.asked.map((one) => one.split(' ')[1])).toEqual([`${3 * MIB}-${5 * MIB - 1}`]);
-    // Around what is there already.
+    // Only what is missing on both sides of the cached pieces.
     const all = await house.get(`/media/${id}/mp4.mp4`);
     expect([all.headers['x-cache'], all.body.equals(large.content)]).toEqual(['MISS', true]);
     const fetched = house.remote.asked.slice(1).map((one) => one.split(' ')[1]);
     expect(fetched).toEqual([`0-${3 * MIB - 1}`, `${5 * MIB}-${large.content.length - 1}`]);
   });
 
-  it('hands the first piece on while the rest is still on its way', async () => {
+  it('sends the first piece while the rest is still being fetched', async () => {
     const house = await start();
     const large = film(6);
     const id = await house.addMedia([large]);
@@ -98,7 +98,7 @@ describe('the cache folder', () => {
     await expect.poll(() => received).toBeGreaterThan(large.content.length);
   });
 
-  it('brings what it began when its reader leaves, and not the rest of a long film', async () => {
+  it('completes its current fetch if the reader leaves, not the rest of a long film', async () => {
     const house = await start({ diskCacheBytes: 128 * MIB });
     const large = film(40);
     const id = await house.addMedia([large]);
@@ -107,7 +107,7 @@ describe('the cache folder', () => {
     socket.once('data', () => socket.destroy());
     socket.write(`GET /media/${id}/mp4.mp4 HTTP/1.1\r\nHost: a\r\n\r\n`);
     await expect.poll(() => house.delivery.stats.diskBytes).toBeGreaterThanOrEqual(16 * MIB);
-    // Until nothing comes any more.
+    // Waits until no more bytes arrive.
     for (let before = -1; before !== house.delivery.stats.diskBytes; ) {
       before = house.delivery.stats.diskBytes;
       await new Promise((resolve) => setTimeout(resolve, 700));
@@ -119,7 +119,7 @@ describe('the cache folder', () => {
     expect(house.remote.asked).toHaveLength(asked);
   });
 
-  it('makes one fetch for many who ask at once, of a large object as of a small one', async () => {
+  it('shares one fetch among simultaneous requests, for large and small objects', async () => {
     const house = await start();
     const large = film(4);
     const id = await house.addMedia([large, thumb]);
@@ -134,7 +134,7 @@ describe('the cache folder', () => {
     expect(house.delivery.stats.collapsed).toBeGreaterThan(0);
   });
 
-  it('stays within its bytes, letting go of what was used longest ago', async () => {
+  it('stays within its size and evicts the least recently used', async () => {
     const house = await start({ diskCacheBytes: 16 * MIB, memoryCacheBytes: MIB });
     const films = Array.from({ length: 8 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
     const id = await house.addMedia(films);
@@ -149,7 +149,7 @@ describe('the cache folder', () => {
     expect((await house.get(`/media/${id}/film1.mp4`)).headers['x-cache']).toBe('MISS');
   });
 
-  it('passes an object through that is larger than it may be, at the pace of its reader', async () => {
+  it('passes an object larger than the cache through without storing it', async () => {
     const house = await start({ diskCacheBytes: 8 * MIB });
     const large = film(20);
     const id = await house.addMedia([large]);
@@ -158,7 +158,7 @@ describe('the cache folder', () => {
     expect(house.delivery.stats.diskBytes).toBe(0);
   });
 
-  it('what is purged is gone from the disk, stays whole for who is reading it, and is fetched anew', async () => {
+  it('deletes a purged object, completes reads in progress, and fetches it anew', async () => {
     const house = await start();
     const large = film(24);
     const id = await house.addMedia([large]);
@@ -187,12 +187,12 @@ describe('the cache folder', () => {
     await expect.poll(async () => (await openFiles()).filter((target) => target.includes('/cache/med_'))).toEqual([]);
   });
 
-  it('a purge of a path drops what is there and nothing else of the media object, also from a node that does not know the path any more', async () => {
+  it('purges only the object of a path, even if the node no longer knows the path', async () => {
     const house = await start();
     const large = film(3);
     const id = await house.addMedia([large, thumb]);
     const path = `/media/${id}/mp4.mp4`;
-    const purgeTold = async () => {
+    const purgeByDigest = async () => {
       for (const wanted of [path, `/media/${id}/thumb.webp`]) await house.get(wanted);
       await house.restart();
       house.delivery.purge({ path, objects: [sha256(large.content)] });
@@ -200,19 +200,19 @@ describe('the cache folder', () => {
         .poll(async () => (await cacheFiles(house)).map((file) => basename(file)))
         .toEqual([sha256(thumb.content)]);
     };
-    await purgeTold();
-    // Known by another name, as the rendition's address for ever: its open file is let go of as well.
+    await purgeByDigest();
+    // Also requested by its immutable address: the purge closes that open file too.
     await house.get(`/media/${id}/mp4.${REVISION}.mp4`);
     house.delivery.purge({ path, objects: [sha256(large.content)] });
     expect((await house.get(path)).headers['x-cache']).toBe('MISS');
     expect((await house.get(`/media/${id}/thumb.webp`)).headers['x-cache']).toBe('HIT');
-    // Of a purge that does not tell what was at the path, all of the media object may be meant.
+    // A purge without `objects` may mean any object of the media object, so all are dropped.
     await house.restart();
     house.delivery.purge({ path });
     await expect.poll(() => cacheFiles(house)).toEqual([]);
   });
 
-  it('a file that others removed from the folder does no harm', async () => {
+  it('fetches an object again if another program removed its file', async () => {
     const house = await start();
     const large = film(3);
     const id = await house.addMedia([large]);
@@ -221,7 +221,7 @@ describe('the cache folder', () => {
     expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
   });
 
-  it('leaves files alone that are not its own', async () => {
+  it('leaves the files of others alone', async () => {
     const house = await start();
     const foreign = join(house.folder, 'cache', 'notes', 'README.txt');
     await mkdir(join(house.folder, 'cache', 'notes'), { recursive: true });
@@ -233,7 +233,7 @@ describe('the cache folder', () => {
     expect(await readFile(foreign, 'utf8')).toBe('mine');
   });
 
-  it('is warm after a restart: nothing is fetched again, and everything is verified again', async () => {
+  it('is warm after a restart: verifies everything again, and fetches nothing', async () => {
     const house = await start();
     const large = film(5);
     const id = await house.addMedia([large, thumb]);
@@ -250,7 +250,7 @@ describe('the cache folder', () => {
     expect(house.delivery.stats.diskBytes).toBeGreaterThanOrEqual(large.content.length);
   });
 
-  it('of a process that was killed in the middle of a fill keeps what had come, and fetches what had not', async () => {
+  it('keeps the pieces of a fill that was killed, and fetches only the missing ones', async () => {
     const house = await start();
     const large = film(12);
     const id = await house.addMedia([large]);
@@ -259,7 +259,7 @@ describe('the cache folder', () => {
     let sent = 0;
     house.remote.transport = async (bytes) => {
       sent += bytes.length;
-      // Half-way the origin falls silent, until the process is dead.
+      // Half-way the origin stops sending, until the process is dead.
       if (sent > 6 * MIB) await new Promise((resolve) => setTimeout(resolve, 60_000).unref());
       return bytes;
     };
@@ -278,7 +278,7 @@ describe('the cache folder', () => {
     await expect.poll(size, { timeout: 20_000 }).toBeGreaterThanOrEqual(4 * MIB);
     child.kill('SIGKILL');
     await exited;
-    // A piece that was being written counts as not there.
+    // A partly written piece counts as missing.
     const kept = Math.floor((await size()) / MIB) * MIB;
     house.remote.transport = (bytes) => bytes;
     house.remote.asked.length = 0;
@@ -288,7 +288,7 @@ describe('the cache folder', () => {
     expect(house.remote.asked.map((one) => one.split(' ')[1])).toEqual([`${kept}-${large.content.length - 1}`]);
   });
 
-  it('is within its bytes right after a restart with less room', async () => {
+  it('is within its size right after a restart with a smaller one', async () => {
     const house = await start();
     const films = Array.from({ length: 5 }, (_, n) => ({ ...film(3, n), name: `film${n}` }));
     const id = await house.addMedia(films);
@@ -299,30 +299,27 @@ describe('the cache folder', () => {
   });
 });
 
-describe('fault 18: bytes that change in the cache or on their way', () => {
+describe('fault 18: bytes that change in the cache or in transit', () => {
   it.each([
     ['of a large object', film(4), 2 * MIB + 7],
     ['of a small object', thumb, 1234],
-  ])(
-    'a flipped byte in a cache file %s is not served after a restart, but fetched anew',
-    async (_what, rendition, at) => {
-      const house = await start();
-      const id = await house.addMedia([rendition]);
-      const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
-      await house.get(path);
-      const [file] = await cacheFiles(house);
-      await house.restart();
-      await damage(file ?? '', at);
-      house.remote.asked.length = 0;
-      expect((await house.get(path)).body.equals(rendition.content)).toBe(true);
-      expect(house.remote.asked).toHaveLength(1);
-      expect(house.delivery.stats.damagedObjects).toBe(1);
-      expect(house.logged.filter(({ level }) => level >= 50)).toHaveLength(1);
-      expect((await readFile(file ?? '')).equals(rendition.content)).toBe(true);
-    },
-  );
+  ])('a flipped byte in a cache file %s is fetched anew after a restart', async (_what, rendition, at) => {
+    const house = await start();
+    const id = await house.addMedia([rendition]);
+    const path = `/media/${id}/${rendition.name}.${rendition.extension}`;
+    await house.get(path);
+    const [file] = await cacheFiles(house);
+    await house.restart();
+    await damage(file ?? '', at);
+    house.remote.asked.length = 0;
+    expect((await house.get(path)).body.equals(rendition.content)).toBe(true);
+    expect(house.remote.asked).toHaveLength(1);
+    expect(house.delivery.stats.damagedObjects).toBe(1);
+    expect(house.logged.filter(({ level }) => level >= 50)).toHaveLength(1);
+    expect((await readFile(file ?? '')).equals(rendition.content)).toBe(true);
+  });
 
-  it('a flipped byte in a file that is open is not served either', async () => {
+  it('a flipped byte in an open file is never served', async () => {
     const house = await start();
     const large = film(4);
     const id = await house.addMedia([large]);
@@ -334,7 +331,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
     expect(house.delivery.stats.damagedObjects).toBe(1);
   });
 
-  it('a piece that came wrong is fetched once more; one that comes wrong twice is never served', async () => {
+  it('a corrupt piece is fetched once more; if it is corrupt twice, it is never served', async () => {
     const house = await start();
     const large = film(3);
     const id = await house.addMedia([large, thumb]);
@@ -358,7 +355,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
     expect(house.delivery.stats.damagedObjects).toBe(3);
   });
 
-  it('of an object whose pieces are not known no byte is served before all of it is verified', async () => {
+  it('an object without piece digests is verified in full before any byte is sent', async () => {
     const house = await start({ pieceDigests: 'unknown' });
     const large = film(3);
     const id = await house.addMedia([large]);
@@ -374,7 +371,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
     expect((await house.get(`/media/${id}/mp4.mp4`)).body.equals(large.content)).toBe(true);
   });
 
-  it('an origin that breaks off costs a second request and nobody notices; one that is away is said to be', async () => {
+  it('a broken transfer is resumed unnoticed; an origin that is down is reported', async () => {
     const house = await start();
     const large = film(4);
     const id = await house.addMedia([large, thumb]);
@@ -396,7 +393,7 @@ describe('fault 18: bytes that change in the cache or on their way', () => {
 });
 
 describe('an open file', () => {
-  it('is read to the end of what is under way, and not any more once it is closed: its number may be that of another file by then', async () => {
+  it('completes reads in progress, and refuses reads after its close', async () => {
     const house = await start();
     const path = join(house.folder, 'some');
     await writeFile(path, pattern(4 * MIB));
@@ -411,7 +408,7 @@ describe('an open file', () => {
   });
 });
 
-/** Files that this process has open. */
+/** Paths of the files that this process has open. */
 async function openFiles(): Promise<string[]> {
   const fds = await readdir('/proc/self/fd');
   return Promise.all(fds.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));

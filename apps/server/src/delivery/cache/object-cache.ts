@@ -160,7 +160,7 @@ export class ObjectCache {
     this.#threads.warmUp();
   }
 
-  /** Ends the fetches that are under way and closes every file. */
+  /** Ends the fetches in progress and closes every file. */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error('The service stops.'));
     await Promise.allSettled(this.#loads.values());

@@ -179,7 +179,7 @@ export class CachedPieces implements PieceFile {
     return promise;
   }
 
-  /** Obtains the pieces of a run. An error goes to whoever waits for one of them. */
+  /** Obtains the pieces of a run. An error rejects every wait for one of them. */
   async #run(first: number, last: number): Promise<void> {
     try {
       const missing: number[] = [];
@@ -296,12 +296,12 @@ function createComingPiece(isWanted: boolean): ComingPiece {
     resolve = yes;
     reject = no;
   });
-  // Requests that wait for it handle the error. Without one there is nobody to handle it.
+  // Requests that wait for it handle the error. If none waits, the error must not count as unhandled.
   promise.catch(() => undefined);
   return { promise, resolve, reject, isWanted, onWanted: null };
 }
 
-/** Writes pieces into a file of the cache folder, and tells our own writes from those of others. */
+/** Writes pieces into a file of the cache folder, and distinguishes our own writes from those of others. */
 class FileWriter {
   readonly cacheFile: CacheFile;
   isWritable = true;

@@ -6,7 +6,8 @@ import { ObjectCache } from '../object-cache.ts';
 import { remoteOriginAt } from '../origin/remote-origin.fixture.ts';
 import { createDiskFolder } from './disk-folder.ts';
 
-// A cache alone in its process, which fills an object into its folder until it is killed. What and where: its one argument, as JSON.
+// A cache in a process of its own, which fetches an object into its folder until it is killed.
+// Its only argument names the object and the folder, as JSON.
 const { url, dir, mediaId, object } = JSON.parse(process.argv[2] ?? '') as {
   url: string;
   dir: string;

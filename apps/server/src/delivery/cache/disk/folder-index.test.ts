@@ -22,7 +22,7 @@ function startIndex(maxBytes: number, inMemory: readonly string[] = []) {
   return { index, add, evicted, spared };
 }
 
-it('the index of the cache folder lets go of what was used longest ago, but of what is in memory last', () => {
+it('the cache folder evicts the least recently used, and objects in memory last', () => {
   const { index, add, evicted, spared } = startIndex(4, ['a', 'c']);
   const [, b] = ['a', 'b', 'c', 'd'].map((key) => add(key));
   index.use('b', b as FolderEntry);
@@ -35,17 +35,17 @@ it('the index of the cache folder lets go of what was used longest ago, but of w
   expect([evicted, index.bytes, index.size, index.evictions]).toEqual([['d', 'b', 'e', 'a', 'c'], 4, 1, 5]);
 });
 
-it('the index of a cache folder of 200,000 files lets go of each without looking at all the others', () => {
+it('a cache folder of 200,000 files evicts one without a walk over all', () => {
   const { index, add, evicted } = startIndex(200_000);
   for (let n = 0; n < 200_000; n += 1) add(String(n));
   const began = performance.now();
   for (let n = 0; n < 4_000; n += 1) add(`next ${n}`);
-  // A walk over all of them takes milliseconds each.
+  // Each walk over all of them would take milliseconds.
   expect(performance.now() - began).toBeLessThan(8_000);
   expect([index.size, evicted?.length, evicted?.at(-1)]).toEqual([200_000, 4_000, '3999']);
 });
 
-it("the cache folder takes a file of a media object in the moment in which the media object's last other one goes", async () => {
+it('a file can be stored just as the last other one of its media object is removed', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'mds-folder-'));
   const warnings: unknown[] = [];
   const logger = { info: () => undefined, warn: (...said: unknown[]) => void warnings.push(said) };

@@ -64,7 +64,7 @@ export function createFolderIndex(options: {
   const makeRoom = (more: number, except: FolderEntry | null): boolean => {
     if (bytes + more <= maxBytes) return true;
     for (const spareHot of [true, false]) {
-      // Spared entries move to the end, where this walk would meet them again. No copy: there may be a million.
+      // Spared entries move to the end, and this walk must not reach them again. A copy may need a million entries.
       let left = entries.size;
       for (const [key, entry] of entries) {
         if (bytes + more <= maxBytes) return true;

@@ -148,7 +148,7 @@ const keyOf = ({ mediaId, object }: OwnedObject) => `${mediaId} ${object.sha256}
 const isKeyOf = (mediaId: string, sha256?: string) => (key: string) =>
   key.startsWith(sha256 === undefined ? `${mediaId} ` : `${mediaId} ${sha256} `);
 
-/** Whether an error of the system says that a file is not there. */
+/** Whether a system error means that a file does not exist. */
 export function isMissingFile(error: unknown): boolean {
   const code = systemCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR';

@@ -27,7 +27,7 @@ async function file(name: string, bytes: Buffer): Promise<{ path: string; bytes:
 }
 
 describe('createReadingThreads', () => {
-  it('gives the bytes of many files that are wanted at once, each its own, with their SHA-256', async () => {
+  it('returns the right bytes and SHA-256 of each of many files read at once', async () => {
     const random = seededRandom(7);
     const files = await Promise.all(
       Array.from({ length: 200 }, (_, index) =>
@@ -42,7 +42,7 @@ describe('createReadingThreads', () => {
     }
   });
 
-  it('tells of a file that is longer or shorter than expected, without reading all of it', async () => {
+  it('reports a file that is too long or too short, without reading all of it', async () => {
     const { path } = await file('long', Buffer.alloc(1_000_000, 1));
     const long = await threads.read(path, 1_000);
     expect([long.size, long.bytes.length]).toEqual([1_000_000, 1_001]);
@@ -50,7 +50,7 @@ describe('createReadingThreads', () => {
     expect([short.size, short.bytes.length]).toEqual([1_000_000, 1_000_000]);
   });
 
-  it('says why a file cannot be read, by the code of the system, and goes on', async () => {
+  it('reports the system error code of an unreadable file, and continues', async () => {
     const sound = await file('sound', Buffer.from('sound'));
     const [missing, aFolder, found] = await Promise.allSettled([
       threads.read(join(folder, 'none'), 5),
@@ -71,8 +71,8 @@ describe('createReadingThreads', () => {
     expect(open.filter((path) => path.startsWith(folder))).toEqual([]);
   });
 
-  it('reads on while one file keeps its thread waiting, and ends with what is under way', async () => {
-    // A pipe that nobody writes to yet: opening it waits, as a file on a disk that does not answer.
+  it('reads other files while one blocks its thread, and stops after reads in progress', async () => {
+    // Opening a pipe without a writer blocks, like a file on a disk that does not respond.
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const sound = await file('sound', Buffer.from('sound'));

@@ -22,7 +22,7 @@ export interface ReadingThreads {
   read(path: string, bytes: number): Promise<HashedFile>;
   /** Starts a thread before the first file is requested. */
   warmUp(): void;
-  /** Waits for the reads under way. */
+  /** Waits for the reads in progress. */
   stop(): Promise<void>;
 }
 

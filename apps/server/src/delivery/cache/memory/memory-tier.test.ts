@@ -6,7 +6,7 @@ const KIB = 1024;
 const body = (bytes: number) => madeHere(Buffer.alloc(bytes));
 
 describe('the memory tier', () => {
-  it('never holds more than its bytes, so that the process does not outgrow its machine', () => {
+  it('never exceeds its size, so that the process does not outgrow its machine', () => {
     const tier = createMemoryTier(64 * KIB);
     for (let n = 0; n < 500; n += 1) {
       tier.put(`object-${n}`, body((n % 7) * KIB + 1), 'owner');
@@ -16,13 +16,13 @@ describe('the memory tier', () => {
     expect(tier.entries).toBeGreaterThan(5);
   });
 
-  it('counts what an entry costs beside its bytes: a flood of empty objects is bounded too', () => {
+  it('counts the overhead of entries, so that many empty objects are bounded too', () => {
     const tier = createMemoryTier(64 * KIB);
     for (let n = 0; n < 10_000; n += 1) tier.put(`object-${n}`, body(0), 'owner');
     expect(tier.entries).toBeLessThanOrEqual(128);
   });
 
-  it('keeps what is in use when something walks over everything once', () => {
+  it('keeps the objects in use during a scan over many others', () => {
     const tier = createMemoryTier(64 * KIB);
     for (const hot of ['a', 'b', 'c', 'd']) {
       tier.put(hot, body(6 * KIB), 'owner');
@@ -32,7 +32,7 @@ describe('the memory tier', () => {
     expect(['a', 'b', 'c', 'd'].filter((hot) => tier.has(hot))).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('lets what is no longer asked for go, however much it was in use before', () => {
+  it('evicts objects no longer requested, however often they were used before', () => {
     const tier = createMemoryTier(64 * KIB);
     const use = (name: string) => {
       tier.put(name, body(6 * KIB), 'owner');
@@ -43,20 +43,20 @@ describe('the memory tier', () => {
     expect(tier.has('old')).toBe(false);
   });
 
-  it('gives newcomers all the room that nothing else needs', () => {
+  it('gives new objects all the free room', () => {
     const tier = createMemoryTier(64 * KIB);
     for (let n = 0; n < 8; n += 1) tier.put(`object-${n}`, body(7 * KIB), 'owner');
     for (let n = 0; n < 8; n += 1) expect(tier.get(`object-${n}`)).toHaveLength(7 * KIB);
   });
 
-  it('refuses an object that would push out too many others', () => {
+  it('refuses an object that would evict too many others', () => {
     const tier = createMemoryTier(64 * KIB);
     expect(tier.admits(7 * KIB)).toBe(true);
     expect(tier.admits(8 * KIB)).toBe(false);
     expect(createMemoryTier(0).admits(0)).toBe(false);
   });
 
-  it('forgets what is dropped', () => {
+  it('removes dropped objects', () => {
     const tier = createMemoryTier(64 * KIB);
     tier.put('a', body(10), 'owner');
     tier.put('b', body(10), 'owner');
@@ -71,7 +71,7 @@ describe('the memory tier', () => {
     const film = { key: 'film', sha256: 'film', bytes: 20 * MIB, pieces: null };
     const range = (first: number, last: number) => ({ start: first * MIB + 5, end: last * MIB + 9 });
 
-    it('answers only what lies wholly in its pieces, byte for byte', () => {
+    it('answers only ranges that its pieces cover entirely, byte for byte', () => {
       const tier = createMemoryTier(64 * MIB);
       for (const index of [3, 4]) tier.put('film', madeHere(Buffer.alloc(MIB, index)), 'owner', index);
       const found = tier.find(film, range(3, 4));
@@ -80,7 +80,7 @@ describe('the memory tier', () => {
       expect([tier.find(film, range(2, 3)), tier.find(film, range(4, 5))]).toEqual([undefined, undefined]);
     });
 
-    it('takes pieces that are asked for again, and none of a film that is read once', () => {
+    it('takes pieces that are requested again, and none of a film that is read once', () => {
       const tier = createMemoryTier(64 * MIB);
       const firstPass = Array.from({ length: 20 }, (_, index) => tier.wants(film, range(index, index)));
       expect(firstPass).toEqual(Array.from({ length: 20 }, () => false));

@@ -5,15 +5,15 @@ import type { ReadableStream } from 'node:stream/web';
 import type { ObjectStore } from '../../../storage/object-store.ts';
 import { type ObjectOrigin, OriginUnavailableError } from '../../object-origin.ts';
 
-/** A remote origin: a real HTTP server over an object store, and its client in a point of presence. */
+/** A remote origin: a real HTTP server over an object store, and the client of a point of presence. */
 export interface RemoteOrigin {
   origin: ObjectOrigin;
   url: string;
   /** Requested ranges, as `key first-last`. */
   asked: string[];
-  /** Largest number of requests under way at the same time. */
+  /** Largest number of simultaneous requests. */
   mostAtOnce: number;
-  /** Changes or delays the bytes on their way. By default they arrive unchanged. */
+  /** Changes or delays the bytes in transit. By default they arrive unchanged. */
   transport: (bytes: Buffer, response: ServerResponse) => Buffer | Promise<Buffer>;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export async function startRemoteOrigin(store: Pick<ObjectStore, 'read'>): Promi
   return remote;
 }
 
-/** The client of a {@link RemoteOrigin} in a point of presence. */
+/** The client of a {@link RemoteOrigin} at a point of presence. */
 export function remoteOriginAt(url: string): ObjectOrigin {
   return {
     localFile: async () => null,

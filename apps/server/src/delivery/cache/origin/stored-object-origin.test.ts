@@ -25,7 +25,7 @@ describe('an object store as an origin', () => {
   afterEach(() => rm(folder, { recursive: true }));
   const never = new AbortController().signal;
 
-  it('gives ranges of an object, and null where there is none', async () => {
+  it('returns ranges of an object, and null if the object is missing', async () => {
     const origin = createStoredObjectOrigin({ store });
     expect(await origin.localFile(object)).toBeNull();
     const read = await origin.read(object, { start: 5, end: 2 * MIB }, never);
@@ -33,20 +33,20 @@ describe('an object store as an origin', () => {
     expect(await origin.read({ ...object, key: 'none/such' }, { start: 0, end: 1 }, never)).toBeNull();
   });
 
-  it('an object that is shorter than it should be is damaged, not an outage', async () => {
+  it('reports an object that is too short as damaged, not as an outage', async () => {
     const origin = createStoredObjectOrigin({ store });
     const longer = { ...object, bytes: object.bytes + 1 };
     const reading = origin.read(longer, { start: 0, end: object.bytes }, never);
     await expect(reading).rejects.toMatchObject({ name: 'ObjectDamagedError' });
   });
 
-  it('a store that fails is an origin that is out', async () => {
+  it('reports a failing store as an unavailable origin', async () => {
     const origin = createStoredObjectOrigin({ store: { read: () => Promise.reject(new Error('out')) } });
     const reading = origin.read(object, { start: 0, end: 1 }, never);
     await expect(reading).rejects.toMatchObject({ name: 'OriginUnavailableError', cause: { message: 'out' } });
   });
 
-  it('a read that is given up ends at once, before its first byte and after', async () => {
+  it('ends an aborted read at once, before its first byte and after', async () => {
     const late = createStoredObjectOrigin({ store: { read: () => new Promise(() => undefined) } });
     const stopping = new AbortController();
     const waiting = late.read(object, { start: 0, end: 1 }, stopping.signal);
@@ -58,7 +58,7 @@ describe('an object store as an origin', () => {
 });
 
 describe('delivery from an object store', () => {
-  it('of an object that was damaged there is refused as such, and not as an outage that passes', async () => {
+  it('refuses an object damaged in the store as corrupt, not as a passing outage', async () => {
     const house = await startDelivery({
       diskCacheBytes: 64 * MIB,
       wrapOrigin: () => createStoredObjectOrigin({ store: { read: (...of) => house.store.read(...of) } }),
@@ -76,10 +76,10 @@ describe('delivery from an object store', () => {
   });
 });
 
-describe('of an object of several pieces whose digests are not known', () => {
+describe('an object of several pieces without digests', () => {
   const film = { name: 'mp4', extension: 'mp4', contentType: 'video/mp4', content: someBytes(6 * MIB + 7) };
   const path = (id: string) => `/media/${id}/mp4.mp4`;
-  /** Ranges that the store was asked for. */
+  /** Ranges that were requested from the store. */
   let asked: string[];
   const begin = async (diskCacheBytes: number | undefined, spoil: (chunk: Buffer) => Buffer = (chunk) => chunk) => {
     asked = [];
@@ -102,7 +102,7 @@ describe('of an object of several pieces whose digests are not known', () => {
     { cache: 'room in its cache', diskCacheBytes: 64 * MIB, first: [whole] },
     { cache: 'no room in its cache', diskCacheBytes: 8 * MIB, first: [whole, `0-${MIB - 1}`] },
     { cache: 'no cache', diskCacheBytes: undefined, first: [whole, `0-${MIB - 1}`] },
-  ])('with $cache the whole is verified once, and each piece by itself from then on', async (by) => {
+  ])('with $cache: is verified as a whole once, and then piece by piece', async (by) => {
     const { house, id } = await begin(by.diskCacheBytes);
     const range = await house.get(path(id), { range: 'bytes=10-19' });
     expect([range.status, range.body]).toEqual([206, film.content.subarray(10, 20)]);
@@ -119,7 +119,7 @@ describe('of an object of several pieces whose digests are not known', () => {
     expect((await house.get(path(id))).body.equals(film.content)).toBe(true);
   });
 
-  it('many who ask at the same time share one read of the whole', async () => {
+  it('is read as a whole only once for simultaneous requests', async () => {
     const { house, id } = await begin(64 * MIB);
     const answers = await Promise.all(Array.from({ length: 8 }, () => house.get(path(id))));
     expect(answers.every(({ body }) => body.equals(film.content))).toBe(true);
@@ -129,7 +129,7 @@ describe('of an object of several pieces whose digests are not known', () => {
   it.each([
     { cache: 'a cache', diskCacheBytes: 64 * MIB },
     { cache: 'no cache', diskCacheBytes: undefined },
-  ])('with $cache of one that is damaged nothing is delivered and no digest is kept', async ({ diskCacheBytes }) => {
+  ])('with $cache: if damaged, is not delivered and no digest is stored', async ({ diskCacheBytes }) => {
     const { house, id } = await begin(diskCacheBytes, (chunk) => {
       const other = Buffer.from(chunk);
       other[0] = (other[0] ?? 0) ^ 1;
@@ -145,7 +145,7 @@ describe('of an object of several pieces whose digests are not known', () => {
 describe.skipIf(withoutS3Server('delivery from S3'))('delivery from S3', () => {
   const s3 = useS3Server();
 
-  it('reads an object once, byte for byte, and from its cache from then on, also while S3 is out', async () => {
+  it('reads an object from S3 once, then from the cache, even while S3 is down', async () => {
     const bench = await s3.bench({ limits: { attempts: 1 } });
     const house = await startDelivery({
       diskCacheBytes: 64 * MIB,
