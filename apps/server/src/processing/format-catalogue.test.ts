@@ -107,9 +107,9 @@ describe('the accepted formats', () => {
 
   it('are logged in one line if ffmpeg is missing, with the settings to change', async () => {
     const lines: Array<Record<string, unknown>> = [];
-    const recording = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+    const spy = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
     const missing = createEngine({ programs: { ffmpeg: '/nowhere/ffmpeg', ffprobe: '/nowhere/ffprobe' } });
-    const parts = { engine: missing, proofs: repositories.formatProofs, logger: recording };
+    const parts = { engine: missing, proofs: repositories.formatProofs, logger: spy };
     // The second start has the proofs of the first, and repeats them.
     for (const start of [1, 2]) {
       lines.splice(0);

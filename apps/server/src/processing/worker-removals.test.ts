@@ -61,7 +61,7 @@ describe('worker: a media object that is deleted during its render', () => {
 });
 
 describe('worker: objects stored for a deleted media object', () => {
-  /** Renders a media object that is deleted after its first rendition was stored. @returns keys that the worker removed */
+  /** Renders a media object that is deleted after its first rendition was stored. @returns keys the worker removed */
   const putTooLate = async (picture: Buffer<ArrayBuffer>, meanwhile: (deleted: MediaRecord) => Promise<unknown>) => {
     const removed: string[] = [];
     let isDeleted = false;
