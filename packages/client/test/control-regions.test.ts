@@ -87,7 +87,7 @@ it('forgets a node whatever its name contains; a live node is a conflict', async
   expect(await rejection(control.regions.forgetNode('alive'))).toBeInstanceOf(ConflictError);
 });
 
-it('a refused region names the input; a code that would change the path is never sent', async () => {
+it('a refused region names the input; a code that changes the path is never sent', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 400, 'invalid_request'));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   expect(await rejection(control.regions.put('xyz1'))).toBeInstanceOf(InvalidRequestError);

@@ -42,7 +42,7 @@ describe('an event stream', () => {
     for (const pieceBytes of [1, 2, 3, 7, 1000]) expect(parse(stream, pieceBytes).messages).toEqual(messages);
   });
 
-  it('ends a message at a CR at once, and takes a following LF for no empty line', () => {
+  it('ends a message at a CR at once; a following LF is no empty line', () => {
     const parser = createEventStreamParser();
     expect(parser.push('data: a\r\r')).toEqual([message('a')]);
     expect(parser.push('\ndata: b\r')).toEqual([]);

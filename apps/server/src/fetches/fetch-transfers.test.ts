@@ -90,7 +90,7 @@ describe('a broken connection', () => {
     await expect.poll(parts).toEqual([]);
   });
 
-  it('waits as long as the source asks with Retry-After', async () => {
+  it('to a source with Retry-After waits as long as asked', async () => {
     const source = await startSource((request, response, n) => {
       if (n === 1) response.writeHead(429, { 'retry-after': '1' }).end();
       else sendFile(request, response, { bytes: picture });

@@ -10,7 +10,7 @@ const fixture = workerFixture();
 const { startWorker, add, ended, rendition } = fixture;
 
 describe('worker: a film', () => {
-  it('whose MP4 was lost gets the same bytes again, without its other renditions', async () => {
+  it('whose MP4 was lost gets the same bytes again, though only the MP4 is made', async () => {
     const film = join(fixture.root, 'film.mp4');
     const { ffmpeg } = await findPrograms({});
     const x264 = ['-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-b:v', '200k'];

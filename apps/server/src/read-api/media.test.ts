@@ -86,7 +86,7 @@ describe('a cursor that this list did not issue', () => {
     ]);
   });
 
-  it('is not confused with a valid cursor', async () => {
+  it('differs from a valid cursor, which is accepted', async () => {
     expect((await app.get(`/api/v1/media?cursor=${good}`)).status).toBe(200);
   });
 });

@@ -97,7 +97,7 @@ describe('fault 11: interrupted and rival senders', () => {
     await expectWhole((await running.patch(path, offset ?? -1, picture.subarray(offset ?? 0))).mediaId);
   });
 
-  it('a request that its headers condemn is refused before its body is requested', async () => {
+  it('a request is refused by its headers before its body is requested', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const socket = connect(running.port, '127.0.0.1');

@@ -116,7 +116,7 @@ describe('an upload over several nodes', () => {
     await expectWhole(mediaId);
   });
 
-  it('keeps its lock at its holder while another node starts', async () => {
+  it('stays locked by its holder while another node starts', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -131,7 +131,7 @@ describe('an upload over several nodes', () => {
     await expectWhole((await sending.answer).mediaId);
   });
 
-  it('frees its room and its copy here after it ended on another node', async () => {
+  it('frees its room and its copy on a node after it ended on another one', async () => {
     const folder = join(ingest.root, 'a', 'uploads');
     await mkdir(folder, { recursive: true });
     const space = createStagingSpace({ folder, maxBytes: 0, minFreeBytes: 0 });

@@ -202,7 +202,7 @@ describe('fault 21: file names of uploads', () => {
 });
 
 describe('the end of an upload', () => {
-  it('by DELETE removes it: 410 from then on, and its slot is free', async () => {
+  it('by DELETE gives 410 from then on and frees its slot', async () => {
     const { create, patch, ask, head, folder, uploads } = await fixture.run({ maxOpen: 1 });
     const path = await create(picture.length);
     await patch(path, 0, picture.subarray(0, 10));
