@@ -26,7 +26,7 @@ it.each([
   ['a Blob', () => new Blob([CONTENT]), '12'],
   ['a web stream', () => new Blob([CONTENT]).stream(), undefined],
   ['an async iterable', () => pieces('twelve ', 'bytes'), undefined],
-  ["a stream of Node's", () => Readable.from([Buffer.from('twelve '), Buffer.from('bytes')]), undefined],
+  ['a Node stream', () => Readable.from([Buffer.from('twelve '), Buffer.from('bytes')]), undefined],
   ['a function that opens it', () => () => pieces('twelve ', 'bytes'), undefined],
 ])('%s arrive unchanged, with their length if it is known', async (_, make, length) => {
   await using server = await echoServer();

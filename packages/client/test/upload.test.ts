@@ -50,7 +50,7 @@ const bodies: [string, () => ResumableBody, UploadOptions][] = [
   ['a ReadableStream', () => webStream(), { bytes: content.length }],
   ['a ReadableStream of unknown length', () => webStream(), {}],
   ['an async iterable', () => pieces(), {}],
-  ["a stream of Node's", () => Readable.from(pieces()), {}],
+  ['a Node stream', () => Readable.from(pieces()), {}],
   ['a function that opens a file', () => () => createReadStream(file), { bytes: content.length }],
   ['a function that opens a file of unknown length', () => () => createReadStream(file), {}],
   [

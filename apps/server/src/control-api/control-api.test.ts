@@ -24,16 +24,16 @@ async function problem(response: Response, status: number, code: string): Promis
 
 describe('requests without the right token', () => {
   it.each([
-    ['none', undefined, 'Bearer realm="mds"'],
+    ['no token', undefined, 'Bearer realm="mds"'],
     ['another scheme', 'Basic YWRtaW46YWRtaW4=', 'Bearer realm="mds", error="invalid_request"'],
     ['no token after the scheme', 'Bearer ', 'Bearer realm="mds", error="invalid_request"'],
     [
-      'one nobody gave out',
+      'an unknown token',
       'Bearer wrong',
       'Bearer realm="mds", error="invalid_token", error_description="unknown token"',
     ],
     [
-      'the hash of one',
+      'the hash of a token',
       `Bearer ${createHash('sha256').update(TOKENS.operate).digest('hex')}`,
       'Bearer realm="mds", error=',
     ],

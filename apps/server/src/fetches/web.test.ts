@@ -240,7 +240,7 @@ describe('a public source', () => {
 
   it.each([
     ['with a length', 'HTTP/1.1 200 OK\r\nContent-Length: 120000\r\nConnection: close\r\n\r\n'],
-    ['without one', 'HTTP/1.0 200 OK\r\n\r\n'],
+    ['without a length', 'HTTP/1.0 200 OK\r\n\r\n'],
   ])('is read to the end if it closes early behind a file %s', async (_, head) => {
     const bytes = Buffer.alloc(120_000, 'image');
     const source = await startRawSource((socket) => {
