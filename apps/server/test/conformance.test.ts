@@ -106,7 +106,7 @@ async function assetsWith(path: string): Promise<AssetList['data'][number]> {
   throw new Error(`${path} is not in the asset list after 3 seconds`);
 }
 
-describe('1. What the service does', () => {
+describe('1. The behavior of the service', () => {
   it('"Only GET operations are shown": a write gets 405 with Allow and changes nothing', async () => {
     for (const path of ENDPOINTS) {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {

@@ -44,7 +44,7 @@ describeMoves('a move to an unusable destination', (bin) => {
       );
       errors.push(error);
     }
-    expect(errors).toEqual(refusals.map(([, says]) => expect.stringMatching(says)));
+    expect(errors).toEqual(refusals.map(([, message]) => expect.stringMatching(message)));
     expect(errors.join('\n')).not.toMatch(new RegExp(`${POSTGRES_PASSWORD}|another-word`));
     await expect(migrations.current()).rejects.toMatchObject({ code: 'not_found' });
 

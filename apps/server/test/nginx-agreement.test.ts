@@ -197,7 +197,7 @@ function plainly(request: MixedRequest, file: FileFacts): [MixedRequest, string[
   return [plain, names];
 }
 
-/** Where a response contradicts the file. */
+/** Contradictions between a response and the file. */
 function untruths(answer: Answer, { method, leavesAfter }: MixedRequest, { bytes, content }: File): string[] {
   const { status, headers, body } = answer;
   const length = headers['content-length'];
@@ -218,7 +218,7 @@ function untruths(answer: Answer, { method, leavesAfter }: MixedRequest, { bytes
   });
 }
 
-/** Where the two differ in status, header fields and parts. Bytes were compared with the file. */
+/** Differences of the two in status, header fields and parts. Bytes were compared with the file. */
 function disagreementsOf(ours: Answer, theirs: Answer): string[] {
   if (ours.status !== theirs.status) return [`${ours.status} here, ${theirs.status} from nginx`];
   const isError = ours.status >= 400;

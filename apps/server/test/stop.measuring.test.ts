@@ -126,9 +126,9 @@ describe('how the service ends', () => {
 function createLoad() {
   const failures: string[] = [];
   let answered = 0;
-  let tell: () => void = () => undefined;
+  let reportRefusal: () => void = () => undefined;
   const refused = new Promise<void>((resolve) => {
-    tell = resolve;
+    reportRefusal = resolve;
   });
   const running: Promise<void>[] = [];
 
@@ -160,7 +160,7 @@ function createLoad() {
       see(status);
     }
     agent.destroy();
-    tell();
+    reportRefusal();
   };
 
   return {

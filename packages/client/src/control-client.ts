@@ -10,7 +10,7 @@ import { type PagePromise, pagePromise } from './page.ts';
 import type { ListOptions } from './read-client.ts';
 import type { RequestOptions, Transport } from './transport.ts';
 
-/** Which page of the jobs. */
+/** Selects a page of jobs. */
 export interface JobListOptions extends ListOptions {
   /** Only jobs in this state. */
   state?: JobState | undefined;

@@ -59,7 +59,7 @@ export interface ApiErrorDetails extends RequestLine {
   code?: ProblemCode | null;
   requestId: string | null;
   retryAfterMs: number | null;
-  /** What went wrong, as a sentence. */
+  /** The reason, as a sentence. */
   reason: string;
 }
 

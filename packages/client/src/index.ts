@@ -1,4 +1,4 @@
-// Every type of the contract; two have other names here, where `Fetch` is the runtime's and `Worker` the browser's.
+// All types of the contract. `Fetch` and `Worker` are renamed, because the runtime and the browser use these names.
 export type * from '@mds/contract';
 export type { Fetch as UrlFetch, Worker as JobWorker } from '@mds/contract';
 export { type Client, createClient, type DownloadOptions, type GetOptions } from './client.ts';

@@ -115,7 +115,7 @@ function outgoingOf(settings: Settings, line: RouteLine, request: object, option
     method,
     url: settings.baseUrl + fillPath(path, params) + queryString(query),
     options: {
-      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); POST only if the caller says so.
+      // PUT and DELETE are idempotent (RFC 9110, 9.2.2); POST is repeated only at the caller's request.
       repeatable: method !== 'POST' && method !== 'PATCH',
       authorize: path.startsWith('/control/'),
       ...options,

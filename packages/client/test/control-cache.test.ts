@@ -17,7 +17,7 @@ it.each<[Purge]>([
   [{ media_id: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6' }],
   [{ path: '/media/med_01k0c4s6q8y2v4w6x8z0a2c4e6/thumb.webp' }],
   [{ everything: true }],
-])('purges %j and gives every receipt, also of a purge that is not complete', async (what) => {
+])('a purge of %j returns every receipt, even if it is incomplete', async (what) => {
   const bodies: unknown[] = [];
   await using server = await startServer(async (request, response) => {
     bodies.push(JSON.parse((await readBody(request)).toString()));
@@ -39,7 +39,7 @@ it('a purge is repeated after a broken connection, because purging twice is harm
   expect(server.requests).toHaveLength(2);
 });
 
-it('the time that the service waits for nodes does not count against its own', async () => {
+it('a purge that waits for nodes gets that time on top of its time limit', async () => {
   await using server = await startServer((_, response) => {
     setTimeout(() => sendJson(response, 200, result), 500);
   });
@@ -49,7 +49,7 @@ it('the time that the service waits for nodes does not count against its own', a
   expect(await rejection(control.cache.purge({ everything: true }, { wait: 0 }))).toBeInstanceOf(TimeoutError);
 });
 
-it('a path that is none of delivery is refused as such', async () => {
+it('a purge of a path outside of delivery is an InvalidRequestError', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 400, 'invalid_request'));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   expect(await rejection(control.cache.purge({ path: '/api/v1' }))).toBeInstanceOf(InvalidRequestError);

@@ -28,7 +28,7 @@ const fetching: UrlFetch = {
 const done: UrlFetch = { ...fetching, status: 'done', received_bytes: 100, media_id: 'med_1', created: false };
 const url = 'https://example.org/lake.jpg?signature=x';
 
-it('has the service fetch a URL, follows it, and resolves with the media object', async () => {
+it('ingestUrl follows the fetch of a URL and resolves with its media object', async () => {
   const bodies: unknown[] = [];
   await using server = await startServer(async (request, response, n) => {
     if (request.method === 'POST') bodies.push(JSON.parse((await readBody(request)).toString()));
@@ -55,7 +55,7 @@ it('has the service fetch a URL, follows it, and resolves with the media object'
   ]);
 });
 
-it('throws what became of a fetch that failed or was canceled', async () => {
+it('a failed or canceled fetch is thrown as a FetchFailedError', async () => {
   const failure = { code: 'source_refused', message: 'The source answered with status 404.', retryable: false };
   for (const end of [
     { ...fetching, status: 'failed', error: failure },
@@ -84,7 +84,7 @@ it('a refusal is thrown at once; a lost request is repeated under the same key',
   expect(busy.headers[0]?.['idempotency-key']).toBe(busy.headers[1]?.['idempotency-key']);
 });
 
-it('stops following when told to, or after the time that it was given', async () => {
+it('an abort or the time limit ends the wait for a fetch', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, fetching));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   expect(await rejection(control.media.ingestUrl(url, { timeoutMs: 200 }))).toBeInstanceOf(TimeoutError);
@@ -97,7 +97,7 @@ it('stops following when told to, or after the time that it was given', async ()
   expect(await rejection(ingesting)).toBe(reason);
 });
 
-it('lists, reads and cancels fetches', async () => {
+it('fetches can be listed, read and canceled', async () => {
   await using server = await startServer((request, response) => {
     if (request.method === 'DELETE') sendProblem(response, 409, 'state_conflict');
     else if (request.url?.includes('/fetches?'))

@@ -13,7 +13,7 @@ const fra1: RegionDetail = {
   nodes: [{ id: 'edge-7:4f1c9a02', alive: true, last_seen_at: '2026-01-31T08:15:00Z' }],
 };
 
-it('tells of every region and of one, with the nodes that serve it', async () => {
+it('reads all regions or one, with the nodes that serve them', async () => {
   await using server = await startServer((request, response) =>
     sendJson(response, 200, request.url?.endsWith('fra1') ? fra1 : { object: 'list', data: [fra1] }),
   );
@@ -39,7 +39,7 @@ it('writes only the given fields of a region, and reports whether it is new', as
   expect(server.headers[0]?.['content-type']).toBe('application/json');
 });
 
-it('writes it again where the answer was lost, body and all', async () => {
+it('writes a region again with its body if the answer was lost', async () => {
   const bodies: string[] = [];
   await using server = await startServer(async (request, response, n) => {
     bodies.push((await readBody(request)).toString());
@@ -62,7 +62,7 @@ it('forgets a region: 409 if it is still served, 404 if it is unknown', async ()
   expect(await rejection(control.regions.delete('nowhere1'))).toBeInstanceOf(NotFoundError);
 });
 
-it('a 404 of the service at the second attempt counts as done, one of a proxy does not', async () => {
+it("a second attempt's 404 counts as done if it is the service's, not a proxy's", async () => {
   await using server = await startServer((request, response, n) => {
     if (n % 2 === 1) request.socket.destroy();
     else if (n === 2) sendProblem(response, 404, 'region_not_found');
@@ -80,14 +80,14 @@ it('forgets a node whatever its name contains; a live node is a conflict', async
     else sendProblem(response, 404, 'node_not_found');
   });
   const { control } = createClient({ baseUrl: server.url, token: 't' });
-  // Gone at the second attempt: the first one went through.
+  // The node is gone at the second attempt, because the first one succeeded.
   await control.regions.forgetNode('vm/7:4f1c%41');
   expect(server.requests).toEqual(Array(2).fill('DELETE /control/v1/nodes/vm%2F7%3A4f1c%2541'));
   expect(await rejection(control.regions.forgetNode('gone'))).toBeInstanceOf(NotFoundError);
   expect(await rejection(control.regions.forgetNode('alive'))).toBeInstanceOf(ConflictError);
 });
 
-it('a refused region names the input; a code that would change the path is never sent', async () => {
+it('a refused region names the input; a code that changes the path is never sent', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 400, 'invalid_request'));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   expect(await rejection(control.regions.put('xyz1'))).toBeInstanceOf(InvalidRequestError);
@@ -96,7 +96,7 @@ it('a refused region names the input; a code that would change the path is never
   expect(server.requests).toEqual(['PUT /control/v1/regions/xyz1', 'DELETE /control/v1/regions/a%2F..%2F..%2Fmedia']);
 });
 
-it('without a token nothing is sent', async () => {
+it('a region call without a token sends nothing', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, fra1));
   const { control } = createClient({ baseUrl: server.url });
   for (const call of [control.regions.list(), control.regions.put('fra1'), control.regions.delete('fra1')]) {

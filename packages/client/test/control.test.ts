@@ -36,7 +36,7 @@ it('a verification that exceeds its own limit is not repeated', async () => {
 
 it('a timeout of the runtime is named as such, and the verification is not repeated', async () => {
   let calls = 0;
-  // What Node's fetch rejects with after 300 s without headers.
+  // Node's fetch rejects with this after 300 s without headers.
   const fetch = () => {
     calls++;
     const cause = Object.assign(new Error('Headers Timeout Error'), { code: 'UND_ERR_HEADERS_TIMEOUT' });

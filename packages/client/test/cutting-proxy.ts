@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A network between a client and a service that breaks. */
+/** A network that breaks between a client and a service. */
 export interface CuttingProxy extends AsyncDisposable {
   url: string;
   /** How often it was cut. */
@@ -9,9 +9,9 @@ export interface CuttingProxy extends AsyncDisposable {
 }
 
 /**
- * Passes TCP connections on to a service, and cuts one whenever so many bytes have gone towards the service.
- * @param cutAfter bytes from one cut to the next; when all are used up, nothing is cut any more
- * @param silently leaves the client's connection open, on which then nothing moves any more
+ * Passes TCP connections on to a service, and cuts one after each given number of bytes towards the service.
+ * @param cutAfter bytes from one cut to the next; after the last entry nothing is cut
+ * @param silently keeps the client's connection open, but passes nothing on
  */
 export async function startCuttingProxy(
   serviceUrl: string,
@@ -26,7 +26,7 @@ export async function startCuttingProxy(
   let cuts = 0;
   const keep = (socket: Socket) => {
     sockets.add(socket);
-    // What a cut connection has to say is that it was cut.
+    // The only error of a cut connection is the cut itself.
     socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
     return socket;
   };

@@ -15,8 +15,8 @@ const media: Media = {
   status: 'ready',
 };
 
-describe('url', () => {
-  it('points to a rendition of a media object, or of its id', () => {
+describe('url()', () => {
+  it('returns the address of a rendition, given a media object or its id', () => {
     expect(client.url(media, 'thumb', { extension: 'webp' })).toBe(`${base}/thumb.webp`);
     expect(client.url(id, 'medium', { extension: 'avif', revision: '0a1b2c3d' })).toBe(`${base}/medium.0a1b2c3d.avif`);
     expect(client.url(id, 'medium')).toBe(`${base}/medium`);
@@ -36,7 +36,7 @@ describe('url', () => {
     ['storyboard', { extension: 'jpg' }, 'storyboard.jpg'],
     ['waveform', { extension: 'json' }, 'waveform.json'],
     ['constructor', {}, 'constructor'],
-  ])('of %s %j is where a player or a page finds it: %s', (name, options, path) => {
+  ])('of %s %j is the path that players and pages use: %s', (name, options, path) => {
     expect(client.url(id, name, options)).toBe(`${base}/${path}`);
   });
 
@@ -47,33 +47,33 @@ describe('url', () => {
     [id, 'thumb', { extension: 'webp', revision: 'latest' }],
     [id, 'thumb', { revision: '0a1b2c3d' }],
     ['', 'thumb', {}],
-  ])('refuses what cannot be part of an address: %j %j %j', (bad, name, options) => {
+  ])('rejects a value that cannot be part of an address: %j %j %j', (bad, name, options) => {
     expect(() => client.url(bad, name, options)).toThrow(/delivery path|extension/);
   });
 });
 
-describe('srcset', () => {
-  it('of an id names the presets at their own widths', () => {
+describe('srcset()', () => {
+  it('of an id contains the presets at their nominal widths', () => {
     expect(client.srcset(id)).toBe(
       `${base}/thumb.webp 320w, ${base}/small.webp 640w, ${base}/medium.webp 1280w, ${base}/large.webp 2048w`,
     );
     expect(client.srcset(id, { extension: 'avif' })).toBe(`${base}/medium.avif 1280w`);
   });
 
-  it('of a media object computes widths as the service scales: into a box, shape kept', () => {
+  it('of a media object contains the widths that the service scales to', () => {
     expect(client.srcset({ ...media, width: 3000, height: 4000 })).toBe(
       `${base}/thumb.webp 240w, ${base}/small.webp 480w, ${base}/medium.webp 960w, ${base}/large.webp 1536w`,
     );
   });
 
-  it("never goes beyond the media object's own width, for a preset never enlarges", () => {
+  it("never exceeds the media object's own width, because presets never enlarge", () => {
     expect(client.srcset({ ...media, width: 500, height: 400 })).toBe(
       `${base}/thumb.webp 320w, ${base}/small.webp 500w`,
     );
     expect(client.srcset({ ...media, width: 10, height: 4000 })).toContain(`${base}/thumb.webp 1w`);
   });
 
-  it("takes a deployment's own presets", () => {
+  it('uses the given presets of a deployment', () => {
     const preset = (name: string, width: number | null, change: Partial<Rendition> = {}): Rendition => ({
       name,
       kind: 'image',
@@ -100,7 +100,7 @@ describe('srcset', () => {
     expect(client.srcset(media, { presets })).toBe(`${base}/card.webp 400w, ${base}/huge.webp 4000w`);
   });
 
-  it('of a manifest names the pictures that are there, at their true widths', () => {
+  it('of a manifest contains its ready images at their true widths', () => {
     const picture = (name: string, width: number, extension = 'webp') => ({
       name,
       extension,
@@ -130,12 +130,12 @@ describe('srcset', () => {
     expect(client.srcset({ ...manifest, kind: 'video' })).toBe('');
   });
 
-  it('is empty for what is no picture', () => {
+  it('is empty for a media object that is no image', () => {
     expect(client.srcset({ ...media, content_type: 'video/mp4' })).toBe('');
   });
 });
 
-it('fetches the manifest of a media object', async () => {
+it('manifest() requests the manifest of a media object', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, { object: 'manifest', id }));
   const manifest = await createClient({ baseUrl: server.url }).manifest(media);
   expect(manifest.id).toBe(id);

@@ -29,7 +29,7 @@ it.each([
   [429, 'rate_limited', RateLimitError],
   [500, 'internal_error', ApiError],
   [507, 'insufficient_storage', ApiError],
-])('status %i is an error of its own kind that says what happened to which request', async (status, code, Kind) => {
+])('status %i is an error of its own class with the request and the reason', async (status, code, Kind) => {
   await using server = await startServer((_, response) => sendProblem(response, status, code, { 'retry-after': '90' }));
   const client = createClient({ baseUrl: server.url, token: 'hunter2', maxRetries: 0 });
   const error = await rejection(client.control.media.get('med_1'));
@@ -52,13 +52,13 @@ it.each([
   expect(isAuthError(error)).toBe(status === 401 || status === 403);
 });
 
-it('a code that only a newer service knows is passed on', async () => {
+it('an unknown code of a newer service is passed on', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 418, 'teapot'));
   const error = await rejection(createClient({ baseUrl: server.url }).status());
   expect(error).toMatchObject({ status: 418, code: 'teapot' });
 });
 
-it('names the pieces of input that were wrong', async () => {
+it('an error lists the parts of the input that were wrong', async () => {
   const issue = { in: 'query', path: 'limit', message: 'must be at most 100' };
   await using server = await startServer((_, response) =>
     sendJson(response, 400, { title: 'Bad', status: 400, code: 'invalid_request', errors: [issue] }),
@@ -67,7 +67,7 @@ it('names the pieces of input that were wrong', async () => {
   expect(error).toMatchObject({ issues: [issue], message: expect.stringContaining('Bad') });
 });
 
-it("a proxy's page is told from the service's answer, whatever its status", async () => {
+it("a proxy's page is distinguished from the service's answer, whatever its status", async () => {
   await using server = await startServer((_, response, n) => {
     response.writeHead(n === 1 ? 500 : 200, { 'content-type': 'text/html; charset=utf-8' });
     response.end('<html><head><title>Welcome to\n nginx!</title></head></html>');
@@ -91,7 +91,7 @@ it('JSON that is cut short or empty is an ApiError, not a SyntaxError', async ()
   expect(String(await rejection(client.status()))).toContain('an empty body');
 });
 
-it('reads an error of any size only so far', async () => {
+it('an endless error body is read only up to a limit', async () => {
   await using server = await startServer((_, response) => {
     response.writeHead(500, { 'content-type': 'text/plain' });
     const more = () => {
@@ -105,7 +105,7 @@ it('reads an error of any size only so far', async () => {
   expect(String(error).length).toBeLessThan(400);
 });
 
-it('says which address gave no answer, and why', async () => {
+it('a connection error contains the address and the cause', async () => {
   const server = await startServer(() => undefined);
   await server[Symbol.asyncDispose]();
   const error = await rejection(createClient({ baseUrl: server.url, maxRetries: 0 }).status());
@@ -130,7 +130,7 @@ it('a control call without a token sends nothing', async () => {
   expect(server.requests).toEqual([]);
 });
 
-it('an id cannot lead to another path', async () => {
+it('an id with dots or slashes cannot lead to another path', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, {}));
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   await control.media.get('../tokens?x=1#y');

@@ -26,7 +26,7 @@ async function take<T>(count: number, events: AsyncIterable<T>): Promise<T[]> {
   return taken;
 }
 
-it('gives events as they come, with the token, after the one that is named', async () => {
+it('requests events after the given one, with the token, and yields them in order', async () => {
   await using server = await startServer((_, response) => send(response, stateEvent(8), stateEvent(9)));
   const { control } = createClient({ baseUrl: server.url, token: 'secret' });
   expect(await take(2, control.events({ after: '7' }))).toEqual([stateEvent(8), stateEvent(9)]);
@@ -46,7 +46,7 @@ it('closes the connection when the loop is left', async () => {
   await expect.poll(() => closed).toBe(true);
 });
 
-it('gives only the requested event types; without a choice, also unknown types', async () => {
+it('yields only the requested event types; without a choice, also unknown types', async () => {
   // The cast is the point: this client's contract does not know the type.
   const newer = { id: '2', created_at: '2026-01-31T08:15:00Z', type: 'media.levitated', data: {} } as unknown as Event;
   await using server = await startServer((_, response) =>
@@ -91,14 +91,14 @@ it('reconnects after a break and continues after the last event, even a filtered
   expect(lost).toEqual([expect.any(ConnectionError), expect.any(ApiError), expect.any(ConnectionError), null]);
 });
 
-it('a silent connection is given up; one that carries only comments is kept', async () => {
+it('a silent connection is given up; one with comments only is kept', async () => {
   await using server = await startServer((_, response, n) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('retry: 10\nid: 5\n\n');
     if (n === 1) return;
-    let beats = 0;
+    let comments = 0;
     const timer = setInterval(() => {
-      if (++beats < 8) return void response.write(': still here\n\n');
+      if (++comments < 8) return void response.write(': still here\n\n');
       clearInterval(timer);
       send(response, stateEvent(6));
     }, 100);
@@ -110,11 +110,11 @@ it('a silent connection is given up; one that carries only comments is kept', as
   });
   expect(await take(1, events)).toEqual([stateEvent(6)]);
   expect(lost.map(String)).toEqual(['TimeoutError: The event stream was silent for 400 ms']);
-  // The id that a stream begins with, without an event, is where to go on.
+  // A stream may begin with an id and no event; the next request continues there.
   expect(server.headers.map((headers) => headers['last-event-id'])).toEqual([undefined, '5']);
 });
 
-it('taking long over an event does not count as silence of the service', async () => {
+it('a slow consumer of an event does not count as silence of the service', async () => {
   await using server = await startServer((_, response) => send(response, stateEvent(1), stateEvent(2)));
   const ids: string[] = [];
   for await (const event of createClient({ baseUrl: server.url, token: 't' }).control.events({ silenceMs: 100 })) {
@@ -125,7 +125,7 @@ it('taking long over an event does not count as silence of the service', async (
   expect(server.requests).toHaveLength(1);
 });
 
-it.each([401, 403, 404])('%i ends it, the first time or later, for it would not get better', async (status) => {
+it.each([401, 403, 404])('%i ends the stream, at first or later, because a retry would not help', async (status) => {
   await using server = await startServer((_, response, n) => {
     if (n % 2 === 0) return sendProblem(response, status, 'no');
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -152,7 +152,7 @@ it.each([
   ['text/html', '<title>Welcome</title>', 'expected an event stream, got text/html'],
   ['text/event-stream', 'data: no json\n\n', 'not JSON'],
   ['text/event-stream', 'data: [1]\n\n', 'not an event'],
-])('what is no stream of events is said to be none: %s %j', async (type, body, reason) => {
+])('a response that is no event stream is reported as such: %s %j', async (type, body, reason) => {
   await using server = await startServer((_, response) => {
     response.writeHead(200, { 'content-type': type });
     response.end(body);
@@ -162,15 +162,15 @@ it.each([
   expect(error.message).toContain(reason);
 });
 
-it('204 ends it without an error', async () => {
+it('204 ends the stream without an error', async () => {
   await using server = await startServer((_, response) => void response.writeHead(204).end());
   expect(await take(1, createClient({ baseUrl: server.url, token: 't' }).control.events())).toEqual([]);
 });
 
 it.each([
-  ['while nothing comes', 1],
+  ['of a silent connection', 1],
   ['between two connections', 2],
-])('an abort %s ends it with its own reason', async (_, when) => {
+])('an abort %s ends the stream with its own reason', async (_, when) => {
   await using server = await startServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(': hello\n\n');
@@ -182,7 +182,7 @@ it.each([
   await expect(control.events({ signal: stop.signal }).next()).rejects.toThrow('never mind');
 });
 
-it('without a token nothing is sent', async () => {
+it('an event stream without a token sends nothing', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, {}));
   expect(isAuthError(await rejection(createClient({ baseUrl: server.url }).control.events().next()))).toBe(true);
   expect(server.requests).toEqual([]);

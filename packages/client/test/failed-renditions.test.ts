@@ -9,7 +9,7 @@ function rendition(name: string, extension: string, state: RenditionState, revis
   };
 }
 
-it('names what a page would miss of a media object that is ready', () => {
+it('lists the renditions that a ready media object lacks', () => {
   const hls = rendition('hls', 'm3u8', 'failed');
   const renditions = [
     ...[

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What answers the n-th request, from 1. */
+/** Answers the n-th request, from 1. */
 export type Handler = (request: IncomingMessage, response: ServerResponse, n: number) => void | Promise<void>;
 
-/** A server on a free port that does what a test says. */
+/** A server on a free port whose behavior a test scripts. */
 export interface TestServer extends AsyncDisposable {
   url: string;
   /** `METHOD /path?query` of every request. */
@@ -13,7 +13,7 @@ export interface TestServer extends AsyncDisposable {
   headers: IncomingMessage['headers'][];
 }
 
-/** Starts a server; dispose of it to stop it, whatever is still open. */
+/** Starts a server; disposing of it also closes open connections. */
 export async function startServer(handler: Handler): Promise<TestServer> {
   const requests: string[] = [];
   const headers: IncomingMessage['headers'][] = [];
@@ -74,7 +74,7 @@ export async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-/** The error that a promise is rejected with; fails where it is not. */
+/** The error of a rejected promise; fails if the promise resolves. */
 export async function rejection(promise: PromiseLike<unknown>): Promise<unknown> {
   try {
     await promise;

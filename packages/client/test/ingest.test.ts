@@ -26,9 +26,9 @@ it.each([
   ['a Blob', () => new Blob([CONTENT]), '12'],
   ['a web stream', () => new Blob([CONTENT]).stream(), undefined],
   ['an async iterable', () => pieces('twelve ', 'bytes'), undefined],
-  ["a stream of Node's", () => Readable.from([Buffer.from('twelve '), Buffer.from('bytes')]), undefined],
+  ['a Node stream', () => Readable.from([Buffer.from('twelve '), Buffer.from('bytes')]), undefined],
   ['a function that opens it', () => () => pieces('twelve ', 'bytes'), undefined],
-])('%s arrive as they are, with their length where it is known', async (_, make, length) => {
+])('%s arrive unchanged, with their length if it is known', async (_, make, length) => {
   await using server = await echoServer();
   const client = createClient({ baseUrl: server.url, token: 'secret' });
   const { media, created } = await client.control.media.ingest(make(), { filename: 'a b&c.jpg', duplicate: 'allow' });
@@ -41,14 +41,14 @@ it.each([
   expect(server.headers[0]?.['content-length']).toBe(length);
 });
 
-it('a known length is sent, so that a file that is too large is refused at once', async () => {
+it('a known length is sent, so that a file over the limit is refused at once', async () => {
   await using server = await echoServer();
   const client = createClient({ baseUrl: server.url, token: 't' });
   await client.control.media.ingest(pieces('twelve ', 'bytes'), { bytes: 12 });
   expect(server.headers[0]?.['content-length']).toBe('12');
 });
 
-it('an empty file is sent as one; what to say of it is up to the service', async () => {
+it('an empty file is sent, so that the service can refuse it', async () => {
   await using server = await echoServer();
   const client = createClient({ baseUrl: server.url, token: 't' });
   const { media } = await client.control.media.ingest(new Uint8Array(0));
@@ -56,7 +56,7 @@ it('an empty file is sent as one; what to say of it is up to the service', async
   expect(server.headers[0]?.['content-length']).toBe('0');
 });
 
-it('says whether the media object is new', async () => {
+it('reports whether the media object is new', async () => {
   await using server = await startServer(async (request, response) => {
     await readBody(request);
     sendJson(response, 200, { id: 'med_1' });
@@ -65,7 +65,7 @@ it('says whether the media object is new', async () => {
   expect(created).toBe(false);
 });
 
-it('tells how far it is', async () => {
+it('reports its progress', async () => {
   await using server = await echoServer();
   const seen: UploadProgress[] = [];
   await createClient({ baseUrl: server.url, token: 't' }).control.media.ingest(pieces('twelve ', 'bytes'), {
@@ -189,11 +189,11 @@ it('an abort ends an upload with its own reason', async () => {
 });
 
 it.each([
-  ['shorter than was said', () => pieces('twelve'), /ended after 6 of 12 bytes/],
-  ['longer than was said', () => pieces('twelve bytes and more'), /longer than 12 bytes/],
+  ['shorter than declared', () => pieces('twelve'), /ended after 6 of 12 bytes/],
+  ['longer than declared', () => pieces('twelve bytes and more'), /longer than 12 bytes/],
   ['not made of bytes', () => Readable.from(['text']), /Uint8Array/],
-  ['not to be read', () => createReadStream('/nonexistent/file'), /ENOENT/],
-])('content that is %s is told from a fault of the network, and not sent again', async (_, make, message) => {
+  ['unreadable', () => createReadStream('/nonexistent/file'), /ENOENT/],
+])('content that is %s is no network error and is not sent again', async (_, make, message) => {
   await using server = await startServer(async (request, response) => {
     await readBody(request);
     sendJson(response, 201, {});
@@ -224,7 +224,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it('in a browser a Blob is sent whole, without a Content-Length of ours', async () => {
+it('in a browser a Blob is sent whole, without our own Content-Length', async () => {
   await using server = await echoServer();
   vi.stubGlobal('document', {});
   const bodies: unknown[] = [];
@@ -243,7 +243,7 @@ it('in a browser a Blob is sent whole, without a Content-Length of ours', async 
 it('a browser without request streams collects a stream before sending it', async () => {
   await using server = await echoServer();
   vi.stubGlobal('document', {});
-  // Such a browser never looks at `duplex`, and sends the text "[object ReadableStream]".
+  // Such a browser ignores `duplex` and sends the text "[object ReadableStream]".
   const Plain = globalThis.Request;
   vi.stubGlobal(
     'Request',

@@ -12,7 +12,7 @@ function pagedServer(): Promise<TestServer> {
   });
 }
 
-it('awaited, is a page with the fields of the service, newer ones included', async () => {
+it('awaited, returns a page with all fields of the service, also newer ones', async () => {
   await using server = await pagedServer();
   const page = await createClient({ baseUrl: server.url }).media.list({ limit: 2 });
   expect(page.data.map(({ id }) => id)).toEqual(['med_0', 'med_1']);
@@ -25,7 +25,7 @@ it('awaited, is a page with the fields of the service, newer ones included', asy
   expect(server.requests).toEqual(['GET /api/v1/media?limit=2']);
 });
 
-it('iterated over, gives the items of all pages, and keeps the limit', async () => {
+it('iterated, yields the items of all pages and keeps the limit', async () => {
   await using server = await pagedServer();
   const ids: string[] = [];
   for await (const { id } of createClient({ baseUrl: server.url }).media.list({ limit: 2 })) ids.push(id);
@@ -43,7 +43,7 @@ it('requests no page that is not needed', async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-it('gives pages one by one, and continues from any page', async () => {
+it('yields pages one by one, and continues from any page', async () => {
   await using server = await pagedServer();
   const client = createClient({ baseUrl: server.url });
   const sizes: number[] = [];
@@ -86,7 +86,7 @@ it('an error on a later page reaches the loop', async () => {
   expect(count).toBe(1);
 });
 
-it('an abort stops it, even between pages', async () => {
+it('an abort ends the iteration, even between pages', async () => {
   await using server = await pagedServer();
   const stop = new AbortController();
   const run = async () => {

@@ -36,7 +36,7 @@ it('requests exactly the addresses of the contract, with only the given options'
   expect(server.headers.map((headers) => headers.authorization)).toEqual(server.requests.map(() => undefined));
 });
 
-it('unknown fields and values of a newer service pass, so an upgrade breaks no client', async () => {
+it('unknown fields and values of a newer service pass, so upgrades break no client', async () => {
   const newer = {
     ...STATUS,
     status: 'entangled',
@@ -47,7 +47,7 @@ it('unknown fields and values of a newer service pass, so an upgrade breaks no c
   await expect(createClient({ baseUrl: server.url }).status()).resolves.toEqual(newer);
 });
 
-it('keeps the path of a base address, as behind a proxy', async () => {
+it('keeps the path of a base address, as needed behind a proxy', async () => {
   await using server = await startServer((_, response) => sendJson(response, 200, STATUS));
   await createClient({ baseUrl: `${server.url}/mds/` }).status();
   expect(server.requests).toEqual(['GET /mds/api/v1/status']);
@@ -91,7 +91,7 @@ it('never shows a secret in a message', async () => {
   }
 });
 
-it('gets any path, and sends the token only on request', async () => {
+it('get() reads any path, and sends the token only on request', async () => {
   await using server = await startServer((_, response) => void response.end('pong'));
   const client = createClient({ baseUrl: server.url, token: 'secret' });
   expect(await (await client.get('/healthz')).text()).toBe('pong');
@@ -100,7 +100,7 @@ it('gets any path, and sends the token only on request', async () => {
   await expect(client.get('healthz')).rejects.toThrow(/begins with a slash/);
 });
 
-it('downloads by address and by path, without the token, and passes a range on', async () => {
+it('download() takes an address or a path, sends no token and passes a range on', async () => {
   await using server = await startServer((_, response) => {
     response.writeHead(206, { 'content-range': 'bytes 0-3/10' }).end('webp');
   });

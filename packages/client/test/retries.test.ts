@@ -5,7 +5,7 @@ import { rejection, sendJson, sendProblem, startServer } from './http-server.ts'
 
 const OK = { object: 'list', data: [] };
 
-it.each([429, 502, 503, 504])('a read that is answered with %i is tried again', async (status) => {
+it.each([429, 502, 503, 504])('a read is retried after status %i', async (status) => {
   await using server = await startServer((_, response, n) =>
     n < 3 ? sendProblem(response, status, 'overloaded') : sendJson(response, 200, OK),
   );
@@ -13,7 +13,7 @@ it.each([429, 502, 503, 504])('a read that is answered with %i is tried again', 
   expect(server.requests).toHaveLength(3);
 });
 
-it.each([400, 401, 404, 409, 500, 501, 507])('one that is answered with %i is not', async (status) => {
+it.each([400, 401, 404, 409, 500, 501, 507])('a read is not retried after status %i', async (status) => {
   await using server = await startServer((_, response) => sendProblem(response, status, 'x'));
   await rejection(createClient({ baseUrl: server.url }).regions.list());
   expect(server.requests).toHaveLength(1);
@@ -31,14 +31,14 @@ it('a read is repeated if the connection breaks, even in the middle of the answe
   expect(server.requests).toHaveLength(3);
 });
 
-it('two retries by default, then the last error is thrown', async () => {
+it('makes two retries by default, then throws the last error', async () => {
   await using server = await startServer((_, response) => sendProblem(response, 503, 'overloaded'));
   expect(await rejection(createClient({ baseUrl: server.url }).status())).toMatchObject({ status: 503, attempts: 3 });
   expect(await rejection(createClient({ baseUrl: server.url, maxRetries: 0 }).status())).toMatchObject({ attempts: 1 });
   expect(server.requests).toHaveLength(4);
 });
 
-it('makes no retry if shouldRetry refuses the error', async () => {
+it('makes no retry if shouldRetry rejects the error', async () => {
   await using server = await startServer((_, response, n) =>
     sendProblem(response, 503, n === 1 ? 'overloaded' : 'deployment_moved'),
   );
@@ -92,7 +92,7 @@ it('an abort ends a running request; an aborted signal sends nothing', async () 
   expect(server.requests).toHaveLength(1);
 });
 
-it('the time limit is for one attempt, so a slow first one leaves the next its time', async () => {
+it('the time limit counts for one attempt, so a slow one leaves the next its time', async () => {
   await using server = await startServer((_, response, n) => {
     if (n > 1) sendJson(response, 200, OK);
   });
@@ -100,7 +100,7 @@ it('the time limit is for one attempt, so a slow first one leaves the next its t
   expect(server.requests).toHaveLength(2);
 });
 
-it('an answer that never ends is a timeout that says so', async () => {
+it('an answer that never ends is reported as a timeout', async () => {
   await using server = await startServer((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.write('{');
@@ -140,11 +140,11 @@ it('a delete whose answer was lost counts as done', async () => {
   );
   const { control } = createClient({ baseUrl: server.url, token: 't' });
   await expect(control.media.delete('med_1')).resolves.toBeUndefined();
-  // Asked once and not there: that is news.
+  // Not found at the first request: this must be reported.
   await expect(control.media.delete('med_1')).rejects.toMatchObject({ status: 404 });
 });
 
-describe('how long to wait', () => {
+describe('the delay before a retry', () => {
   const answered = (status: number, retryAfterMs: number | null) =>
     new ApiError({ method: 'GET', url: '/', status, problem: null, requestId: null, retryAfterMs, reason: '' });
   const broken = new ConnectionError({ method: 'GET', url: '/' }, 'x', null, null);
@@ -173,7 +173,7 @@ describe('how long to wait', () => {
     ['1.5', null],
     ['', null],
     [null, null],
-  ])('reads Retry-After %j', (value, expected) => {
+  ])('is read from Retry-After %j', (value, expected) => {
     expect(parseRetryAfterMs(value, Date.parse('2026-01-31T08:15:00Z'))).toBe(expected);
   });
 });

@@ -12,7 +12,7 @@ function linesOf(router: object): string[] {
   );
 }
 
-/** The lines that the client's sources name, as in `call('GET /api/v1/media', …)`. */
+/** The routes in the client's sources, as in `call('GET /api/v1/media', …)`. */
 function linesInSources(): string[] {
   const folder = fileURLToPath(new URL('../src', import.meta.url));
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
@@ -23,12 +23,12 @@ function linesInSources(): string[] {
   );
 }
 
-it('every route of the contract can be called, and no other is', () => {
+it('the client calls every route of the contract, and no other', () => {
   const { edges: _edges, ...control } = api.control;
   const offered = linesOf({ read: api.read, control, events: api.streams.events });
   expect(new Set(linesInSources())).toEqual(new Set(offered));
 });
 
-it('uploads go to where the contract has uploads', () => {
+it('the client sends uploads to the path of the contract', () => {
   expect(UPLOADS_PATH).toBe(CONTRACT_UPLOADS_PATH);
 });

@@ -9,7 +9,7 @@ import { FileStore } from '@tus/file-store';
 import { Server, type Upload } from '@tus/server';
 import { sendJson, startServer, type TestServer } from './http-server.ts';
 
-/** What a finished upload became. */
+/** The result of a finished upload. */
 export interface Arrived {
   id: string;
   sha256: string;
@@ -17,21 +17,21 @@ export interface Arrived {
   metadata: Record<string, string | null>;
 }
 
-/** The service's part in uploads, by the reference implementation of tus: what becomes of a file is not its business. */
+/** The upload half of the service, on the reference implementation of tus; it does not process files. */
 export interface TusService extends TestServer {
   arrived: Arrived[];
   /** Upload-Offset of every PATCH. */
   patchedFrom(): number[];
-  /** Drops what is on its way, as if it had expired. */
+  /** Drops unfinished uploads, as if they had expired. */
   forgetUploads(): Promise<void>;
 }
 
-/** Says how one request is answered; true where it has done so. */
+/** Answers a request in place of the service; returns true if it did. */
 export type Instead = (request: IncomingMessage, response: ServerResponse, n: number) => boolean;
 
 /**
- * Starts it on a free port.
- * @param instead asked before every request
+ * Starts the service on a free port.
+ * @param instead called before every request
  */
 export async function startTusService(instead: Instead = () => false): Promise<TusService> {
   const directory = await mkdtemp(join(tmpdir(), 'mds-tus-'));

@@ -35,9 +35,9 @@ function created(response: ServerResponse, location: string): void {
 
 describe('invalid options are refused before anything is sent', () => {
   it.each<[string, ResumableBody, UploadOptions, string]>([
-    ['a length that is not the one of the body', new Blob([content]), { bytes: 5 }, 'bytes is 5'],
-    ['a length that is none', pieces(), { bytes: -1 }, 'bytes has to be'],
-    ['chunks of nothing', new Blob([content]), { chunkBytes: 0 }, 'chunkBytes has to be'],
+    ['a length that differs from the body', new Blob([content]), { bytes: 5 }, 'bytes is 5'],
+    ['a negative length', pieces(), { bytes: -1 }, 'bytes has to be'],
+    ['empty chunks', new Blob([content]), { chunkBytes: 0 }, 'chunkBytes has to be'],
     ['half a retry', new Blob([content]), { maxRetries: 0.5 }, 'maxRetries has to be'],
   ])('%s', async (_, body, options, message) => {
     await using service = await startTusService();
@@ -54,7 +54,7 @@ describe('invalid options are refused before anything is sent', () => {
     expect(service.requests).toEqual([]);
   });
 
-  it('an upload that was aborted before it began', async () => {
+  it('an upload that was aborted before it started', async () => {
     await using service = await startTusService();
     const reason = new Error('never mind');
     expect(await rejection(clientOf(service.url).upload(pieces(), { signal: AbortSignal.abort(reason) }))).toBe(reason);
@@ -66,7 +66,7 @@ describe('a body of the wrong length is never accepted', () => {
   const lengths: [string, number, string][] = [
     ['shorter', content.length + 1, `it ended after ${content.length} of ${content.length + 1} bytes`],
     ['longer', content.length - 1, `it is longer than ${content.length - 1} bytes`],
-    // All that was announced has gone out, if the last piece is not held back until the end is seen.
+    // All announced bytes would be out already if the last piece were not held back until the end.
     ['longer by whole pieces', 70_001 * 2, `it is longer than ${70_001 * 2} bytes`],
   ];
   it.each(lengths)('a stream that is %s', async (_, bytes, message) => {
@@ -82,7 +82,7 @@ describe('a body of the wrong length is never accepted', () => {
     const error = await rejection(clientOf(service.url).upload(() => Readable.from(pieces()), { bytes }));
     expect(String(error)).toContain(message);
     expect(service.arrived).toEqual([]);
-    // It would be the same again.
+    // Another attempt would end the same way.
     expect(service.requests.filter((line) => line.startsWith('PATCH ')).length).toBeLessThanOrEqual(1);
   });
 });
@@ -92,7 +92,7 @@ it('a body that is too long is not accepted if its end is late', async () => {
   const lateEnd = async function* () {
     yield content.subarray(0, 1_000_000);
     yield content.subarray(1_000_000, 2_000_000);
-    // Time enough for all that was announced to arrive, if it were sent.
+    // Enough time for all announced bytes to arrive, if they were sent.
     for (let waits = 0; waits < 100 && service.arrived.length === 0; waits++) await sleep(10);
     yield content.subarray(2_000_000);
   };
@@ -110,7 +110,7 @@ it('unreadable content fails the upload with its reason, at any time', async () 
       },
     });
   const failed = () => failing().destroy(new Error('the card was pulled out'));
-  // A stream of Node's that fails before anybody listens to it would end the program.
+  // A Node stream that fails before anybody listens would end the program.
   for (const bodyOf of [() => failing(), () => failing, () => failed(), () => failed]) {
     const body = bodyOf();
     const error = await rejection(clientOf(service.url).upload(body, { bytes: 10 }));
@@ -126,7 +126,7 @@ it('a stream that was never read is closed', async () => {
   expect(stream.destroyed).toBe(true);
 });
 
-describe('a refusal is an error of its kind and is not retried', () => {
+describe('a refusal is an error of its own class and is not retried', () => {
   it.each([
     [413, 'payload_too_large', InvalidRequestError],
     [507, 'insufficient_storage', ApiError],
@@ -139,7 +139,7 @@ describe('a refusal is an error of its kind and is not retried', () => {
     expect(server.requests).toEqual(['POST /control/v1/uploads']);
   });
 
-  it('a file that is not accepted, on its last byte', async () => {
+  it('a file that is refused at its last byte', async () => {
     await using service = await startTusService((request, response) => {
       if (request.method !== 'PATCH') return false;
       request.resume().on('end', () => sendProblem(response, 422, 'unsupported_format'));
@@ -168,7 +168,7 @@ it.each([
   [409, 'upload_offset_conflict', {}],
   [429, 'too_many_uploads', { 'retry-after': '0' }],
   [503, 'overloaded', { 'retry-after': '0' }],
-])('%i %s passes: it goes on from where the service stands', async (status, code, headers) => {
+])('after %i %s, the upload continues at the offset of the service', async (status, code, headers) => {
   let refusals = 0;
   await using service = await startTusService((request, response) => {
     if (request.method !== 'PATCH' || refusals++ > 1) return false;
@@ -224,7 +224,7 @@ it('if the last answer is lost, the upload reports its media object', async () =
   expect(service.patchedFrom()).toEqual([0]);
 });
 
-/** Takes the name of the media object out of an answer. */
+/** Removes the media object's id from an answer. */
 function unname(response: ServerResponse): void {
   const write = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
   response.writeHead = ((status: number, ...rest: unknown[]) => {

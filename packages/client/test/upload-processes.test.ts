@@ -20,19 +20,19 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-interface Told {
+interface Line {
   acceptedBytes?: number;
   id?: string;
   maxBytes?: number;
 }
 
-/** @param onTold what it tells; the process can be killed there */
-async function runUpload(args: string[], onTold: (told: Told, child: ChildProcess) => void): Promise<number | null> {
+/** @param onLine receives each line of the process, and can kill it there */
+async function runUpload(args: string[], onLine: (line: Line, child: ChildProcess) => void): Promise<number | null> {
   const child = spawn(process.execPath, ['--conditions=@mds/source', '--import', 'tsx', SCRIPT, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, XDG_STATE_HOME: folder },
   });
-  createInterface({ input: child.stdout }).on('line', (line) => onTold(JSON.parse(line) as Told, child));
+  createInterface({ input: child.stdout }).on('line', (text) => onLine(JSON.parse(text) as Line, child));
   const [code] = (await once(child, 'close')) as [number | null];
   return code;
 }
@@ -65,7 +65,7 @@ it('another process resumes after a kill and sends only the missing bytes', asyn
   expect(await readdir(join(folder, 'mds', 'uploads'))).toEqual([]);
 });
 
-it.each(['file', 'stream'])('a file far larger than what the process takes of memory: a %s', async (how) => {
+it.each(['file', 'stream'])('a process needs far less memory than the size of its upload: a %s', async (how) => {
   await using service = await startTusService();
   const file = join(folder, 'large.bin');
   const handle = await open(file, 'w');
@@ -74,8 +74,8 @@ it.each(['file', 'stream'])('a file far larger than what the process takes of me
   await handle.close();
   let maxBytes = 0;
   expect(
-    await runUpload([service.url, file, how], (told) => {
-      maxBytes = told.maxBytes ?? 0;
+    await runUpload([service.url, file, how], (line) => {
+      maxBytes = line.maxBytes ?? 0;
     }),
   ).toBe(0);
   expect(service.arrived.map(({ sha256 }) => sha256)).toEqual([await sha256Of(file)]);

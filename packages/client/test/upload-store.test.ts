@@ -22,7 +22,7 @@ function webStorage(): WebStorage {
 it.each<[string, () => UploadStore]>([
   ['a folder', () => createFileUploadStore(join(folder, 'not', 'there', 'yet'))],
   ['localStorage', () => createWebUploadStore(webStorage())],
-])('%s keeps addresses apart, whatever their keys are made of', async (_, open) => {
+])('%s keeps addresses apart, whatever their keys contain', async (_, open) => {
   const store = open();
   const keys = ['film', '../../film', 'a/b\0c', 'ü'.repeat(5000)];
   for (const key of keys) expect(await store.get(key)).toBe(null);

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Pieces of odd sizes, so that none ends where a chunk does. */
+/** Pieces of odd sizes, so that no piece ends where a chunk ends. */
 async function* pieces(bytes: Buffer = content): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 70_001) yield bytes.subarray(at, at + 70_001);
 }
@@ -50,11 +50,11 @@ const bodies: [string, () => ResumableBody, UploadOptions][] = [
   ['a ReadableStream', () => webStream(), { bytes: content.length }],
   ['a ReadableStream of unknown length', () => webStream(), {}],
   ['an async iterable', () => pieces(), {}],
-  ["a stream of Node's", () => Readable.from(pieces()), {}],
+  ['a Node stream', () => Readable.from(pieces()), {}],
   ['a function that opens a file', () => () => createReadStream(file), { bytes: content.length }],
   ['a function that opens a file of unknown length', () => () => createReadStream(file), {}],
   [
-    'a file that can be opened anywhere',
+    'a file that opens at any offset',
     () => ({ bytes: content.length, open: (start) => createReadStream(file, { start }) }),
     {},
   ],
@@ -67,7 +67,7 @@ const bodies: [string, () => ResumableBody, UploadOptions][] = [
   ['a stream whose end is the end of a chunk', () => pieces(), { chunkBytes: content.length }],
 ];
 
-describe('what is uploaded arrives byte for byte', () => {
+describe('uploads arrive byte for byte', () => {
   it.each(bodies)('%s', async (_, body, options) => {
     await using service = await startTusService();
     const { media, created } = await clientOf(service.url).upload(body(), { filename: 'fílm.mp4', ...options });
@@ -76,7 +76,7 @@ describe('what is uploaded arrives byte for byte', () => {
     expect(service.headers.every(({ authorization }) => authorization === 'Bearer secret')).toBe(true);
   });
 
-  it.each(bodies)('%s, over a network that is cut again and again', async (_, body, options) => {
+  it.each(bodies)('%s, over a network that breaks repeatedly', async (_, body, options) => {
     await using service = await startTusService();
     await using network = await startCuttingProxy(service.url, [2 * MIB, 300, 3 * MIB, 3 * MIB, MIB]);
     await clientOf(network.url).upload(body(), options);
@@ -89,7 +89,7 @@ it.each<[string, ResumableBody]>([
   ['bytes', new Uint8Array()],
   ['a stream', pieces(Buffer.alloc(0))],
   ['a function', () => pieces(Buffer.alloc(0))],
-])('nothing at all is an upload, too: %s', async (_, body) => {
+])('an empty body is uploaded as well: %s', async (_, body) => {
   await using service = await startTusService();
   await clientOf(service.url).upload(body, {});
   expect(service.arrived).toMatchObject([{ bytes: 0 }]);
@@ -128,15 +128,15 @@ it('an upload survives more breaks than retries while it makes progress', async 
 it('reports accepted bytes, falls back to them after a break, and ends complete', async () => {
   await using service = await startTusService();
   await using network = await startCuttingProxy(service.url, [5 * MIB]);
-  const told: ResumableProgress[] = [];
-  await clientOf(network.url).upload(new Blob([content]), { onProgress: (progress) => told.push(progress) });
+  const seen: ResumableProgress[] = [];
+  await clientOf(network.url).upload(new Blob([content]), { onProgress: (progress) => seen.push(progress) });
   const resumedAt = service.patchedFrom()[1];
-  expect(told.at(-1)).toEqual({ sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length });
-  expect(told.some(({ sentBytes, acceptedBytes }) => sentBytes > acceptedBytes)).toBe(true);
-  const falls = told.filter(({ sentBytes }, n) => sentBytes < (told[n - 1]?.sentBytes ?? 0));
+  expect(seen.at(-1)).toEqual({ sentBytes: content.length, acceptedBytes: content.length, totalBytes: content.length });
+  expect(seen.some(({ sentBytes, acceptedBytes }) => sentBytes > acceptedBytes)).toBe(true);
+  const falls = seen.filter(({ sentBytes }, n) => sentBytes < (seen[n - 1]?.sentBytes ?? 0));
   expect(falls).toEqual([{ sentBytes: resumedAt, acceptedBytes: resumedAt, totalBytes: content.length }]);
-  for (const [n, { acceptedBytes }] of told.entries())
-    expect(acceptedBytes).toBeGreaterThanOrEqual(told[n - 1]?.acceptedBytes ?? 0);
+  for (const [n, { acceptedBytes }] of seen.entries())
+    expect(acceptedBytes).toBeGreaterThanOrEqual(seen[n - 1]?.acceptedBytes ?? 0);
 });
 
 it('an error thrown by onProgress ends the upload unchanged', async () => {
@@ -149,7 +149,7 @@ it('an error thrown by onProgress ends the upload unchanged', async () => {
   expect(service.requests.filter((line) => !/^(POST|PATCH|DELETE) /.test(line))).toEqual([]);
 });
 
-/** An upload of `content` that its caller aborts once a part of it has been accepted. */
+/** An upload of `content` that its caller aborts after a part of it was accepted. */
 async function leaveUnfinished(url: string, options: UploadOptions): Promise<void> {
   const stop = new AbortController();
   const upload = clientOf(url).upload(new Blob([content]), {
@@ -196,12 +196,12 @@ describe('with a resumeKey', () => {
     const options = { resumeKey: 'film', resumeStore: createFileUploadStore(join(folder, 'forgotten')) };
     await leaveUnfinished(service.url, options);
     await service.forgetUploads();
-    const told: number[] = [];
+    const seen: number[] = [];
     await clientOf(service.url).upload(new Blob([content]), {
       ...options,
-      onProgress: ({ sentBytes }) => told.push(sentBytes),
+      onProgress: ({ sentBytes }) => seen.push(sentBytes),
     });
-    expect(told[0]).toBe(0);
+    expect(seen[0]).toBe(0);
     expect(service.arrived.map((it) => it.sha256)).toEqual([sha256]);
   });
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createClient, isMediaFailedError, type MediaProgress, TimeoutError } from '../src/index.ts';
 import { rejection, sendJson, sendProblem, startServer, type TestServer } from './http-server.ts';
 
-/** A service without events: it answers with one state after the other. */
+/** A service without events, which answers with one state after the other. */
 function statesServer(...states: string[]): Promise<TestServer> {
   let answers = 0;
   return startServer((request, response) => {
@@ -15,7 +15,7 @@ function statesServer(...states: string[]): Promise<TestServer> {
   });
 }
 
-/** A service with events, whose media are what the test makes of them. */
+/** A service with events, whose media the test changes. */
 async function eventfulServer(media: Record<string, { status: string; progress?: number; renditions?: object[] }>) {
   const streams = new Set<ServerResponse>();
   const server = await startServer((request, response) => {
@@ -29,11 +29,11 @@ async function eventfulServer(media: Record<string, { status: string; progress?:
     const id = request.url?.split('/').at(-1) ?? '';
     sendJson(response, 200, { id, error: null, ...media[id] });
   });
-  const tell = (type: string, data: object) => {
+  const send = (type: string, data: object) => {
     for (const stream of streams) stream.write(`data: ${JSON.stringify({ id: '1', type, data })}\n\n`);
   };
   const asked = () => server.requests.filter((line) => !line.endsWith('/events')).length;
-  return { server, streams, tell, asked, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  return { server, streams, send, asked, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 it('waits until ready and reports every step, even an unknown state', async () => {
@@ -96,20 +96,20 @@ it('with events, requests only after changes, and reports progress between', asy
   const waiting = control.media.waitUntilReady('med_1', { onProgress: (progress) => seen.push(progress) });
   await expect.poll(() => it.streams.size).toBe(1);
   media.med_1 = { status: 'processing', progress: 0 };
-  it.tell('media.processing', { id: 'med_1', status: 'processing', error: null });
+  it.send('media.processing', { id: 'med_1', status: 'processing', error: null });
   await expect.poll(() => seen.length).toBe(2);
-  for (const progress of [0.25, 0.25, 0.5]) it.tell('media.progress', { id: 'med_1', progress });
-  it.tell('media.progress', { id: 'med_2', progress: 0.9 });
-  // Of no media object: nothing to ask for, and nothing to stumble over.
-  it.tell('region.status_changed', { code: 'fra1', status: 'partial_outage' });
-  it.tell('cache.purged', { media_id: null, path: null });
-  it.tell('cache.purged', { media_id: 'med_1', path: null });
+  for (const progress of [0.25, 0.25, 0.5]) it.send('media.progress', { id: 'med_1', progress });
+  it.send('media.progress', { id: 'med_2', progress: 0.9 });
+  // These events concern no media object: they must cause no request and no error.
+  it.send('region.status_changed', { code: 'fra1', status: 'partial_outage' });
+  it.send('cache.purged', { media_id: null, path: null });
+  it.send('cache.purged', { media_id: 'med_1', path: null });
   await expect.poll(() => seen.length).toBe(4);
-  // Longer than the pauses between answers would be without events.
+  // Longer than the pauses between polls without events.
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   expect(it.asked()).toBeLessThanOrEqual(4);
   media.med_1 = { status: 'ready' };
-  it.tell('media.ready', { id: 'med_1', status: 'ready', error: null });
+  it.send('media.ready', { id: 'med_1', status: 'ready', error: null });
   const readyAt = performance.now();
   expect((await waiting).status).toBe('ready');
   expect(performance.now() - readyAt).toBeLessThan(1_000);
@@ -120,7 +120,7 @@ it('with events, requests only after changes, and reports progress between', asy
     { status: 'processing', progress: 0.5 },
     { status: 'ready', progress: null },
   ]);
-  // Nobody waits any more: nobody listens.
+  // Nobody waits any more, so nobody listens.
   await expect.poll(() => it.streams.size).toBe(0);
 });
 
@@ -132,12 +132,12 @@ it('many waits share one connection, and each gets its own changes', async () =>
   const waiting = ids.map((id) => control.media.waitUntilReady(id));
   await expect.poll(() => it.asked()).toBe(40);
   media['med_3'] = { status: 'ready' };
-  it.tell('media.ready', { id: 'med_3', status: 'ready', error: null });
+  it.send('media.ready', { id: 'med_3', status: 'ready', error: null });
   expect((await waiting[3])?.id).toBe('med_3');
   expect(it.asked()).toBe(41);
   expect(it.server.requests.filter((line) => line.endsWith('/events'))).toHaveLength(1);
   for (const id of ids) media[id] = { status: 'ready' };
-  for (const id of ids) it.tell('media.ready', { id, status: 'ready', error: null });
+  for (const id of ids) it.send('media.ready', { id, status: 'ready', error: null });
   await Promise.all(waiting);
 });
 
@@ -163,6 +163,6 @@ it('with `renditions`, waits for pending renditions of a ready media object', as
   await expect.poll(() => it.asked()).toBe(2);
   expect(done).toBe(false);
   media.med_1 = { status: 'ready', renditions: [{ state: 'ready' }, { state: 'ready' }] };
-  it.tell('rendition.ready', { id: 'med_1', name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' });
+  it.send('rendition.ready', { id: 'med_1', name: 'hls', extension: 'm3u8', revision: '0a1b2c3d' });
   await waiting;
 });

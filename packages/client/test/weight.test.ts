@@ -40,7 +40,7 @@ it('the bundle of a page that only reads contains no upload code', async () => {
   expect(bytes).toBeLessThan(64 * 1024);
 });
 
-/** Which files a page loads at once, and which ones when it asks for them. */
+/** The files that a page loads at once, and those that it loads on demand. */
 function chunksOf({ outputs }: Metafile): { loaded: string[]; later: string[] } {
   const entry = Object.entries(outputs).find(([, { entryPoint }]) => entryPoint === '<stdin>')?.[0] ?? '';
   const loaded = new Set<string>();

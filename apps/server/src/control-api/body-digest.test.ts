@@ -9,7 +9,7 @@ const sha256 = base64('sha256');
 const sha512 = base64('sha512');
 const other = base64('sha256', Buffer.from('other'));
 
-/** What becomes of the body: `kept`, `unchecked` where nothing was announced, or the code of its refusal. */
+/** The outcome for the body: `kept`, `unchecked` if no digest was announced, or the code of its refusal. */
 function outcomeOf(headers: Record<string, string>): string {
   try {
     const digests = announcedDigests(headers);
@@ -40,7 +40,7 @@ describe('a body that differs from its announced digest is never stored', () => 
     ['digest', `SHA-256=${sha256}`],
     ['digest', `sha-256=${sha256},sha-512=${sha512}`],
     ['digest', `MD5=HUXZLQLMuI/KZ5KDcJPcOA==, SHA-512=${sha512}, UNIXsum=30637`],
-  ])('%s: %s fits', (field, value) => {
+  ])('accepts a match in %s: %s', (field, value) => {
     expect(outcomeOf({ [field]: value })).toBe('kept');
   });
 
@@ -48,11 +48,11 @@ describe('a body that differs from its announced digest is never stored', () => 
     ['content-digest', `sha-256=:${other}:`],
     ['repr-digest', `sha-256=:${other}:`],
     ['digest', `SHA-256=${other}`],
-    // The weaker one of two is wrong, or the second field is: all that is announced must hold.
+    // The weaker of two digests is wrong, or the second field is: all announced digests must match.
     ['content-digest', `sha-512=:${sha512}:, sha-256=:${other}:`],
     ['digest', `sha-512=${sha512},sha-256=${other}`],
     ['digest', `md5=${base64('md5')}, sha-256=${other}`],
-  ])('%s: %s does not', (field, value) => {
+  ])('refuses a mismatch in %s: %s', (field, value) => {
     expect(outcomeOf({ [field]: value })).toBe('content_digest_mismatch');
   });
 
@@ -79,7 +79,7 @@ describe('a body that differs from its announced digest is never stored', () => 
     ['digest', `SHA-256=:${sha256}:`],
     ['digest', 'SHA-256='],
     ['digest', `sha-512=${sha256}`],
-  ])('%s: %s cannot be read, and is refused rather than passed over', (field, value) => {
+  ])('%s: %s is refused as malformed, not ignored', (field, value) => {
     expect(outcomeOf({ [field]: value })).toBe('invalid_request');
     const error = (() => {
       try {

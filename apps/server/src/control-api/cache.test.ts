@@ -38,8 +38,8 @@ async function readyMedia(): Promise<string> {
   return id;
 }
 
-/** The purges that nodes were told of. */
-const told = async () => {
+/** The purges announced to nodes. */
+const announcedPurges = async () => {
   const events = await app.repositories.events.after(0, { projectId: null, limit: 100 });
   return events.filter(({ type }) => type === 'cache.purged').map(({ data }) => data);
 };
@@ -62,7 +62,7 @@ describe('a purge', () => {
     for (const name of Object.keys(objects)) await purge({ path: path(name) });
     const expected = Object.entries(objects).map(([name, hashes]) => ({ path: path(name), objects: hashes }));
     expect(app.purged).toEqual(expected);
-    expect(await told()).toEqual(expected.map((scope) => ({ media_id: null, ...scope })));
+    expect(await announcedPurges()).toEqual(expected.map((scope) => ({ media_id: null, ...scope })));
   });
 
   it('of a mistyped path answers 404 and drops nothing', async () => {
@@ -76,12 +76,12 @@ describe('a purge', () => {
     ] as const) {
       const answer = await send(app, 'POST', '/cache/purge', scope);
       expect([answer.status, Problem.parse(await answer.json()).code]).toEqual([404, code]);
-      // Of a delivery it may be kept by caches, and read by pages of other origins.
+      // A delivery's headers would let caches keep the answer and other origins read it.
       expect(answer.headers.get('cache-control')).toBe('no-store');
       expect(answer.headers.get('access-control-allow-origin')).toBeNull();
     }
     expect(app.purged).toEqual([]);
-    expect(await told()).toEqual([]);
+    expect(await announcedPurges()).toEqual([]);
   });
 
   it('that is malformed is refused with the valid forms', async () => {
@@ -124,10 +124,10 @@ describe('a purge', () => {
     ]);
   });
 
-  it('is allowed for media of the own project, and refused beyond', async () => {
+  it('is allowed for media of its own project only', async () => {
     const mine = await app.addMedia({ projectId: 'other' });
     await purge({ media_id: mine }, 0, TOKENS.other);
-    // What is not there is not told from what is another project's.
+    // A missing media object looks like another project's.
     for (const body of [{ everything: true }, { media_id: await app.addMedia() }, { media_id: mediaId() }]) {
       expect((await send(app, 'POST', '/cache/purge', body, TOKENS.other)).status).toBe(403);
     }

@@ -22,45 +22,42 @@ async function problem(response: Response, status: number, code: string): Promis
   return found;
 }
 
-describe('without the right token', () => {
+describe('requests without the right token', () => {
   it.each([
-    ['none', undefined, 'Bearer realm="mds"'],
+    ['no token', undefined, 'Bearer realm="mds"'],
     ['another scheme', 'Basic YWRtaW46YWRtaW4=', 'Bearer realm="mds", error="invalid_request"'],
     ['no token after the scheme', 'Bearer ', 'Bearer realm="mds", error="invalid_request"'],
     [
-      'one nobody gave out',
+      'an unknown token',
       'Bearer wrong',
       'Bearer realm="mds", error="invalid_token", error_description="unknown token"',
     ],
     [
-      'the hash of one',
+      'the hash of a token',
       `Bearer ${createHash('sha256').update(TOKENS.operate).digest('hex')}`,
       'Bearer realm="mds", error=',
     ],
-  ])(
-    'nothing is told and nothing is taken: %s is 401 with how to authenticate',
-    async (_name, authorization, challenge) => {
-      const before = app.ingested.length;
-      for (const [method, path] of [
-        ['GET', '/control/v1/media'],
-        ['POST', '/control/v1/media'],
-        ['GET', '/control/v1/nowhere'],
-        ['DELETE', '/control/v1/media/med_01k0c4s6q8y2v4w6x8z0a2c4e6'],
-      ] as const) {
-        const response = await app.get(path, {
-          method,
-          headers: authorization === undefined ? {} : { authorization },
-          ...(method === 'POST' ? { body: file } : {}),
-        });
-        const found = await problem(response, 401, 'unauthorized');
-        expect(found.detail.length).toBeGreaterThan(20);
-        expect(response.headers.get('www-authenticate')).toContain(challenge);
-      }
-      expect(app.ingested.length).toBe(before);
-    },
-  );
+  ])('read and change nothing: %s gives 401 with a challenge', async (_name, authorization, challenge) => {
+    const before = app.ingested.length;
+    for (const [method, path] of [
+      ['GET', '/control/v1/media'],
+      ['POST', '/control/v1/media'],
+      ['GET', '/control/v1/nowhere'],
+      ['DELETE', '/control/v1/media/med_01k0c4s6q8y2v4w6x8z0a2c4e6'],
+    ] as const) {
+      const response = await app.get(path, {
+        method,
+        headers: authorization === undefined ? {} : { authorization },
+        ...(method === 'POST' ? { body: file } : {}),
+      });
+      const found = await problem(response, 401, 'unauthorized');
+      expect(found.detail.length).toBeGreaterThan(20);
+      expect(response.headers.get('www-authenticate')).toContain(challenge);
+    }
+    expect(app.ingested.length).toBe(before);
+  });
 
-  it('an ingest token cannot delete or retry: 403 names the scope', async () => {
+  it('with an ingest token cannot delete or retry: 403 names the scope', async () => {
     const id = await app.addMedia();
     for (const [method, path] of [
       ['DELETE', `/media/${id}`],
@@ -74,7 +71,7 @@ describe('without the right token', () => {
     expect((await app.control(`/media/${id}`, { token: TOKENS.ingest })).status).toBe(200);
   });
 
-  it('nobody sees or changes the media of another project', async () => {
+  it("with another project's token neither see nor change a media object", async () => {
     const id = await app.addMedia();
     const token = TOKENS.other;
     await problem(await app.control(`/media/${id}`, { token }), 404, 'media_not_found');
@@ -86,8 +83,8 @@ describe('without the right token', () => {
   });
 });
 
-describe('ingest', () => {
-  it('takes the body with the options of the request, and answers with Location', async () => {
+describe('an ingest request', () => {
+  it('passes its body and its options on, and is answered with Location', async () => {
     const response = await upload('?filename=%C3%BC%2Fa.png&duplicate=allow', {
       headers: { 'idempotency-key': 'once', 'content-type': 'image/png' },
     });
@@ -106,12 +103,12 @@ describe('ingest', () => {
     });
   });
 
-  it('puts a media object into the project of the token, whatever the Host is', async () => {
+  it('adds the media object to the project of the token, whatever the Host is', async () => {
     expect((await upload('', { token: TOKENS.other })).status).toBe(201);
     expect(app.ingested.at(-1)?.input.projectId).toBe('other');
   });
 
-  it('takes a body without a length, and what curl calls a form when it sends a file', async () => {
+  it('is accepted without a length, and with the form type that curl sends', async () => {
     const body = new Blob([file]).stream();
     const chunked = await upload('', { body, duplex: 'half' } as RequestInit);
     expect(chunked.status).toBe(201);
@@ -123,7 +120,7 @@ describe('ingest', () => {
   it.each([
     ['multipart/form-data; boundary=x', 'content-type', '--data-binary'],
     ['application/vnd.api+json', 'content-type', 'source_url'],
-  ])('tells the sender of %s how to send a file', async (type, header, hint) => {
+  ])('of type %s is refused with a hint how to send a file', async (type, header, hint) => {
     const found = await problem(
       await upload('', { headers: { 'content-type': type } }),
       415,
@@ -133,7 +130,7 @@ describe('ingest', () => {
     expect(found.errors).toEqual([{ in: 'header', path: header, message: 'is not accepted here' }]);
   });
 
-  it('does not store a compressed body as if it were the file', async () => {
+  it('with a compressed body is refused, not stored as if it were the file', async () => {
     const found = await problem(
       await upload('', { headers: { 'content-encoding': 'gzip' } }),
       415,
@@ -147,14 +144,14 @@ describe('ingest', () => {
     ['filename=', 'filename'],
     [`filename=${'%F0%9F%98%80'.repeat(1024)}`.slice(0, 8000), 'filename'],
     ['filename=a&filename=b', 'filename'],
-  ])('refuses a bad parameter before the body is read: %s', async (query, path) => {
+  ])('with a bad parameter is refused before its body is read: %s', async (query, path) => {
     const before = app.ingested.length;
     const found = await problem(await upload(`?${query}`), 400, 'invalid_request');
     expect(found.errors?.[0]).toMatchObject({ in: 'query', path });
     expect(app.ingested.length).toBe(before);
   });
 
-  it('a file damaged in transit is not stored if its sender gave a digest', async () => {
+  it('whose body was damaged in transit is not stored if it has a digest', async () => {
     const digest = (algorithm: string, bytes: Buffer) => createHash(algorithm).update(bytes).digest('base64');
     for (const [name, value, status] of [
       ['content-digest', `sha-256=:${digest('sha256', file)}:`, 201],
@@ -176,7 +173,7 @@ describe('ingest', () => {
     await problem(response, 400, 'content_digest_mismatch');
   });
 
-  it('stores nothing of an upload whose sender disconnects, and continues', async () => {
+  it('that disconnects half-way stores nothing and harms no other request', async () => {
     const before = app.ingested.length;
     await new Promise<void>((resolve) => {
       const socket = connect(app.port, '127.0.0.1', () => {

@@ -32,7 +32,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect(app.ingested).toEqual([]);
   });
 
-  it('takes any other body as the file', async () => {
+  it('takes a body of any other type as the file', async () => {
     app = await startApp();
     const file = await app.control('/media', {
       method: 'POST',
@@ -65,7 +65,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect(await json(await app.control('/fetches'))).toMatchObject({ data: [] });
   });
 
-  it('a repeated Idempotency-Key gives the same fetch; for another request it is refused', async () => {
+  it('a repeated Idempotency-Key returns the same fetch and refuses another request', async () => {
     app = await startApp();
     const key = { 'idempotency-key': 'k' };
     const first = await json(await post(asked, key));
@@ -76,7 +76,7 @@ describe('POST /control/v1/media with JSON', () => {
     expect((await json(await app.control('/fetches')))['data']).toHaveLength(1);
   });
 
-  it('a key that was used for a file is refused for a URL', async () => {
+  it('an Idempotency-Key of a file is refused for a URL', async () => {
     app = await startApp();
     const id = await app.addMedia();
     const mediaObject = await app.repositories.media.find(id);
@@ -148,19 +148,16 @@ describe('Prefer: wait', () => {
     expect(await json(later)).toMatchObject({ object: 'fetch', status: 'queued' });
   });
 
-  it.each(['wait', 'wait=-1', 'wait=x', 'await=3', ''])(
-    '%j is no preference that is understood, and ignored',
-    async (prefer) => {
-      const waited: number[] = [];
-      app = await startApp({ fetches: { runner: settling(waited, async () => undefined) } });
-      const response = await post(asked, { prefer });
-      expect([response.status, response.headers.get('preference-applied'), waited]).toEqual([202, null, []]);
-    },
-  );
+  it.each(['wait', 'wait=-1', 'wait=x', 'await=3', ''])('%j is not understood and is ignored', async (prefer) => {
+    const waited: number[] = [];
+    app = await startApp({ fetches: { runner: settling(waited, async () => undefined) } });
+    const response = await post(asked, { prefer });
+    expect([response.status, response.headers.get('preference-applied'), waited]).toEqual([202, null, []]);
+  });
 });
 
 describe('/control/v1/fetches', () => {
-  it('lists them newest first, page by page and by status', async () => {
+  it('lists fetches newest first, page by page and by status', async () => {
     app = await startApp();
     const ids = [];
     for (let n = 0; n < 5; n++) ids.unshift((await json(await post(asked)))['id']);
@@ -175,7 +172,7 @@ describe('/control/v1/fetches', () => {
     expect((rest['data'] as Json[]).map(({ id }) => id)).toEqual(ids.slice(2, 4));
     expect(rest['next_cursor']).toBeNull();
     expect((await json(await app.control('/fetches?status=canceled')))['data']).toMatchObject([{ id: ids[4] }]);
-    // A cursor is of one list.
+    // A cursor belongs to one list.
     expect(await json(await app.control(`/media?cursor=${page['next_cursor']}`))).toMatchObject({
       code: 'invalid_cursor',
     });
@@ -184,7 +181,7 @@ describe('/control/v1/fetches', () => {
     });
   });
 
-  it('cancels one, once', async () => {
+  it('cancels a fetch once', async () => {
     const canceled: string[] = [];
     app = await startApp({
       fetches: { runner: { wake: () => undefined, canceled: (id) => canceled.push(id), settled: async () => null } },
@@ -200,7 +197,7 @@ describe('/control/v1/fetches', () => {
     });
   });
 
-  it('of another project are as unknown as those that never existed', async () => {
+  it('answers 404 for fetches of other projects, as for unknown ones', async () => {
     app = await startApp();
     const { id } = await json(await post(asked));
     for (const [path, token] of [

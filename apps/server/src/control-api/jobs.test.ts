@@ -60,7 +60,7 @@ it("shows only the project's own jobs, and no path of the machine", async () => 
 });
 
 it.each(['?state=failed', '?limit=0', '?cursor=job-1', '?cursor=AQ'])(
-  'refuses %s, and says what there is',
+  'refuses the query %s with the valid values',
   async (query) => {
     const answer = await app.control(`/jobs${query}`);
     expect(answer.status).toBe(400);

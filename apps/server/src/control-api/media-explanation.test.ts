@@ -26,8 +26,8 @@ const thumb = {
   state: 'ready' as const,
 };
 
-describe('what a media object is waiting for', () => {
-  it('is explained in every state: with a place in the queue, a worker or a reason', async () => {
+describe('the reason why a media object waits', () => {
+  it('is explained in every state: a place in the queue, a worker or an error', async () => {
     const { jobs, media } = app.repositories;
     const first = await app.addMedia();
     const id = await app.addMedia();
@@ -52,7 +52,7 @@ describe('what a media object is waiting for', () => {
     );
 
     await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
-    // Numbered as they came, as the attempts are that stand beside it.
+    // Attempts have the same numbers as in the sentence.
     expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
     expect(await waiting(id)).toMatch(
       /^Attempt 4 begins in [45] s\. 3 attempts so far; the last one did not finish: It crashed\.$/,
@@ -68,7 +68,7 @@ describe('what a media object is waiting for', () => {
   });
 });
 
-it('names the new deployment after a migration, until it is canceled', async () => {
+it('names the new deployment after a migration, until that is canceled', async () => {
   const writes = createWriteGate();
   const moved = await startApp({ control: { writes } });
   try {
@@ -117,7 +117,7 @@ describe('the job in an explanation', () => {
 });
 
 describe('an explanation', () => {
-  it('is for the project of the media object alone', async () => {
+  it('is visible to the project of the media object only', async () => {
     const id = await app.addMedia();
     expect((await app.control(`/media/${id}/explain`, { token: TOKENS.ingest })).status).toBe(200);
     expect((await app.control(`/media/${id}/explain`, { token: TOKENS.other })).status).toBe(404);
@@ -143,8 +143,8 @@ describe('an explanation', () => {
         },
       ],
     });
-    const told = MediaExplanation.parse(explained).attempts[0]?.runs.map(({ max_memory_bytes: bytes }) => bytes);
-    expect(told).toEqual([null, null, 5]);
+    const measured = MediaExplanation.parse(explained).attempts[0]?.runs.map(({ max_memory_bytes: bytes }) => bytes);
+    expect(measured).toEqual([null, null, 5]);
   });
 
   it('shows no path of the machine and no token anywhere in an attempt', async () => {

@@ -48,8 +48,8 @@ export function presentExplanation(parts: ExplanationParts): Presented<MediaExpl
 }
 
 /**
- * What a media object is waiting for, in sentences: its place in the queue, its worker, or the time of the next attempt; the number of
- * attempts so far, and why the last one failed. Null if nothing more will happen by itself.
+ * The reason why a media object waits: its place in the queue, its worker, or the time of the next attempt. Includes
+ * the number of attempts and the last failure. Null if nothing more will happen by itself.
  */
 function waitingFor(
   { media, job, ahead, moved }: Pick<ExplanationParts, 'media' | 'job' | 'ahead' | 'moved'>,

@@ -16,7 +16,7 @@ const where = { database_url: 'postgres://mds:s3cret@db/mds', storage_url: 's3:/
 async function startWith(openError: Error | null) {
   const writes = createWriteGate();
   const migration = createMigration({
-    // None of it is reached where the destination is refused.
+    // A refused destination is never migrated to, so none of these is used.
     store: null as never,
     openSource: () => null as never,
     scratchDir: '',
@@ -36,7 +36,7 @@ async function problemOf(answer: Response): Promise<Problem> {
   return Problem.parse(await answer.json());
 }
 
-it('is only for the operator of the deployment', async () => {
+it('only the operator of the deployment can use migrations', async () => {
   const { app } = await startWith(null);
   for (const token of [TOKENS.ingest, TOKENS.other]) {
     expect((await send(app, 'POST', '/migrations', where, token)).status).toBe(403);
@@ -45,7 +45,7 @@ it('is only for the operator of the deployment', async () => {
   }
 });
 
-it('answers that there is nothing to move from PostgreSQL, or that none was started', async () => {
+it('migrations from PostgreSQL are refused, and unknown ones are not found', async () => {
   const { app } = await startWith(null);
   const answer = await send(app, 'POST', '/migrations', where);
   expect([answer.status, (await problemOf(answer)).code]).toEqual([409, 'state_conflict']);
@@ -53,13 +53,13 @@ it('answers that there is nothing to move from PostgreSQL, or that none was star
   expect((await send(app, 'DELETE', '/migrations/current')).status).toBe(404);
 });
 
-it('reports what is wrong with a destination, and never the password', async () => {
+it('a refused destination is reported with the reason and without the password', async () => {
   const { app } = await startWith(new DatabaseRefusedError('The database db/mds has media already.'));
   const answer = await send(app, 'POST', '/migrations', where);
   const problem = await problemOf(answer);
   expect([answer.status, problem.code]).toEqual([400, 'invalid_request']);
   expect(problem.detail).toContain('The database db/mds has media already.');
-  for (const [error, says] of [
+  for (const [error, message] of [
     [
       new ObjectStorageError('There is no such bucket. Name another one in MDS_STORAGE_URL.'),
       'another one in storage_url.',
@@ -68,7 +68,7 @@ it('reports what is wrong with a destination, and never the password', async () 
     [new RangeError('It has to be s3://bucket.'), 'storage_url: It has to be s3://bucket.'],
   ] as const) {
     const { app: other } = await startWith(error);
-    expect((await problemOf(await send(other, 'POST', '/migrations', where))).detail).toContain(says);
+    expect((await problemOf(await send(other, 'POST', '/migrations', where))).detail).toContain(message);
     await other.stop();
   }
   const bad = await send(app, 'POST', '/migrations', { ...where, database_url: 'mysql://mds:s3cret@db/mds' });
@@ -77,9 +77,9 @@ it('reports what is wrong with a destination, and never the password', async () 
 });
 
 it.each([
-  ['of the service, where none is named', {}, 'http://s3.internal:9000'],
-  ['that is named', { s3_endpoint: 'http://elsewhere:9000' }, 'http://elsewhere:9000'],
-])('moves to the S3 server %s, and says so in the settings to start with', async (_, named, endpoint) => {
+  ['of the service if the request names none', {}, 'http://s3.internal:9000'],
+  ['that the request names', { s3_endpoint: 'http://elsewhere:9000' }, 'http://elsewhere:9000'],
+])('a migration uses the S3 server %s, and reports it in the new settings', async (_, named, endpoint) => {
   const asked: MigrationRequest[] = [];
   const done: MigrationProgress = {
     ...{ state: 'done', phase: 'done', startedAtMs: 0, endedAtMs: 1, frozen: true, frozenAtMs: 1, openUploads: 0 },
@@ -89,7 +89,7 @@ it.each([
   };
   const unused = () => Promise.reject(new Error('nobody asks for this'));
   const migration: Migration = {
-    // What is opened is of no interest here, but what it is asked for.
+    // Only the request for the destination matters here.
     begin: async (open) => open().then(unused, () => done),
     current: () => done,
     ...{ cancel: unused, settled: unused, stop: unused },

@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => close?.());
 
-/** An upload of which every byte is here, and that could not be accepted with the last. @returns its path */
+/** A complete upload that could not be accepted with its last byte. @returns its path */
 async function wholeUpload() {
   let isAway = true;
   const ingest = fixture.ingest.makeIngest();
@@ -43,7 +43,7 @@ async function wholeUpload() {
   return { running, path };
 }
 
-describe('while a deployment is being moved', () => {
+describe('during a migration', () => {
   it.each(['closed', 'closed for good'])(
     'HEAD of a complete upload creates no media object that the destination lacks: %s',
     async (state) => {
@@ -76,12 +76,12 @@ describe('while a deployment is being moved', () => {
     },
   );
 
-  it('a start that finishes a complete upload does not either', async () => {
+  it('a restart creates no such media object from a complete upload either', async () => {
     const { running } = await wholeUpload();
     await running.crash();
     await gate.close();
     const next = await fixture.run({ writes: gate });
-    // Without the gate it is there after a tenth of that.
+    // Without the gate, the media object would exist after a tenth of that.
     await sleep(1_000);
     await next.uploads.stop();
     expect(await accepted()).toEqual([]);

@@ -46,7 +46,7 @@ describe('regions', () => {
     }
   });
 
-  it('get the values of the catalogue back with null', async () => {
+  it('return to the values of the catalogue if set to null', async () => {
     await send(app, 'PUT', '/regions/sin1', { name: 'Lion City', zone: 'asia-south' });
     const back = await send(app, 'PUT', '/regions/sin1', { name: null });
     expect([back.status, await back.json()]).toMatchObject([200, { name: 'Singapore', zone: 'asia-south' }]);

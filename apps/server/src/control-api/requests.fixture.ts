@@ -15,7 +15,7 @@ export function send(
   });
 }
 
-/** The report of a node, `edge-1` of Singapore unless `changes` say otherwise. */
+/** The report of a node: `edge-1` in Singapore unless `changes` differ. */
 export function report(
   app: AppFixture,
   region: string,

@@ -11,7 +11,7 @@ afterEach(async () => {
   await new Promise((resolve) => (server ? server.close(resolve) : resolve(null)));
 });
 
-/** A server that reads its bodies, or refuses them half-way, and answers with what became of them. */
+/** A server that reads its bodies, or refuses them half-way, and answers with the outcome. */
 async function serve(work: (body: ReturnType<typeof uploadBody>) => Promise<string>): Promise<number> {
   server = createServer((req, res) => {
     const body = uploadBody(req, res, 100);
@@ -26,7 +26,7 @@ async function serve(work: (body: ReturnType<typeof uploadBody>) => Promise<stri
 
 const url = (port: number) => `http://127.0.0.1:${port}/`;
 
-it('passes on every byte in order, however slow its reader is', async () => {
+it('every byte is passed on in order, however slow the reader is', async () => {
   const sent = Buffer.from(Array.from({ length: 5_000_000 }, (_, i) => i % 251));
   let received = Buffer.alloc(0);
   const port = await serve(async (body) => {
@@ -39,7 +39,7 @@ it('passes on every byte in order, however slow its reader is', async () => {
   expect(received.equals(sent)).toBe(true);
 });
 
-it('gives up a sender that falls silent, and can still tell it so', async () => {
+it('a silent sender is given up, and still receives the error', async () => {
   const port = await serve(async (body) => String((await buffer(body)).length));
   const socket = connect(port, '127.0.0.1');
   let answer = '';
@@ -51,7 +51,7 @@ it('gives up a sender that falls silent, and can still tell it so', async () => 
   socket.destroy();
 });
 
-it('does not mistake a slow reader for a silent sender', async () => {
+it('a slow reader is not mistaken for a silent sender', async () => {
   const sent = Buffer.alloc(4_000_000, 7);
   const port = await serve(async (body) => {
     let bytes = 0;
@@ -81,11 +81,11 @@ it('fault 20: a slow disk does not fill the memory: 256 KiB are held per body', 
   const response = await fetch(url(port), { method: 'POST', body: Buffer.alloc(8_000_000) });
   expect(await response.text()).toBe('paused');
   expect(held).toBeGreaterThanOrEqual(256 * 1024);
-  // What was read last may go beyond it.
+  // The last chunk read may exceed the bound.
   expect(held).toBeLessThanOrEqual(256 * 1024 + 64 * 1024);
 });
 
-it('leaves the connection open for an answer when it is refused half-way', async () => {
+it('a body refused half-way leaves the connection open for the response', async () => {
   const port = await serve(async (body) => {
     for await (const _chunk of body) break;
     return `destroyed: ${body.destroyed}`;

@@ -23,7 +23,7 @@ const list = async (token?: string) => {
   return WorkerList.parse(await answer.json()).data;
 };
 
-it('lists workers with their jobs and progress, and idle workers', async () => {
+it('the list shows workers with their jobs and progress, and idle workers', async () => {
   const { jobs } = app.repositories;
   expect(await list()).toEqual([]);
   const ids: string[] = [];
@@ -39,12 +39,12 @@ it('lists workers with their jobs and progress, and idle workers', async () => {
     { ...SHOWN, id: 'vm:2:b', running: 2, jobs: [{ media_id: ids[0], progress: 0.25 }, { media_id: ids[2] }] },
     { ...SHOWN, id: 'vm:3:c', running: 0, jobs: [] },
   ]);
-  // A job is told of here as where jobs are listed.
+  // A job looks here as it does in the list of jobs.
   const all: unknown = await (await app.control('/jobs?state=running')).json();
   expect(all).toMatchObject({ data: [found[1]?.jobs[0], found[0]?.jobs[0], found[1]?.jobs[1]] });
 });
 
-it("names only the project's own media, counts the others, and hides paths", async () => {
+it("the list names only the project's own media, counts the others, and hides paths", async () => {
   await app.stop();
   app = await startApp({ control: { hidden: { '/srv/private': 'DATA' } } });
   const own = await app.addMedia();

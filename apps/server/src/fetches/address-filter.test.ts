@@ -19,9 +19,9 @@ const NOT_PUBLIC = [
     '2a00::5efe:7f00:1',
     '2a00::200:5efe:a00:1',
   ],
-  // Documentation, discard, benchmarking, ORCHID, segment routing, never given out.
+  // Documentation, discard, benchmarking, ORCHID, segment routing, unassigned.
   ...['2001:db8::1', '3fff::1', '100::1', '2001:2::1', '2001:20::1', '5f00::1', '4000::1', '8000::1'],
-  // Not addresses: nothing is guessed.
+  // Not addresses: the filter guesses nothing.
   ...['', 'localhost', '127.1', '0x7f.1', '0177.0.0.1', '2130706433', '[::1]', '1.2.3.4.5', '::ffff:127.1', 'fe80::1%'],
 ];
 
@@ -31,18 +31,18 @@ const PUBLIC = [
   ...['64:ff9b::8.8.8.8', '2002:808:808::1', '2001:0:808:808:0:0:f7f7:f7f7', '2a00::5efe:808:808'],
 ];
 
-describe('fault 9: which addresses may be connected to', () => {
+describe('fault 9: addresses that may be connected to', () => {
   const { permits } = createAddressFilter([]);
   it.each(NOT_PUBLIC)('%j is refused', (address) => {
     expect(permits(address, 'example.org')).toBe(false);
   });
 
-  it.each(PUBLIC)('%j is public', (address) => {
+  it.each(PUBLIC)('%j is permitted as public', (address) => {
     expect(permits(address, 'example.org')).toBe(true);
   });
 });
 
-describe('the allow-list', () => {
+describe('the allow-list of addresses', () => {
   it('permits its ranges and addresses, also as IPv4 in IPv6, and nothing else', () => {
     const { permits } = createAddressFilter(['10.1.0.0/16', '127.0.0.1', 'fd00::/8', '[::1]']);
     for (const address of ['10.1.2.3', '127.0.0.1', '::ffff:10.1.2.3', '64:ff9b::a01:203', 'fd12::1', '::1']) {
@@ -53,7 +53,7 @@ describe('the allow-list', () => {
     }
   });
 
-  it('permits a name wherever it is, and no other name', () => {
+  it('permits a name at any address, and no other name', () => {
     const { permits } = createAddressFilter(['Files.intranet']);
     expect(permits('10.0.0.1', 'files.intranet')).toBe(true);
     expect(permits('10.0.0.1', 'files.intranet.')).toBe(true);
@@ -72,7 +72,7 @@ describe('the allow-list', () => {
     '*.intranet',
     '::1/129',
     '127.1',
-  ])('%j is no entry of it: a mistake is told at the start, not ignored', (entry) => {
+  ])('rejects %j as an entry, so that a mistake is reported at startup', (entry) => {
     expect(allowRuleOf(entry)).toBeNull();
   });
 });

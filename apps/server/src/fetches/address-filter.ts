@@ -34,7 +34,7 @@ export function allowRuleOf(entry: string): AllowRule | null {
 }
 
 /**
- * {@link AddressFilter}: public unicast addresses, and what the allow-list says.
+ * {@link AddressFilter} for public unicast addresses and the entries of the allow-list.
  * @param allow entries that {@link allowRuleOf} understands
  */
 export function createAddressFilter(allow: readonly string[]): AddressFilter {

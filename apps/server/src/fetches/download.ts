@@ -15,7 +15,7 @@ export interface DownloadParts {
   idleLimit?: IdleLimit;
 }
 
-/** What is known of the whole file while it arrives. */
+/** Facts about the whole file, known while it arrives. */
 export interface Whole {
   totalBytes: number | null;
   validator: string | null;

@@ -12,7 +12,7 @@ import { createFetchRunner, type FetchRunner, type FetchRunnerParts } from './fe
 import type { IdleLimit } from './idle-limit.ts';
 import { createWeb } from './web.ts';
 
-/** What differs from a runner of real life but faster, which may connect to loopback. */
+/** Differences from a production runner; the one here is faster and may connect to loopback. */
 export interface RunnerOptions extends Partial<FetchRunnerParts> {
   maxBytes?: number;
   idleLimit?: IdleLimit;
@@ -27,13 +27,13 @@ export interface RunnerFixture {
   /** Puts a fetch into the queue. */
   add(sourceUrl: string, changes?: Partial<NewFetch>): Promise<string>;
   find(id: string): Promise<FetchRecord>;
-  /** The fetch once it is over. */
+  /** The fetch after it has ended. */
   over(runner: FetchRunner, id: string): Promise<FetchRecord>;
-  /** Names of the parts that are kept. */
+  /** Names of the stored parts. */
   parts(): Promise<string[]>;
 }
 
-/** A runner's surroundings, over those of an ingest. */
+/** The environment of a runner, on top of an ingest. */
 export function runnerFixture(ingest: IngestFixture): RunnerFixture {
   const uploadsDir = () => join(ingest.root, 'uploads');
   const log: string[] = [];

@@ -15,13 +15,13 @@ import { sendFile, startSource } from './scripted-source.fixture.ts';
 
 const ingest = ingestFixture();
 const { add, find, log, over, parts, run } = runnerFixture(ingest);
-/** About 1.4 MB: more than all buffers on the way. */
+/** About 1.4 MB: more than all buffers between source and runner. */
 const picture = noisePng('fetched', 800, 600);
 
 const mediaObjectOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
 const stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
 
-/** Stands still after 400,000 bytes of the picture when it is asked first, and sends all that is asked for later. */
+/** Stalls after 400,000 bytes of the first response, and answers later requests in full. */
 const startHaltingSource = () =>
   startSource((request, response, n) =>
     n === 1
@@ -49,7 +49,7 @@ describe('a fetch', () => {
     expect(log.join('')).not.toContain('secret');
   });
 
-  it('of bytes that the project has gives the media object that has them', async () => {
+  it('of known bytes returns the existing media object', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const runner = await run();
     const first = await over(runner, await add(source.url('/a')));
@@ -60,7 +60,7 @@ describe('a fetch', () => {
     expect(another.mediaId).not.toBe(first.mediaId);
   });
 
-  it('in which the service keeps dying is given up, and the next ones get their turn', async () => {
+  it('is given up if it keeps killing the service, and later fetches get their turn', async () => {
     const source = await startSource((request, response) => {
       if (request.url !== '/poison') sendFile(request, response, { bytes: picture });
     });
@@ -72,7 +72,7 @@ describe('a fetch', () => {
       await expect.poll(tried).toBe(death);
       await runner.stop({ crashed: true });
       expect(await find(poison)).toMatchObject({ status: 'fetching', attempts: death });
-      // As at every start.
+      // This happens at every startup.
       await recoverFetches(ingest.repositories.fetches);
     }
     const runner = await run({ concurrency: 1 });
@@ -84,7 +84,7 @@ describe('a fetch', () => {
     expect(tried()).toBe(10);
   });
 
-  it('of what is no media object fails at once, and nothing is kept', async () => {
+  it('of a file that is no media object fails at once, and nothing is stored', async () => {
     const source = await startSource((_, response) => response.end('just a text, no picture '.repeat(20)));
     const fetch = await over(await run(), await add(source.url('/a.png')));
     expect(fetch).toMatchObject({
@@ -96,14 +96,14 @@ describe('a fetch', () => {
     await ingest.expectNothingKept();
   });
 
-  it('of an empty file says so', async () => {
+  it('of an empty file fails with empty_file', async () => {
     const source = await startSource((_, response) => response.end());
     expect(await over(await run(), await add(source.url('/')))).toMatchObject({ failure: { code: 'empty_file' } });
   });
 });
 
-describe('fault 17: no room', () => {
-  it('a fetch waits until there is, says so, and holds nothing meanwhile', async () => {
+describe('fault 17: no room for a fetch', () => {
+  it('the fetch waits for room, reports why, and reserves nothing meanwhile', async () => {
     const space = createStagingSpace({ folder: ingest.root, maxBytes: 500_000, minFreeBytes: 0 });
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'));
@@ -120,8 +120,8 @@ describe('fault 17: no room', () => {
   });
 });
 
-describe('a storage that is away', () => {
-  it('ends no fetch: it is retried, and failures of its source count from zero', async () => {
+describe('a fetch during an outage of the storage', () => {
+  it('is retried without end, and failures of its source count from zero', async () => {
     let isAway = true;
     const store: ObjectStore = {
       ...ingest.store,
@@ -141,7 +141,7 @@ describe('a storage that is away', () => {
     expect((await find(id)).fruitlessAttempts).toBeLessThan(2);
   });
 
-  it('is retried every half minute, as each time may read the whole file again', () => {
+  it('is retried every half minute, because each retry may read the whole file again', () => {
     const away = new AppError('unavailable', 'The object storage does not answer as it should.');
     const delayMs = nextAttemptInMs(away, { attempts: 1_000, fruitlessAttempts: 3 }, RETRY_RULES);
     expect(delayMs).toBeGreaterThanOrEqual(30_000);
@@ -149,8 +149,8 @@ describe('a storage that is away', () => {
   });
 });
 
-describe('a runner', () => {
-  it('fetches no more at once than it is told, and the rest in order', async () => {
+describe('a fetch runner', () => {
+  it('runs no more fetches at once than configured, and the rest in order', async () => {
     let open = 0;
     let most = 0;
     const source = await startSource((request, response) => {
@@ -168,7 +168,7 @@ describe('a runner', () => {
     expect(most).toBe(2);
   });
 
-  it('that is stopped gives back what is under way, and the next one goes on where it was', async () => {
+  it('returns its fetches to the queue when it stops; the next runner resumes them', async () => {
     const source = await startHaltingSource();
     const id = await add(source.url('/'));
     const first = await run();
@@ -203,7 +203,7 @@ describe('a runner', () => {
     expect(await readdir(folderA)).toEqual([]);
   });
 
-  it('of several goes on where it was after a stop of its own', async () => {
+  it('that shares the queue resumes its own part after a stop', async () => {
     const uploadsDir = join(ingest.root, 'a');
     await mkdir(uploadsDir);
     const source = await startHaltingSource();
@@ -219,7 +219,7 @@ describe('a runner', () => {
   it.each([
     { where: 'the same', back: 'a', asked: ['GET /', 'GET / bytes=400000-'] },
     { where: 'another', back: 'b', asked: ['GET /', 'GET /'] },
-  ])('of several that dies is gone on with by $where node, with the bytes that it has', async ({ back, asked }) => {
+  ])('that dies leaves its fetch to $where node, which uses only the bytes it has', async ({ back, asked }) => {
     for (const name of ['a', 'b']) await mkdir(join(ingest.root, name));
     const source = await startHaltingSource();
     const id = await add(source.url('/'));
@@ -233,7 +233,7 @@ describe('a runner', () => {
     expect(await readdir(uploadsDir)).toEqual([]);
   });
 
-  it('does not resume its part after another one has worked on the fetch and died', async () => {
+  it('does not resume its part after another runner worked on the fetch and died', async () => {
     const other = noisePng('another', 800, 600);
     const [folderA, folderB] = [join(ingest.root, 'a'), join(ingest.root, 'b')];
     const source = await startSource((request, response, n) => {
@@ -253,7 +253,7 @@ describe('a runner', () => {
     expect(source.requests).toEqual(['GET /', 'GET /', 'GET /']);
   });
 
-  it('that is stopped keeps nobody waiting', async () => {
+  it('ends all waiting requests when it stops', async () => {
     const source = await startSource(() => undefined);
     const id = await add(source.url('/'));
     const runner = await run();
@@ -263,7 +263,7 @@ describe('a runner', () => {
     expect(await settled).toBeNull();
   });
 
-  it('takes over what another one left when it died, once its lease has shown no life', async () => {
+  it('takes over the fetch of a dead runner after its lease shows no life', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'));
     expect(await ingest.repositories.fetches.claim()).not.toBeNull();
@@ -271,11 +271,11 @@ describe('a runner', () => {
     expect(await over(runner, id)).toMatchObject({ status: 'done', attempts: 2 });
   });
 
-  it('takes it over as well where those that watch the lease end again and again', async () => {
+  it('takes over that fetch even if each observer of the lease ends too early', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'));
     expect(await ingest.repositories.fetches.claim()).not.toBeNull();
-    // Each lives for half of a lease. On a busy machine that is less of what counts as looking on, hence some lives to spare.
+    // Each runner lives for half a lease. A busy machine may count less of that as observation, hence the spare lives.
     for (let life = 1; life <= 20 && (await find(id)).status === 'fetching'; life++) {
       const runner = await run({ leaseMs: 2_000, intervalMs: 50 });
       await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -285,7 +285,7 @@ describe('a runner', () => {
     expect(await over(await run(), id)).toMatchObject({ status: 'done' });
   });
 
-  it('trusts no more of a part than was synced, and removes parts that nobody knows', async () => {
+  it('trusts only the synced bytes of a part, and removes unknown parts', async () => {
     const source = await startSource((request, response) =>
       sendFile(request, response, { bytes: picture, etag: '"v"' }),
     );
@@ -296,7 +296,7 @@ describe('a runner', () => {
     await ingest.repositories.fetches.beat(lease, synced);
     const folder = join(ingest.root, 'uploads');
     await mkdir(folder);
-    // After a power loss the file may be longer than what was synced, and be anything from there.
+    // After a power loss the file may be longer than its synced part, with any content from there.
     await writeFile(join(folder, id), Buffer.concat([picture.subarray(0, 1000), Buffer.alloc(5000)]));
     await writeFile(join(folder, 'fch_00000000000000000000000000'), 'stray');
     await writeFile(join(folder, 'upl_00000000000000000000000000'), 'not ours');
@@ -307,11 +307,11 @@ describe('a runner', () => {
     expect(await parts()).toEqual(['upl_00000000000000000000000000']);
   });
 
-  it('does not make a second media object where it died between accepting one and saying so', async () => {
+  it('makes no second media object if it died between accepting one and recording it', async () => {
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'), { duplicate: 'allow' });
     const { fetches } = ingest.repositories;
-    // All that it writes last is lost.
+    // Its last writes are all lost.
     const dying = { ...fetches, end: () => Promise.reject(new Error('killed')), giveBack: async () => false };
     const first = await run({ fetches: dying });
     await expect.poll(() => ingest.accepted, { timeout: 10_000 }).toHaveLength(1);
@@ -323,7 +323,7 @@ describe('a runner', () => {
     expect(ingest.accepted).toHaveLength(1);
   });
 
-  it('lets go at once of what is canceled, and removes what had arrived', async () => {
+  it('stops a canceled fetch at once and removes its bytes', async () => {
     const source = await startSource((_, response) => {
       response.writeHead(200, { 'content-length': picture.length }).write(picture.subarray(0, 400_000));
     });
@@ -341,12 +341,12 @@ describe('a runner', () => {
     expect(await find(id)).toMatchObject({ status: 'canceled', failure: null });
   });
 
-  it('learns by its next beat of what was canceled elsewhere', async () => {
+  it('stops a fetch that was canceled on another node at its next heartbeat', async () => {
     const source = await startSource((_, response) => {
       response.writeHead(200, { 'content-length': picture.length }).write(picture.subarray(0, 400_000));
     });
     const id = await add(source.url('/'));
-    // Nothing else would end it in that time.
+    // Nothing else would end the fetch in that time.
     await run({ idleLimit: { idleMs: 60_000, minBytes: 1 } });
     await expect.poll(parts, { timeout: 10_000 }).toEqual([id]);
     await ingest.repositories.fetches.cancel(id);

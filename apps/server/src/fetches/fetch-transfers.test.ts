@@ -7,16 +7,16 @@ import { sendFile, startRawSource, startSource } from './scripted-source.fixture
 
 const ingest = ingestFixture();
 const { add, find, over, parts, run } = runnerFixture(ingest);
-/** About 1.4 MB: more than all buffers on the way. */
+/** About 1.4 MB: more than all buffers between source and runner. */
 const picture = noisePng('fetched', 800, 600);
 
 const mediaObjectOf = async ({ mediaId }: { mediaId: string | null }) => ingest.repositories.media.find(mediaId ?? '');
-/** Where each request went on. */
+/** The offset at which each request resumes. */
 const offsets = (requests: string[]) => requests.map((line) => Number(/ bytes=(\d+)-$/.exec(line)?.[1] ?? 0));
 const _stored = async (sha: string) => ingest.store.readAll(originalKey(sha));
 
-describe('a connection that breaks', () => {
-  it('is made again, and goes on where it broke', async () => {
+describe('a broken connection', () => {
+  it('is opened again, and the transfer resumes where it broke', async () => {
     const source = await startSource((request, response, n) =>
       sendFile(request, response, { bytes: picture, etag: '"v1"', ...(n <= 5 ? { cutAfter: 200_000 } : {}) }),
     );
@@ -24,13 +24,13 @@ describe('a connection that breaks', () => {
     expect(fetch).toMatchObject({ status: 'done', attempts: 6 });
     const from = offsets(source.requests);
     expect(from).toHaveLength(6);
-    // Each brought something, though of what was on its way when the connection broke some may be lost.
+    // Each attempt adds bytes, though some bytes in flight may be lost when the connection breaks.
     for (const [n, offset] of from.entries()) if (n > 0) expect(offset).toBeGreaterThan(from[n - 1] ?? 0);
     expect(source.headers[1]).toMatchObject({ 'if-range': '"v1"' });
     expect((await mediaObjectOf(fetch))?.sha256).toBe(sha256(picture));
   });
 
-  it('to a file that has changed meanwhile begins anew: never half of one and half of the other', async () => {
+  it('to a changed file starts again, so that two versions are never mixed', async () => {
     const other = noisePng('other', 700, 600);
     const source = await startSource((request, response, n) =>
       n === 1
@@ -48,7 +48,7 @@ describe('a connection that breaks', () => {
     ['another place', { etag: '"v1"', 'content-range': `bytes 7-${picture.length - 1}/${picture.length}` }],
     ['no range', { etag: '"v1"' }],
     ['several parts', { 'content-type': 'multipart/byteranges; boundary=x' }],
-  ])('to a source whose 206 has %s begins anew', async (_, headers) => {
+  ])('to a source whose 206 has %s starts again', async (_, headers) => {
     const source = await startSource((request, response) => {
       if (request.headers.range === undefined) {
         sendFile(request, response, {
@@ -67,7 +67,7 @@ describe('a connection that breaks', () => {
     expect(offsets(source.requests)).toEqual([0, expect.toSatisfy((at: number) => at > 0), 0]);
   });
 
-  it('to a source without a strong validator begins anew', async () => {
+  it('to a source without a strong validator starts again', async () => {
     for (const headers of [{}, { etag: 'W/"weak"' }, { etag: '"v1"', 'accept-ranges': 'none' }]) {
       const source = await startSource((_, response, n) => {
         response.writeHead(200, { ...headers, 'content-length': picture.length });
@@ -79,7 +79,7 @@ describe('a connection that breaks', () => {
     }
   });
 
-  it('without coming any further is given up after three attempts, with the reason', async () => {
+  it('without progress is given up after three attempts, with the reason', async () => {
     const source = await startRawSource((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'));
     const fetch = await over(await run(), await add(source.url('/')));
     expect(fetch).toMatchObject({
@@ -90,7 +90,7 @@ describe('a connection that breaks', () => {
     await expect.poll(parts).toEqual([]);
   });
 
-  it('waits as long as the source asks for', async () => {
+  it('to a source with Retry-After waits as long as asked', async () => {
     const source = await startSource((request, response, n) => {
       if (n === 1) response.writeHead(429, { 'retry-after': '1' }).end();
       else sendFile(request, response, { bytes: picture });
@@ -102,7 +102,7 @@ describe('a connection that breaks', () => {
 });
 
 describe('fault 10: a source that lies', () => {
-  it('about its length, giving less: never taken for the file', async () => {
+  it('about its length, sending less, is never taken for the file', async () => {
     const source = await startRawSource((socket) =>
       socket.end(
         Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Length: ${picture.length + 1}\r\n\r\n`), picture]),
@@ -113,7 +113,7 @@ describe('fault 10: a source that lies', () => {
     });
   });
 
-  it('about its length, ending a chunked answer early: never taken for the file', async () => {
+  it('about its length, ending a chunked response early, is never taken for the file', async () => {
     const source = await startRawSource((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
       socket.write(`${picture.length.toString(16)}\r\n`);
@@ -124,7 +124,7 @@ describe('fault 10: a source that lies', () => {
     });
   });
 
-  it('about its length, giving more: what comes after the announced end is not part of the file', async () => {
+  it('about its length, sending more, adds nothing to the file', async () => {
     const source = await startRawSource((socket) =>
       socket.end(
         Buffer.concat([
@@ -138,7 +138,7 @@ describe('fault 10: a source that lies', () => {
     expect(await mediaObjectOf(fetch)).toMatchObject({ sha256: sha256(picture), bytes: picture.length });
   });
 
-  it('with two lengths at once is not believed', async () => {
+  it('with two different lengths is not believed', async () => {
     const source = await startRawSource((socket) =>
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nhello'),
     );
@@ -147,7 +147,7 @@ describe('fault 10: a source that lies', () => {
     });
   });
 
-  it('about the size of a part, giving less, is asked for the rest', async () => {
+  it('about the size of a range, sending less, is asked for the rest', async () => {
     const source = await startSource((request, response) => {
       const from = Number(/bytes=(\d+)/.exec(request.headers.range ?? '')?.[1] ?? 0);
       if (from === 0) sendFile(request, response, { bytes: picture, etag: '"v"', cutAfter: 400_000 });
@@ -164,8 +164,8 @@ describe('fault 10: a source that lies', () => {
   });
 });
 
-describe('fault 10: a source without end', () => {
-  it('that announces too much is not read at all', async () => {
+describe('fault 10: an endless source', () => {
+  it('that announces too many bytes is not read at all', async () => {
     const source = await startSource((_, response) =>
       response.writeHead(200, { 'content-length': 5_000_000 }).write('x'),
     );
@@ -177,7 +177,7 @@ describe('fault 10: a source without end', () => {
     });
   });
 
-  it('that does not say how much is cut off at the limit', async () => {
+  it('that announces no length is cut off at the limit', async () => {
     let sent = 0;
     const source = await startSource((_, response) => {
       const more = () => {
@@ -193,7 +193,7 @@ describe('fault 10: a source without end', () => {
     await expect.poll(parts).toEqual([]);
   });
 
-  it('that trickles is given up: a byte now and then does not keep a connection', async () => {
+  it('that trickles is given up: an occasional byte keeps no connection open', async () => {
     const source = await startSource((_, response) => {
       const timer = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(timer));

@@ -4,7 +4,7 @@ import { SourceError } from './source-error.ts';
 export interface IdleLimit {
   /** Longest wait for {@link IdleLimit.minBytes}, in milliseconds. Our own processing time does not count. */
   idleMs: number;
-  /** What has to arrive in that time: an occasional byte does not keep a connection open. */
+  /** Bytes that must arrive in that time: an occasional byte does not keep a connection open. */
   minBytes: number;
 }
 

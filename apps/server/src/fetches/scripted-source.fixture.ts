@@ -3,12 +3,12 @@ import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A source that does what a test says; it ends with the test. */
+/** A source whose behavior a test scripts; it ends with the test. */
 export interface ScriptedSource {
   port: number;
-  /** Of this server, by its address. */
+  /** The URL of a path on this server. */
   url(path: string): string;
-  /** What it was asked for: `GET /path`, with ` bytes=…` where a range was asked for. */
+  /** The received requests: `GET /path`, followed by ` bytes=…` if a range was requested. */
   requests: string[];
   headers: IncomingMessage['headers'][];
   responses: ServerResponse[];
@@ -42,7 +42,7 @@ export async function startSource(handler: Handler, options: SourceOptions = {})
   return { port, url: (path) => `${scheme}://${host}:${port}${path}`, requests, headers, responses };
 }
 
-/** Starts a server that speaks for itself, byte by byte: for what a proper HTTP server would not say. */
+/** Starts a raw TCP server, for responses that a proper HTTP server would never send. */
 export async function startRawSource(speak: (socket: Socket, n: number) => void): Promise<ScriptedSource> {
   const requests: string[] = [];
   const server = createTcpServer((socket) => {
@@ -89,6 +89,6 @@ export function sendFile(
     ...(from > 0 ? { 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` } : {}),
   });
   if (cutAfter === undefined) response.end(rest);
-  // What is written last is on its way before the connection is cut.
+  // The last write leaves before the connection is cut.
   else response.write(rest.subarray(0, cutAfter), () => response.socket?.end());
 }

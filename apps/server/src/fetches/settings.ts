@@ -11,7 +11,7 @@ export const fetchSettings = {
   /** Ranges, addresses and names that may be fetched from although they are not public. */
   fetchAllow: setting('MDS_FETCH_ALLOW', commaList(allowEntry).default([])),
   fetchConcurrency: setting('MDS_FETCH_CONCURRENCY', wholeNumber(1, 256).default(4)),
-  /** Of all attempts of a fetch together, in seconds. */
+  /** Time limit of all attempts of a fetch together, in seconds. */
   fetchTimeoutS: setting('MDS_FETCH_TIMEOUT_S', wholeNumber(1, 7 * 86_400).default(6 * 3600)),
 };
 export type FetchSettings = SettingsOf<typeof fetchSettings>;

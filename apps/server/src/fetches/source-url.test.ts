@@ -13,7 +13,7 @@ const refusalOf = (text: string): SourceError | null => {
   }
 };
 
-describe('fault 9: what the URL of a source may say', () => {
+describe('fault 9: allowed URLs of a source', () => {
   it.each([
     ['file:///etc/passwd', /scheme file:/],
     ['ftp://example.org/a.png', /scheme ftp:/],
@@ -29,7 +29,7 @@ describe('fault 9: what the URL of a source may say', () => {
     ['http://[::1', /not a URL/],
     ['http://300.1.1.1/', /not a URL/],
     ['http://127.0.0.1:99999/', /not a URL/],
-  ])('%s is refused, saying why', (text, why) => {
+  ])('%s is refused with the reason', (text, why) => {
     expect(refusalOf(text)).toMatchObject({
       code: 'source_not_allowed',
       status: 422,
@@ -37,7 +37,7 @@ describe('fault 9: what the URL of a source may say', () => {
     });
   });
 
-  it('no part of a password stands in the refusal', () => {
+  it('the refusal contains no part of a password', () => {
     expect(refusalOf('http://user:hunter2@example.org/')?.message).not.toMatch(/user:|hunter2|example/);
     expect(refusalOf('http://user:hunter2@[')?.message).not.toContain('hunter2');
   });
@@ -54,7 +54,7 @@ describe('fault 9: what the URL of a source may say', () => {
     ['http://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
     ['http://[0:0:0:0:0:0:0:1]/', '::1'],
     ['http://169.254.43518/', '169.254.169.254'],
-  ])('%s is the address that it spells, which is refused', (text, address) => {
+  ])('%s is read as the address that it spells, and refused', (text, address) => {
     const { hostname } = sourceUrlOf(text);
     const bare = hostname.replace(/^\[(.*)\]$/, '$1');
     expect(bare).toBe(address);

@@ -4,7 +4,7 @@ import { startRawSource, startSource } from './scripted-source.fixture.ts';
 import { selfSigned } from './self-signed.fixture.ts';
 import { createWeb, type WebParts } from './web.ts';
 
-/** Stands for the public internet: what is allowed is what may be connected to. Beside it, all of loopback is not public. */
+/** Stands for the public internet: only this address is allowed. All the rest of loopback is not public. */
 const OUTSIDE = '127.0.0.2';
 const INSIDE = '127.0.0.1';
 
@@ -18,7 +18,7 @@ const iterable = <T>(iterator: AsyncIterator<T>): AsyncIterable<T> => ({ [Symbol
 const outside = { allow: [INSIDE] };
 const notAllowed = { code: 'source_not_allowed', status: 422, message: expect.stringContaining('MDS_FETCH_ALLOW') };
 
-describe('fault 9: a source inside', () => {
+describe('fault 9: a private source', () => {
   it.each([
     'http://127.0.0.1:PORT/',
     'http://localhost:PORT/',
@@ -35,7 +35,7 @@ describe('fault 9: a source inside', () => {
     expect(inside.requests).toEqual([]);
   });
 
-  it('is not reached by a redirect, at whichever hop', async () => {
+  it('is not reached by a redirect, at any hop', async () => {
     const inside = await startSource((_, response) => response.end('secret'), { host: INSIDE });
     const hops = await startSource(
       (request, response) => {
@@ -63,7 +63,7 @@ describe('fault 9: a source inside', () => {
     }
   });
 
-  it('is not reached by a name that has a public address as well', async () => {
+  it('is not reached by a name that also has a public address', async () => {
     const inside = await startSource((_, response) => response.end('secret'), { host: INSIDE });
     await startSource((_, response) => response.end('public'), { host: OUTSIDE, port: inside.port });
     for (const addresses of [
@@ -92,12 +92,12 @@ describe('fault 9: a source inside', () => {
     expect(await read()).toBe('public');
     expect(lookups).toBe(1);
     expect(public_.headers[0]).toMatchObject({ host: `rebinding.test:${inside.port}` });
-    // The second time it has moved inside, and is checked anew.
+    // The second lookup returns the private address, which is checked anew.
     await expect(read()).rejects.toMatchObject(notAllowed);
     expect(inside.requests).toEqual([]);
   });
 
-  it('is not told apart from one where nobody listens, and its address is not told', async () => {
+  it('looks the same as a closed port, and its address stays secret', async () => {
     const listening = await startSource((_, response) => response.end('secret'), { host: INSIDE });
     const messages = [];
     for (const port of [listening.port, 1]) {
@@ -111,7 +111,7 @@ describe('fault 9: a source inside', () => {
     expect(messages[0]).not.toMatch(/10\.11|a\.test/);
   });
 
-  it('can be allowed, by name too, and nothing else is by that', async () => {
+  it('can be allowed, also by name, without allowing anything else', async () => {
     const inside = await startSource((_, response) => response.end('wanted'), { host: INSIDE });
     const lookup = async () => [INSIDE];
     expect((await get(`http://files.test:${inside.port}/`, { allow: ['files.test'], lookup })).text).toBe('wanted');
@@ -121,8 +121,8 @@ describe('fault 9: a source inside', () => {
   });
 });
 
-describe('a source', () => {
-  it('is asked for the file as it is, without cookies or credentials', async () => {
+describe('a public source', () => {
+  it('is asked for the identity encoding, without cookies or credentials', async () => {
     const source = await startSource((_, response) =>
       response.writeHead(200, { 'set-cookie': 'a=b', etag: '"1"' }).end('file'),
     );
@@ -133,7 +133,7 @@ describe('a source', () => {
     expect(Object.keys(source.headers[0] ?? {})).not.toEqual(expect.arrayContaining(['cookie', 'authorization']));
   });
 
-  it('behind the proxy of the environment is asked directly', async () => {
+  it('is contacted directly, despite proxy settings in the environment', async () => {
     const proxy = await startSource((_, response) => response.end('proxied'));
     const source = await startSource((_, response) => response.end('direct'));
     const before = process.env['http_proxy'];
@@ -147,7 +147,7 @@ describe('a source', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  it('may redirect five times, and no more', async () => {
+  it('may redirect five times, but no more', async () => {
     const source = await startSource((request, response) => {
       const n = Number(request.url?.slice(1));
       if (n === 0) response.end('arrived');
@@ -158,7 +158,7 @@ describe('a source', () => {
     expect(source.requests).toHaveLength(12);
   });
 
-  it('fault 10: that redirects in a circle is left after five hops', async () => {
+  it('fault 10: is given up after five redirects in a circle', async () => {
     const source = await startSource((_, response) => void response.writeHead(301, { location: '/again' }).end());
     await expect(get(source.url('/'), outside)).rejects.toMatchObject({
       code: 'source_refused',
@@ -176,7 +176,7 @@ describe('a source', () => {
     [429, { 'retry-after': '7' }, true, 7000],
     [503, {}, true, null],
     [500, {}, true, null],
-  ])('that answers %i %j is told so', async (status, headers, retryable, retryAfterMs) => {
+  ])('with response %i %j gives an error with retry advice', async (status, headers, retryable, retryAfterMs) => {
     const source = await startSource((_, response) => void response.writeHead(status, headers).end());
     await expect(get(source.url('/?secret=x'), outside)).rejects.toMatchObject({
       code: 'source_refused',
@@ -187,7 +187,7 @@ describe('a source', () => {
     });
   });
 
-  it('fault 10: that sends compressed bytes is refused, and nothing is inflated', async () => {
+  it('fault 10: is refused if it sends compressed bytes, and nothing is inflated', async () => {
     for (const encoding of ['gzip', 'br', 'deflate, gzip']) {
       const source = await startSource(
         (_, response) => void response.writeHead(200, { 'content-encoding': encoding }).end('x'),
@@ -199,7 +199,7 @@ describe('a source', () => {
     }
   });
 
-  it('fault 10: that sends its head byte by byte, or none at all, is given up in time', async () => {
+  it('fault 10: is given up in time if it sends its headers slowly or never', async () => {
     const silent = await startRawSource(() => undefined);
     const slow = await startRawSource((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nX-Slow: ');
@@ -215,7 +215,7 @@ describe('a source', () => {
     }
   });
 
-  it('whose lookup never ends is left at once by an abort, before or during it', async () => {
+  it('is left at once by an abort, before or during an endless lookup', async () => {
     const lookup = () => new Promise<string[]>(() => undefined);
     const reason = new Error('canceled');
     const read = (stop: AbortSignal) =>
@@ -231,7 +231,7 @@ describe('a source', () => {
     await reading;
   });
 
-  it('fault 10: whose lookup never ends is given up in time', async () => {
+  it('fault 10: is given up in time if its lookup never ends', async () => {
     const lookup = () => new Promise<string[]>(() => undefined);
     await expect(get('http://slow.test:8080/', { lookup, firstByteMs: 200 })).rejects.toMatchObject({
       code: 'source_timeout',
@@ -240,25 +240,22 @@ describe('a source', () => {
 
   it.each([
     ['with a length', 'HTTP/1.1 200 OK\r\nContent-Length: 120000\r\nConnection: close\r\n\r\n'],
-    ['without one', 'HTTP/1.0 200 OK\r\n\r\n'],
-  ])(
-    'that closes its connection behind a file %s, before anybody has read of it, is read to the end',
-    async (_, head) => {
-      const bytes = Buffer.alloc(120_000, 'image');
-      const source = await startRawSource((socket) => {
-        socket.write(head);
-        socket.end(bytes);
-      });
-      const arrived = await createWeb(outside).read(source.url('/'), { resume: null, signal }, async ({ body }) => {
-        // Room is looked for, and the database asked: long enough for the end of the connection to come.
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        return buffer(iterable(body));
-      });
-      expect(arrived.equals(bytes)).toBe(true);
-    },
-  );
+    ['without a length', 'HTTP/1.0 200 OK\r\n\r\n'],
+  ])('is read to the end if it closes early behind a file %s', async (_, head) => {
+    const bytes = Buffer.alloc(120_000, 'image');
+    const source = await startRawSource((socket) => {
+      socket.write(head);
+      socket.end(bytes);
+    });
+    const arrived = await createWeb(outside).read(source.url('/'), { resume: null, signal }, async ({ body }) => {
+      // The runner reserves room and queries the database first, long enough for the connection to end.
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return buffer(iterable(body));
+    });
+    expect(arrived.equals(bytes)).toBe(true);
+  });
 
-  it('that is not there, or does not speak HTTP, cannot be reached', async () => {
+  it('is unreachable if it is gone or does not speak HTTP', async () => {
     const gone = await startRawSource((socket) => socket.end());
     const chatter = await startRawSource((socket) => socket.end('220 mail.example ESMTP\r\n'));
     const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND no.test'), { code: 'ENOTFOUND' });
@@ -274,7 +271,7 @@ describe('a source', () => {
     });
   });
 
-  it('whose certificate nobody vouches for is not believed', async () => {
+  it('is not trusted if its certificate is self-signed', async () => {
     const source = await startSource((_, response) => response.end('file'), { tls: selfSigned() });
     await expect(get(source.url('/'), outside)).rejects.toMatchObject({
       code: 'source_unreachable',

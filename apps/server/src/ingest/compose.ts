@@ -11,7 +11,7 @@ import { createRemovalSweep } from './removal-sweep.ts';
 import type { IngestSettings } from './settings.ts';
 import { createStagingSpace } from './staging-space.ts';
 
-/** What brings media objects in, and what removes them. */
+/** Builds the parts that ingest and remove media. */
 export function composeIngest(parts: {
   settings: IngestSettings;
   repositories: Pick<Repositories, 'media' | 'contentRemovals'>;

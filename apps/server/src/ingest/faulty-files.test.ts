@@ -13,7 +13,7 @@ const { makeIngest, expectNothingKept } = fixture;
 describe('fault 22: files that are not what they should be', () => {
   const samples = fileURLToPath(new URL('../../../../packages/transcode/samples', import.meta.url));
 
-  it('an empty file is refused as such', async () => {
+  it('an empty file is refused with empty_file', async () => {
     await expect(makeIngest().ingest(input(Buffer.alloc(0)))).rejects.toMatchObject({
       code: 'empty_file',
       status: 422,
@@ -29,7 +29,7 @@ describe('fault 22: files that are not what they should be', () => {
     ['noise', createHash('sha512').update('noise').digest()],
     ['a page with a PNG in it', Buffer.concat([Buffer.from('<html><body>'), noisePng('a')])],
     ['a single byte', Buffer.from([0xff])],
-  ])('%s is refused with a sentence, and nothing is kept', async (_, bytes) => {
+  ])('%s is refused with a readable message, and nothing is stored', async (_, bytes) => {
     await expect(makeIngest().ingest(input(bytes))).rejects.toMatchObject({
       status: 422,
       message: expect.stringMatching(/^[A-Z].{20,}\.$/),
@@ -37,7 +37,7 @@ describe('fault 22: files that are not what they should be', () => {
     await expectNothingKept();
   });
 
-  it('damaged samples of every format are accepted or refused, never half kept', async () => {
+  it('damaged samples of every format are accepted or refused as a whole', async () => {
     const ids = formats.map(({ id }) => id);
     const names = (await readdir(samples)).filter((name) => ids.includes(basename(name, extname(name))));
     expect(names).toHaveLength(formats.length);

@@ -7,7 +7,7 @@ import { ingestFixture, input, sha256 } from './ingest.fixture.ts';
 const fixture = ingestFixture();
 const { makeIngest, objects } = fixture;
 
-describe('fault 21: names', () => {
+describe('fault 21: file names', () => {
   it.each([
     ['../../etc/passwd', 'passwd'],
     ['..\\..\\windows\\system32\\con', 'con'],
@@ -22,7 +22,7 @@ describe('fault 21: names', () => {
     ['%2e%2e%2fpasswd', '%2e%2e%2fpasswd'],
 
     ['\ud800half.png', 'half.png'],
-  ])('%j is a label at most, never a part of a path', async (filename, label) => {
+  ])('%j becomes a label at most, never a part of a path', async (filename, label) => {
     const picture = noisePng(filename);
     const { media } = await makeIngest().ingest(input(picture, { filename }));
     expect(media.filename).toBe(label);
@@ -30,7 +30,7 @@ describe('fault 21: names', () => {
     expect((await readdir(fixture.root)).sort()).toEqual(['objects', 'staging']);
   });
 
-  it('4 KB of emoji are cut between characters, so that the label can be shown', async () => {
+  it('4 KB of emoji are cut between characters, so the label stays readable', async () => {
     const { media } = await makeIngest().ingest(input(noisePng('a'), { filename: '\u{1f600}'.repeat(1024) }));
     expect(media.filename).toBe('\u{1f600}'.repeat(255));
   });

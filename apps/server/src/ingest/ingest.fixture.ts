@@ -28,19 +28,19 @@ export interface IngestFixture {
   readonly root: string;
   readonly repositories: Repositories;
   readonly store: ObjectStore;
-  /** Ids of the media that workers were told of. */
+  /** Ids of the media that were announced to workers. */
   readonly accepted: string[];
-  /** Takes up to 2,000,000 bytes. */
+  /** Accepts up to 2,000,000 bytes. */
   makeIngest(overrides?: Partial<IngestParts>): Ingest;
   makeRemoval(overrides?: Partial<MediaRemovalParts>): MediaRemoval;
   makeSweep(overrides?: Partial<RemovalSweepParts>): RemovalSweep;
   /** Keys of the objects in the store. */
   objects(): Promise<string[]>;
-  /** Neither a file, nor an object, nor a row, nor a job. */
+  /** Expects no file, object, row or job. */
   expectNothingKept(): Promise<void>;
 }
 
-/** Makes ready for each test of the file that it is called in, and clears up after it. */
+/** Prepares each test of the file that calls it, and cleans up after it. */
 export function ingestFixture(): IngestFixture {
   const engine = createEngine();
   afterAll(() => engine.stop());
@@ -128,7 +128,7 @@ export function ingestFixture(): IngestFixture {
   };
 }
 
-/** An upload as a route hands it over. */
+/** An upload as a route passes it on. */
 export const input = (body: Buffer | Readable, overrides: Partial<IngestInput> = {}): IngestInput => ({
   projectId: 'default',
   body: Buffer.isBuffer(body) ? Readable.from([body]) : body,
@@ -141,7 +141,7 @@ export const input = (body: Buffer | Readable, overrides: Partial<IngestInput> =
 
 export const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
-/** The store, deleting more slowly than others do what they do: each order of events gets its chance. */
+/** The store with slow deletes, so that each order of events gets its chance. */
 export function deletingSlowly(store: ObjectStore, ms: number): ObjectStore {
   return {
     ...store,
@@ -154,12 +154,12 @@ export function deletingSlowly(store: ObjectStore, ms: number): ObjectStore {
 
 /**
  * A lock over all nodes that is lost.
- * @param lost when it is
- * @param told when its holder is told; where that is never, only who confirms finds out
+ * @param lost aborts when the lock is lost
+ * @param signalled with `never`, only `confirm` reveals the loss
  */
-export const lossyLock = (lost: AbortSignal, told: 'at once' | 'never' = 'at once'): KeyedLock => ({
+export const lossyLock = (lost: AbortSignal, signalled: 'at once' | 'never' = 'at once'): KeyedLock => ({
   run: (_, task) =>
-    task(told === 'at once' ? lost : new AbortController().signal, async () => {
+    task(signalled === 'at once' ? lost : new AbortController().signal, async () => {
       if (lost.aborted) throw new AppError('unavailable', 'The lock was lost.');
     }),
 });

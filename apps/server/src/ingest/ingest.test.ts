@@ -11,7 +11,7 @@ const fixture = ingestFixture();
 const { engine, makeIngest, objects, expectNothingKept } = fixture;
 
 describe('ingest', () => {
-  it('invariant 1: what it returns is stored byte for byte, in the database and in the queue', async () => {
+  it('invariant 1: a returned media object is stored byte for byte and queued', async () => {
     const picture = noisePng('a', 80, 60);
     const before = Date.now();
     const { media, created } = await makeIngest().ingest(input(picture, { declaredBytes: picture.length }));
@@ -39,8 +39,8 @@ describe('ingest', () => {
   });
 
   it.each(['at once', 'never'] as const)(
-    'of bytes whose lock over all nodes was lost is refused before it counts, told %s: another node may have removed them',
-    async (told) => {
+    'refuses bytes whose lock was lost (signalled %s): other nodes may remove them',
+    async (signalled) => {
       const picture = noisePng('a');
       const losing = new AbortController();
       const store: ObjectStore = {
@@ -50,16 +50,16 @@ describe('ingest', () => {
           losing.abort();
         },
       };
-      const ingest = makeIngest({ store, lock: lossyLock(losing.signal, told) });
+      const ingest = makeIngest({ store, lock: lossyLock(losing.signal, signalled) });
       await expect(ingest.ingest(input(picture))).rejects.toMatchObject({ code: 'unavailable' });
       expect(await fixture.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toEqual([]);
-      // Nor is anything taken from under a node that has the lock now, and may be about to accept the same bytes.
+      // The objects stay: the lock's new holder may be about to accept the same bytes.
       expect(await objects()).toEqual([originalKey(sha256(picture))]);
       expect((await makeIngest().ingest(input(picture))).created).toBe(true);
     },
   );
 
-  it('of bytes whose original is damaged changes nothing without the lock', async () => {
+  it('does not touch a damaged original after it lost the lock', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     const key = originalKey(media.sha256);
@@ -67,7 +67,7 @@ describe('ingest', () => {
     const store: ObjectStore = {
       ...fixture.store,
       async read() {
-        // As it was when it was read; it is sound by now.
+        // The original was damaged when it was read; it is sound by now.
         losing.abort();
         return null;
       },
@@ -95,14 +95,14 @@ describe('ingest', () => {
     expect(await objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('ids sort by arrival, however many come within a millisecond', async () => {
+  it('ids sort by arrival, even within a millisecond', async () => {
     const ingest = makeIngest();
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.push((await ingest.ingest(input(noisePng(n)))).media.id);
     expect([...ids].sort()).toEqual(ids);
   });
 
-  it('the same file twice is one media object, and the second time nothing is decoded', async () => {
+  it('the same file twice gives one media object and is decoded once', async () => {
     const picture = noisePng('a');
     const ingest = makeIngest();
     const first = await ingest.ingest(input(picture));
@@ -114,7 +114,7 @@ describe('ingest', () => {
     expect(ingest.stats).toMatchObject({ created: 1, existing: 1, receiving: 0, receivedBytes: 2 * picture.length });
   });
 
-  it('the same file as another media object, where the caller wants that, shares its object', async () => {
+  it('an allowed duplicate gets its own media object and shares the stored original', async () => {
     const picture = noisePng('a');
     const first = await makeIngest().ingest(input(picture));
     const second = await makeIngest().ingest(input(picture, { duplicate: 'allow' }));
@@ -123,7 +123,7 @@ describe('ingest', () => {
     expect(await objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('many uploads of the same file at once are one media object, decoded once', async () => {
+  it('simultaneous uploads of one file give one media object and one decode', async () => {
     const picture = noisePng('a');
     const tasks = engine.stats.identify.tasks;
     const ingest = makeIngest();
@@ -148,7 +148,7 @@ describe('ingest', () => {
     expect(await objects()).toEqual([originalKey(first.media.sha256)]);
   });
 
-  it('two files at once under one Idempotency-Key: one wins, the other leaves nothing', async () => {
+  it('of two simultaneous files under one Idempotency-Key, the loser leaves nothing', async () => {
     const ingest = makeIngest();
     const outcomes = await Promise.allSettled(
       ['a', 'b'].map((seed) => ingest.ingest(input(noisePng(seed), { idempotencyKey: 'upload-1' }))),
@@ -171,8 +171,8 @@ describe('ingest', () => {
   });
 });
 
-describe('fault 18: an original that was lost or damaged', () => {
-  it('is restored by an upload of the same bytes, and its failed media object retried', async () => {
+describe('fault 18: a lost or damaged original', () => {
+  it('is restored by an upload of the same bytes, which retries the media object', async () => {
     const picture = noisePng('a');
     const ingest = makeIngest();
     const { media } = await ingest.ingest(input(picture));

@@ -40,7 +40,7 @@ export interface AcceptOptions {
   filename: string | null;
   /** A repeated request with this key returns the media object that the first one made. */
   idempotencyKey: string | null;
-  /** What to do if the project has these bytes already. */
+  /** Returns the existing media object or creates another one if the project has these bytes already. */
   duplicate: 'existing' | 'allow';
   signal?: AbortSignal | undefined;
 }

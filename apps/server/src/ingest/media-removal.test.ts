@@ -8,8 +8,8 @@ import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './inges
 const fixture = ingestFixture();
 const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
 
-describe('removal', () => {
-  it('takes the media object out of every cache before its objects go, and leaves nothing', async () => {
+describe('the removal of a media object', () => {
+  it('leaves all caches before its objects are deleted, and leaves nothing behind', async () => {
     const { media } = await makeIngest().ingest(input(noisePng('a')));
     const seen: unknown[] = [];
     const remover = makeRemoval({
@@ -25,12 +25,12 @@ describe('removal', () => {
   });
 
   it.each(['at once', 'never'] as const)(
-    'takes no further object where its lock is lost, told %s, and leaves them to the sweep',
-    async (told) => {
+    'stops if its lock is lost (signalled %s) and leaves the rest to the sweep',
+    async (signalled) => {
       const { media } = await makeIngest().ingest(input(noisePng('a')));
       const losing = new AbortController();
       const onRemoved = () => losing.abort();
-      const remover = makeRemoval({ onRemoved, lock: lossyLock(losing.signal, told) });
+      const remover = makeRemoval({ onRemoved, lock: lossyLock(losing.signal, signalled) });
       expect(await remover.remove(media.id)).toBe(true);
       expect(await objects()).toEqual([originalKey(media.sha256)]);
       await makeSweep({ settledMs: 0 }).sweep('settled');
@@ -38,7 +38,7 @@ describe('removal', () => {
     },
   );
 
-  it('of one of two media with the same bytes keeps the bytes of the other', async () => {
+  it('keeps the bytes that a second media object shares', async () => {
     const first = await makeIngest().ingest(input(noisePng('a')));
     const second = await makeIngest().ingest(input(noisePng('a'), { duplicate: 'allow' }));
     await makeRemoval().remove(first.media.id);
@@ -73,7 +73,7 @@ describe('removal', () => {
     await begin();
     await writeFile(join(fixture.root, 'rendition'), 'rendition');
     await fixture.store.put(key, { path: join(fixture.root, 'rendition'), bytes: 9, sha256: '' });
-    // Another process accepts the same bytes and begins with them, just after the row of the first is gone.
+    // Another process accepts the same bytes and starts on them just after the first row is gone.
     const meanwhile = async (id: string) => {
       const deleted = await fixture.repositories.media.delete(id);
       await fixture.repositories.media.accept(
@@ -89,7 +89,7 @@ describe('removal', () => {
     expect(await fixture.store.stat(originalKey(media.sha256))).toEqual({ bytes: picture.length });
   });
 
-  it('during an upload of the same bytes never removes them from the new media object', async () => {
+  it('never removes the bytes of a simultaneous upload of the same file', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();

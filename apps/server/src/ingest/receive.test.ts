@@ -12,8 +12,8 @@ import { createStagingSpace } from './staging-space.ts';
 const fixture = ingestFixture();
 const { makeIngest, expectNothingKept } = fixture;
 
-describe('what does not arrive whole', () => {
-  /** A real HTTP request whose body the ingest reads, as the service has it. */
+describe('uploads that do not arrive whole', () => {
+  /** A real HTTP request whose body the ingest reads, as in the service. */
   const overHttp = async (send: (port: number, arrived: Promise<unknown>) => Promise<unknown> | undefined) => {
     const { promise, resolve } = withResolvers<unknown>();
     const server = createServer((req, res) => {
@@ -38,7 +38,7 @@ describe('what does not arrive whole', () => {
     ['with a length', { 'content-length': '100000' }, 50],
     ['in chunks', {}, 50],
     ['at once', {}, 0],
-  ])('a client that dies half-way, %s: nothing is kept', async (_, headers, ms) => {
+  ])('nothing of a client that dies half-way is stored: %s', async (_, headers, ms) => {
     const outcome = await overHttp((port, arrived) => {
       const sending = request({ port, host: '127.0.0.1', method: 'POST', headers });
       sending.on('error', () => undefined);
@@ -50,7 +50,7 @@ describe('what does not arrive whole', () => {
     await expectNothingKept();
   });
 
-  it('a body that is refused for its size leaves the connection able to carry the answer', async () => {
+  it('a client whose body is too large still receives the response', async () => {
     const answered = withResolvers<string>();
     const outcome = await overHttp((port) => {
       const sending = request({ port, host: '127.0.0.1', method: 'POST' }, (res) => {
@@ -65,7 +65,7 @@ describe('what does not arrive whole', () => {
     await expectNothingKept();
   });
 
-  it('too large by its own word: refused before a byte is read', async () => {
+  it('a declared length over the limit is refused before a byte is read', async () => {
     const body = Readable.from([Buffer.alloc(10)]);
     const outcome = makeIngest().ingest(input(body, { declaredBytes: 2_000_001 }));
     await expect(outcome).rejects.toMatchObject({ code: 'payload_too_large' });
@@ -73,7 +73,7 @@ describe('what does not arrive whole', () => {
     await expectNothingKept();
   });
 
-  it('exactly the largest size is accepted', async () => {
+  it('a file of exactly the largest size is accepted', async () => {
     const picture = noisePng('a');
     const exact = makeIngest({ maxUploadBytes: picture.length });
     expect((await exact.ingest(input(picture, { declaredBytes: picture.length }))).created).toBe(true);
@@ -110,7 +110,7 @@ describe('what does not arrive whole', () => {
     await expectNothingKept();
   });
 
-  it('a body that was broken off before we looked is not taken for an empty file', async () => {
+  it('a body that broke off before it was read is not taken for an empty file', async () => {
     const gone = new Readable({ read: () => undefined });
     gone.destroy();
     await expect(makeIngest().ingest(input(gone))).rejects.toMatchObject({ code: 'incomplete_body' });
@@ -120,11 +120,11 @@ describe('what does not arrive whole', () => {
   });
 });
 
-describe('fault 17: no room', () => {
+describe('fault 17: no room for a request', () => {
   const volume = smallVolume({ mebibytes: 1 });
 
   it.skipIf(!volume.available)(
-    'on a disk that runs full: 507, staging is empty, and uploads that fit go on',
+    'a full disk gives 507, staging is empty, and smaller uploads still succeed',
     async () => {
       await volume.use(async (stagingDir) => {
         const space = createStagingSpace({ folder: stagingDir, maxBytes: 0, minFreeBytes: 0 });
@@ -141,7 +141,7 @@ describe('fault 17: no room', () => {
     },
   );
 
-  it('that the operator wants kept free: 507 before a byte is read', async () => {
+  it('a volume below its free-space floor gives 507 before a byte is read', async () => {
     const body = Readable.from([noisePng('a')]);
     const space = createStagingSpace({ folder: fixture.root, maxBytes: 0, minFreeBytes: Number.MAX_SAFE_INTEGER });
     const outcome = makeIngest({ space }).ingest(input(body));
@@ -150,7 +150,7 @@ describe('fault 17: no room', () => {
   });
 });
 
-/** `Promise.withResolvers`, which Node 20 does not have. */
+/** `Promise.withResolvers`, which Node 20 lacks. */
 function withResolvers<T>() {
   let resolve: (value: T) => void = () => undefined;
   const promise = new Promise<T>((yes) => {

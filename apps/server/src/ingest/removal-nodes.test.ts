@@ -21,16 +21,16 @@ import { createStagingSpace } from './staging-space.ts';
 
 const ROUNDS = 40;
 
-describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fixture) => {
+describeOverPostgres('nodes that ingest, delete and sweep the same bytes', (fixture) => {
   const engine = createEngine();
   afterAll(() => engine.stop());
 
-  /** Parts of a node over the test's database, and over a store that all of them share. */
+  /** Parts of a node over the test's database and a store that all nodes share. */
   const makeNode = async (root: string, store: ObjectStore, lockUrl = fixture.url) => {
     const repositories = await fixture.open();
     const lock = createPostgresKeyedLock({
       ...{ connection: { connectionString: lockUrl, application_name: new URL(lockUrl).host }, logger: silent },
-      // Silent after a second instead of five.
+      // Gives up after one second of silence instead of five.
       timing: { beatMs: 200, lateMs: 100, silentBeats: 5 },
     });
     onTestFinished(() => lock.close());
@@ -56,7 +56,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     return { root, store: createLocalObjectStore({ root: join(root, 'objects') }) };
   };
 
-  /** Another server takes over, which knows of no locks, and a node whose locks are over this line is not told. */
+  /** A failover: the new server knows no locks, and a node whose locks use this line is not notified. */
   const makeLine = async () => {
     const proxy = await silentProxy(fixture.url);
     onTestFinished(() => proxy.stop());
@@ -70,7 +70,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     };
   };
 
-  it('remove nothing of an acknowledged media object if a deletion lost its lock', async () => {
+  it('remove nothing of an acknowledged media object after a deletion lost its lock', async () => {
     const [{ root, store }, line] = [await makeStore(), await makeLine()];
     const other = await makeNode(root, store);
     const picture = noisePng('a');
@@ -121,7 +121,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
     const { root, store: local } = await makeStore();
     const random = seededRandom(20_261_122);
     const someTime = () => sleep(random() * 15);
-    // Each step as slow as over a network, and in another order each time.
+    // Each step is as slow as over a network, in another order each time.
     const store: ObjectStore = {
       ...local,
       async put(key, file) {
@@ -154,7 +154,7 @@ describeOverPostgres('nodes that take in, delete and sweep the same bytes', (fix
       const rendition = join(root, 'rendition');
       await writeFile(rendition, 'rendition');
       await local.put(thumb, { path: rendition, bytes: 9, sha256: '' });
-      // Cut off after the row, every other time; then only a sweep can remove its objects.
+      // Every other deletion stops after the row; then only a sweep can remove its objects.
       if (random() < 0.5) await media.delete(first.media.id);
       const [again] = await Promise.all([
         someTime().then(() => nodeOf().ingest.ingest(input(picture))),

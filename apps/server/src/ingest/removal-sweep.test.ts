@@ -7,11 +7,11 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { deletingSlowly, ingestFixture, input, lossyLock, sha256 } from './ingest.fixture.ts';
 
 const fixture = ingestFixture();
-/** What is awaited comes within a second on a machine that has nothing else to do. */
+/** The awaited events take less than a second on an idle machine. */
 const PATIENT = { timeout: 20_000 };
 const { makeIngest, makeRemoval, makeSweep, objects, expectNothingKept } = fixture;
 
-/** Puts what a worker would, whether a row knows of it or not. @returns its key */
+/** Stores an object as a worker would, whether or not a row refers to it. @returns its key */
 async function put(key: string): Promise<string> {
   const path = join(fixture.root, 'rendition');
   await writeFile(path, 'rendition');
@@ -23,7 +23,7 @@ const thumbOf = (sourceSha256: string, revision = '0000000a') =>
 const segmentOf = (sourceSha256: string) =>
   renditionFileKey({ sourceSha256, name: 'hls', revision: '0000000a', file: '720p/00001.m4s' });
 const noted = () => fixture.repositories.contentRemovals.page({ untilMs: null, after: null, limit: 100 });
-/** A media object whose deletion ends where the process would: its row is gone, and all of its objects are there. */
+/** Deletes only the row, as if the process died there: all objects of the media object remain. */
 const deleteRowAlone = async (picture: Buffer) => {
   const { media } = await makeIngest().ingest(input(picture));
   await put(thumbOf(media.sha256));
@@ -33,32 +33,32 @@ const deleteRowAlone = async (picture: Buffer) => {
 };
 
 describe('the sweep of removals', () => {
-  it('removes every leftover of an interrupted deletion, and nothing of its neighbours', async () => {
+  it('removes all leftovers of an interrupted deletion and none of its neighbours', async () => {
     const { media: neighbour } = await makeIngest().ingest(input(noisePng('b')));
     const kept = [originalKey(neighbour.sha256), await put(thumbOf(neighbour.sha256))];
     await deleteRowAlone(noisePng('a'));
     expect((await objects()).length).toBe(5);
     await makeSweep().sweep('all');
     expect((await objects()).sort()).toEqual(kept.sort());
-    // A worker may still be at it.
+    // A worker may still be writing.
     expect((await noted()).length).toBe(1);
   });
 
-  it('of a settled deletion is the last one; what is younger is looked for again', async () => {
+  it('forgets a settled deletion after one sweep and looks at younger ones again', async () => {
     const { sha256: hash } = await deleteRowAlone(noisePng('a'));
     const early = makeSweep();
     await early.sweep('settled');
     expect((await objects()).length).toBe(3);
     await early.sweep('all');
     await expectNothingKept();
-    // Of a worker that was killed before it could see that its media object is gone.
+    // A worker put this and was killed before it could notice the deletion.
     await put(thumbOf(hash));
     await makeSweep({ settledMs: 0 }).sweep('settled');
     await expectNothingKept();
     expect(await noted()).toEqual([]);
   });
 
-  it('is begun at the start with all that is noted, and goes on by itself with what is settled', async () => {
+  it('sweeps all noted deletions at startup, and settled ones on its own later', async () => {
     await deleteRowAlone(noisePng('a'));
     const [{ sinceMs } = { sinceMs: 0 }] = await noted();
     const sweep = makeSweep({ settledMs: 300, intervalMs: 20 });
@@ -76,23 +76,23 @@ describe('the sweep of removals', () => {
     expect((await objects()).length).toBe(3);
   });
 
-  it('removes nothing while any media object has the bytes, and has no more to do with them', async () => {
+  it('removes nothing while a media object has the bytes, and then forgets them', async () => {
     const picture = noisePng('a');
     const { sha256: hash } = await deleteRowAlone(picture);
     const { media: again } = await makeIngest().ingest(input(picture));
-    // The new media object's worker has put this, and its row does not know yet.
+    // The new media object's worker has put this; its row does not record it yet.
     const made = await put(thumbOf(hash, '0000000b'));
     await makeSweep({ settledMs: 0 }).sweep('settled');
     const kept = [originalKey(hash), thumbOf(hash), made, segmentOf(hash)];
     expect((await objects()).sort()).toEqual(kept.sort());
     expect(await noted()).toEqual([]);
-    // With the last media object everything goes, what the first one had left included.
+    // Everything goes with the last media object, including the leftovers of the first.
     await makeRemoval().remove(again.id);
     await makeSweep({ settledMs: 0 }).sweep('settled');
     await expectNothingKept();
   });
 
-  it('during an upload of the same bytes never removes them from the new media object', async () => {
+  it('never removes the bytes of a simultaneous upload of the same file', async () => {
     const picture = noisePng('a');
     const key = originalKey(sha256(picture));
     const ingest = makeIngest();
@@ -107,12 +107,12 @@ describe('the sweep of removals', () => {
   });
 
   it.each(['at once', 'never'] as const)(
-    'stops in the middle where its lock is lost, told %s, and where a media object of the bytes came after all',
-    async (told) => {
+    'stops if its lock is lost (signalled %s) or a new media object has the bytes',
+    async (signalled) => {
       const picture = noisePng('a');
       const hash = sha256(picture);
       const losing = new AbortController();
-      const lossy = lossyLock(losing.signal, told);
+      const lossy = lossyLock(losing.signal, signalled);
       await deleteRowAlone(picture);
       const afterOne = (then: () => Promise<unknown>): Partial<ObjectStore> => {
         let deleted = 0;
@@ -123,11 +123,11 @@ describe('the sweep of removals', () => {
           },
         };
       };
-      // Whoever has the lock now takes the bytes in.
+      // The new holder of the lock ingests the bytes.
       const takenIn = afterOne(() => makeIngest().ingest(input(picture)));
       await makeSweep({ settledMs: 0, lock: lossy, store: { ...fixture.store, ...takenIn } }).sweep('settled');
       expect((await objects()).sort()).toEqual([originalKey(hash), segmentOf(hash), thumbOf(hash)].sort());
-      // Still noted: the end of it was not seen.
+      // It stays noted because its end was not seen.
       expect((await noted()).length).toBe(1);
       const [mediaObject] = await fixture.repositories.media.page({ projectId: 'default', limit: 1, before: null });
       await fixture.repositories.media.delete(mediaObject?.id ?? '');
@@ -140,7 +140,7 @@ describe('the sweep of removals', () => {
     },
   );
 
-  it('goes on with the others where the store fails with one, and comes back to it', async () => {
+  it('sweeps the others if the store fails for one, and retries that one later', async () => {
     const hashes: string[] = [];
     for (const name of ['a', 'b', 'c']) hashes.push((await deleteRowAlone(noisePng(name))).sha256);
     const [first = '', ...others] = hashes.sort();
@@ -158,7 +158,7 @@ describe('the sweep of removals', () => {
     await expectNothingKept();
   });
 
-  it('of many deletions comes to the end of them', async () => {
+  it('finishes a list of many deletions', async () => {
     const picture = noisePng('a');
     const { media } = await makeIngest().ingest(input(picture));
     for (let n = 0; n < 230; n++) {
@@ -175,7 +175,7 @@ describe('the sweep of removals', () => {
     expect(await objects()).toEqual([originalKey(media.sha256)]);
   });
 
-  it('leaves the deletions to the destination while the deployment is being moved', async () => {
+  it('leaves deletions to the destination during a migration', async () => {
     await deleteRowAlone(noisePng('a'));
     let isMoving = true;
     const sweep = makeSweep({ settledMs: 0, isMoving: () => isMoving });
@@ -188,7 +188,7 @@ describe('the sweep of removals', () => {
     expect(await noted()).toEqual([]);
   });
 
-  it('on several nodes at once does what it does on one', async () => {
+  it('does each deletion once if several nodes sweep simultaneously', async () => {
     for (const name of ['a', 'b', 'c', 'd']) await deleteRowAlone(noisePng(name));
     let looked = 0;
     const counting: ObjectStore = {
@@ -199,7 +199,7 @@ describe('the sweep of removals', () => {
       },
     };
     await Promise.all([1, 2, 3].map(() => makeSweep({ settledMs: 0, store: counting }).sweep('settled')));
-    // Each came to each of them, and found that it was done already.
+    // Each node visited each deletion and found it already done.
     expect(looked).toBe(4);
     await expectNothingKept();
     expect(await noted()).toEqual([]);

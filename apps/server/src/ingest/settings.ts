@@ -5,7 +5,7 @@ export const ingestSettings = {
   maxUploadBytes: setting('MDS_MAX_UPLOAD_BYTES', byteSize.default(10 * GIB)),
   /** Bound of all files that are being received; 0: only the free space bounds them. */
   maxStagingBytes: setting('MDS_MAX_STAGING_BYTES', byteSize.default(0)),
-  /** What files that are being received must leave free on the volume. */
+  /** Free space on the volume that incoming files must not use. */
   minFreeBytes: setting('MDS_MIN_FREE_BYTES', byteSize.default(64 * MIB)),
 };
 export type IngestSettings = SettingsOf<typeof ingestSettings>;

@@ -13,7 +13,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const full = { code: 'insufficient_storage', status: 507 };
 
-describe('the space of files on their way in', () => {
+describe('the space for incoming files', () => {
   it('is shared: reserved room is unavailable to others until it is released', async () => {
     const space = createStagingSpace({ folder, maxBytes: 100, minFreeBytes: 0 });
     const first = await space.reserve(60);
@@ -28,14 +28,14 @@ describe('the space of files on their way in', () => {
     expect(second.bytes).toBe(100);
   });
 
-  it('is not given twice to those who ask at the same moment', async () => {
+  it('is never given twice to simultaneous requests', async () => {
     const space = createStagingSpace({ folder, maxBytes: 100, minFreeBytes: 0 });
     const outcomes = await Promise.allSettled([space.reserve(60), space.reserve(60), space.reserve(40)]);
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(space.reservedBytes).toBe(100);
   });
 
-  it('leaves the floor free: counted are what is free and what others are still to write', async () => {
+  it('keeps its free-space floor, counting both free bytes and unwritten reservations', async () => {
     const { bavail, bsize } = await statfs(folder);
     // Others write to this volume meanwhile: half of it is far from either end.
     const free = bavail * bsize;
@@ -44,7 +44,7 @@ describe('the space of files on their way in', () => {
     const first = await space.reserve(most);
     await expect(space.reserve(2 * most)).rejects.toMatchObject(full);
     first.wrote(most);
-    // As though it had been written: the volume would show it, and it is not counted a second time.
+    // The bytes count as written: the volume would show them, and they are not counted twice.
     const second = await space.reserve(most);
     second.release();
     first.release();
@@ -52,7 +52,7 @@ describe('the space of files on their way in', () => {
     await (await space.reserve(most)).grow(most + MIB);
   });
 
-  it('is taken up again for what was there before, whatever the bounds say', async () => {
+  it('is reserved again for resumed files, even beyond the bounds', async () => {
     const space = createStagingSpace({ folder, maxBytes: 10, minFreeBytes: 0 });
     const resumed = space.resume(100, 30);
     expect(space.reservedBytes).toBe(100);
@@ -62,7 +62,7 @@ describe('the space of files on their way in', () => {
     await space.reserve(10);
   });
 
-  it('of a volume that is gone cannot be had', async () => {
+  it('cannot be reserved on a volume that is gone', async () => {
     const space = createStagingSpace({ folder: join(folder, 'gone'), maxBytes: 0, minFreeBytes: 0 });
     await expect(space.reserve(1)).rejects.toMatchObject({ code: 'ENOENT' });
     expect(space.reservedBytes).toBe(0);

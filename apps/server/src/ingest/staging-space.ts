@@ -37,7 +37,7 @@ export interface StagingSpaceParts {
   folder: string;
   /** Bound of all arriving files, in bytes; 0: none. */
   maxBytes: number;
-  /** What must stay free on the volume for everything else. */
+  /** Bytes of the volume that stay free for everything else. */
   minFreeBytes: number;
 }
 

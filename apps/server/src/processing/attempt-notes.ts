@@ -1,7 +1,7 @@
 import { type ProgramRun, RenderError, type RenderResult } from '@mds/transcode';
 import type { AttemptReport } from '../db/job-queue.ts';
 
-/** What a report keeps of one attempt: enough to see what happened, bounded for the sake of the database. */
+/** Bounds of a report of one attempt: enough to see what happened, small enough for the database. */
 const MAX_RUNS = 50;
 const MAX_NOTES = 50;
 const MAX_LINES = 20;

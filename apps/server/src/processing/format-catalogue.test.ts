@@ -40,7 +40,7 @@ async function start(engine: {
 const ids = async (catalogue: FormatCatalogue) => (await catalogue.accepted()).map(({ id }) => id);
 
 describe('the accepted formats', () => {
-  it('are those that the real engine decodes, as the contract shows them', async () => {
+  it('are those that the real engine decodes, in the form of the contract', async () => {
     const engine = createEngine();
     const catalogue = createFormatCatalogue({ engine, proofs: repositories.formatProofs, logger });
     running.push(catalogue);
@@ -52,7 +52,7 @@ describe('the accepted formats', () => {
     await engine.stop();
   }, 60_000);
 
-  it('do not hold one that cannot be decoded here: it would be refused on ingest', async () => {
+  it('exclude a format that cannot be decoded here, because ingest would refuse it', async () => {
     const catalogue = await start({ proveFormats: async () => without('heic') });
     expect(await ids(catalogue)).toEqual(formats.map(({ id }) => id).filter((id) => id !== 'heic'));
     expect(catalogue.state()).toBe('degraded_performance');
@@ -66,7 +66,7 @@ describe('the accepted formats', () => {
     expect(having.state()).toBe('operational');
   });
 
-  it('are waited for while a new engine is proved, without delaying the start', async () => {
+  it('are awaited while a new engine is proved, without delaying the start', async () => {
     let finish: (proofs: ProvenFormat[]) => void = () => undefined;
     const proving = new Promise<ProvenFormat[]>((resolve) => {
       finish = resolve;
@@ -77,12 +77,12 @@ describe('the accepted formats', () => {
     expect(await waiting).toHaveLength(formats.length);
   });
 
-  it('are not waited for without end', async () => {
+  it('give 503 with Retry-After if the proofs never end', async () => {
     const catalogue = await start({ proveFormats: () => new Promise(() => undefined) });
     await expect(catalogue.accepted()).rejects.toMatchObject({ code: 'unavailable', headers: { 'Retry-After': '5' } });
   });
 
-  it('cost nothing at the next start of the same engine, and are proved anew for another', async () => {
+  it('are proved once for an engine, and again for another version', async () => {
     let proofs = 0;
     const proveFormats = async () => {
       proofs += 1;
@@ -105,12 +105,12 @@ describe('the accepted formats', () => {
     expect(next.state()).toBe('operational');
   });
 
-  it('are logged in one line if ffmpeg is missing, with what to set', async () => {
+  it('are logged in one line if ffmpeg is missing, with the settings to change', async () => {
     const lines: Array<Record<string, unknown>> = [];
-    const told = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+    const spy = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
     const missing = createEngine({ programs: { ffmpeg: '/nowhere/ffmpeg', ffprobe: '/nowhere/ffprobe' } });
-    const parts = { engine: missing, proofs: repositories.formatProofs, logger: told };
-    // The second start has the proofs of the first, and makes them again.
+    const parts = { engine: missing, proofs: repositories.formatProofs, logger: spy };
+    // The second start has the proofs of the first, and repeats them.
     for (const start of [1, 2]) {
       lines.splice(0);
       const catalogue = createFormatCatalogue(parts);
@@ -130,7 +130,7 @@ describe('the accepted formats', () => {
     await missing.stop();
   }, 60_000);
 
-  it('say so in the status when they could not be proved at all', async () => {
+  it('degrade the status if they could not be proved at all', async () => {
     const catalogue = await start({
       proveFormats: async () => {
         throw new Error('no process could be started');

@@ -4,7 +4,7 @@ import { PIECE_BYTES } from '@mds/contract';
 
 /** The hashes and the size by which a file is recorded. */
 export interface FileDigests {
-  /** Of the whole file, in lower-case hex. */
+  /** SHA-256 of the whole file, in lower-case hex. */
   sha256: string;
   bytes: number;
   /** SHA-256 of each piece of `PIECE_BYTES`, 32 bytes each; null if the file is one piece. */

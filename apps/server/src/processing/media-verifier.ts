@@ -101,7 +101,7 @@ export function createMediaVerifier(parts: MediaVerifierParts): MediaVerifier {
 
 const WORST_FIRST: readonly Repair[] = ['needs_original', 'needs_preset', 'given_up', 'possible', 'queued'];
 
-/** What is done about a rendition that is not sound. */
+/** The repair of a rendition that is not sound. */
 function remedyOf(isMadeToday: boolean, original: ObjectHealth, repair: boolean): Repair {
   if (original !== 'sound') return isMadeToday ? 'needs_original' : 'needs_preset';
   if (!isMadeToday) return repair ? 'given_up' : 'needs_preset';

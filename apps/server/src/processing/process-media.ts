@@ -37,7 +37,7 @@ export interface ProcessingParts {
   scratchDir: string;
 }
 
-/** What one run is given by its worker. */
+/** The parts that a worker gives to one run. */
 export interface ProcessingRun {
   signal: AbortSignal;
   notes: AttemptNotes;
@@ -73,7 +73,7 @@ interface Attempt extends ProcessingParts {
   storing: Map<string, Promise<StoredRendition | null>>;
 }
 
-/** What an attempt has to do. */
+/** The work of one attempt. */
 interface Plan {
   source: IdentifiedFile;
   rows: PlannedRow[];
@@ -265,7 +265,7 @@ async function storeRendition(
     return null;
   };
   return run.lock.run(objectKey, async () => {
-    // Another media object of the same bytes may have been faster. What is delivered under a key must not change.
+    // A media object of the same bytes may have been faster. Delivered bytes under a key must not change.
     const twin = (await storage.findExisting([row])).get(objectKey);
     if (twin !== undefined && !(await storage.adopt(lease, twin))) return loseLease();
     const stored = twin ?? (await storage.store(lease, row, made, signal));

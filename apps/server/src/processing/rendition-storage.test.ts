@@ -35,7 +35,7 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-/** A media object, always of the same bytes, whose HLS is being made. */
+/** A media object, always of the same bytes, whose HLS is in progress. */
 async function begin(last: string): Promise<{ mediaObject: MediaRecord; lease: Lease }> {
   const { media } = await repositories.media.accept(
     {
@@ -92,7 +92,7 @@ const findMaster = () =>
   repositories.media.findFile({ mediaId: mediaObject.id, name: 'hls', revision: null, file: 'master.m3u8' });
 
 describe('a rendition of several files', () => {
-  it('is put into the store file by file, and seen when its row says so', async () => {
+  it('is stored file by file, and becomes visible when its row is published', async () => {
     const made = await make({ 'master.m3u8': MASTER, 'v/1.m4s': 'one', 'v/2.m4s': 'two' });
     const stored = await storageOf().store(lease, row, made, never);
     expect(stored?.row).toMatchObject({ state: 'ready', files: 3, bytes: MASTER.length + 6, sha256: sha256(MASTER) });
@@ -137,7 +137,7 @@ describe('a rendition of several files', () => {
   });
 
   it.each(['../escape.m4s', '/etc/passwd', 'v/../../x.m4s', 'V/1.m4s', 'v/.hidden'])(
-    'with a file %j is refused: no such name reaches the store',
+    'is refused if a file is named %j: no such name reaches the store',
     async (name) => {
       const made = await make({ 'master.m3u8': MASTER });
       const files = [...(made.files ?? []), { name, path: made.path, contentType: 'video/mp4', bytes: 1 }];

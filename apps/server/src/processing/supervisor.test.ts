@@ -101,7 +101,7 @@ const script = async (source: string) => {
   return path;
 };
 
-describe('worker process', () => {
+describe('the worker process', () => {
   it('invariant 2, fault 13: kill -9 during a render shows no partial rendition', async () => {
     const { id, sha256 } = await add(noisePng('a', 600, 450));
     const { stats } = supervise();
@@ -117,7 +117,7 @@ describe('worker process', () => {
 
     await expect.poll(() => status(id), soon).toBe('ready');
     expect(supervisor?.stats).toMatchObject({ restarts: 1 });
-    // The crash was the process's, so the media object has all its attempts yet.
+    // The process crashed, not the media object, so no attempt was counted.
     expect(await repositories.media.find(id)).toMatchObject({ attempts: 1, sha256 });
     for (const row of await repositories.media.renditions(id)) {
       const bytes = (await store.readAll(row.objectKey ?? '')) ?? '';
@@ -127,14 +127,14 @@ describe('worker process', () => {
     expect(workers.map(({ pid }) => pid)).toEqual([supervisor?.stats.pid]);
   });
 
-  it('a media object is picked up at once when the service says that there is one', async () => {
+  it('a media object is picked up at once when the service announces it', async () => {
     supervise();
     await expect.poll(() => repositories.jobs.workers(), soon).toHaveLength(1);
     const { id } = await add(noisePng('a'));
     await expect.poll(() => status(id), soon).toBe('ready');
   });
 
-  it('a stop ends the process in good order: nothing stays leased, and no process stays behind', async () => {
+  it('an orderly stop leaves no lease and no process behind', async () => {
     const { id } = await add(noisePng('a', 600, 450));
     supervise();
     await expect.poll(() => status(id), soon).toBe('processing');
@@ -148,8 +148,8 @@ describe('worker process', () => {
   });
 });
 
-describe('supervisor', () => {
-  it('a worker that keeps dying is restarted at growing intervals until the stop', async () => {
+describe('the supervisor', () => {
+  it('restarts a dying worker at growing intervals until the stop', async () => {
     const births = join(root, 'births');
     const entry = await script(
       `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(births)}, Date.now() + ' ' + process.env.MDS_ROLES + '\\n');`,
@@ -169,7 +169,7 @@ describe('supervisor', () => {
     expect(await count()).toHaveLength(lines.length);
   });
 
-  it('a worker of another machine that has the process id of one that died keeps its lease', async () => {
+  it("keeps the lease of a worker elsewhere whose process id equals a dead one's", async () => {
     await add(noisePng('elsewhere', 40, 30));
     const entry = await script('setInterval(() => {}, 1000)');
     const { jobs } = repositories;
@@ -185,7 +185,7 @@ describe('supervisor', () => {
     expect(await jobs.stands(lease)).toBe(true);
   });
 
-  it('a worker that does not heed the stop is killed', async () => {
+  it('kills a worker that ignores the stop', async () => {
     const ready = join(root, 'ready');
     const entry = await script(
       `import { writeFileSync } from 'node:fs'; process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); writeFileSync(${JSON.stringify(ready)}, '');`,
@@ -199,7 +199,7 @@ describe('supervisor', () => {
     expect(supervisor?.stats, 'nothing is started after a stop').toEqual({ pid: null, restarts: 0 });
   });
 
-  it('a wake while there is no worker harms nothing', async () => {
+  it('survives a wake while there is no worker', async () => {
     const entry = await script('process.exit(3)');
     supervise(entry, [], { firstDelayMs: 60_000, longestDelayMs: 60_000 });
     await expect.poll(() => supervisor?.stats, soon).toEqual({ pid: null, restarts: 1 });

@@ -17,7 +17,7 @@ import { type Rendering, workerFixture } from './worker.fixture.ts';
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
 
-describe('worker: what fails', () => {
+describe('worker: failures', () => {
   it('fault 14: a media object that kills every decoder fails after 3 attempts', async () => {
     const killer = await add(noisePng('killer', 99, 99));
     const next = await add(noisePng('next'));
@@ -108,7 +108,7 @@ describe('worker: what fails', () => {
     await ended(id).toBe('ready');
   });
 
-  it('fault 19: the attempt says that a media object waits for the storage', async () => {
+  it('fault 19: the attempt shows that a media object waits for the storage', async () => {
     const { id } = await add(noisePng('a'));
     let isAway = true;
     const away: ObjectStore = {
@@ -128,7 +128,7 @@ describe('worker: what fails', () => {
     expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
   });
 
-  it('fault 18: a missing original is told as such', async () => {
+  it('fault 18: a missing original is reported as object_missing', async () => {
     const { id, sha256 } = await add(noisePng('a'));
     await fixture.store.delete(originalKey(sha256));
     startWorker();
@@ -169,13 +169,13 @@ describe('worker: what fails', () => {
     let renders = 0;
     const blocked = around(async (job, go) => {
       renders++;
-      // A folder stands where the file has to go: a real failure to write this one rendition.
+      // A folder has the name of the output file: a real failure to write this one rendition.
       await mkdir(join(job.outDir, 'small.jpg'), { recursive: true });
       return go();
     });
     startWorker({ engine: blocked });
     await ended(id).toBe('ready');
-    // Writing may fail by chance, so it was tried as often as anything.
+    // A write may fail by chance, so it was retried like any other failure.
     expect(renders).toBe(3);
     expect(await rendition(id, 'thumb', 'webp')).toMatchObject({ state: 'ready' });
     expect(await rendition(id, 'small', 'jpg')).toBeNull();
@@ -183,7 +183,7 @@ describe('worker: what fails', () => {
     expect(small).toMatchObject({ state: 'failed', reason: expect.stringMatching(/\w{5}/) });
   });
 
-  it('what nobody foresaw is tried again and then told without its inner details', async () => {
+  it('an unexpected error is retried, then reported without its inner details', async () => {
     const { id } = await add(noisePng('a'));
     startWorker({ engine: around(() => Promise.reject(new Error(`secret ${fixture.root}`))) });
     await ended(id).toBe('failed');
@@ -213,42 +213,39 @@ describe('worker: what fails', () => {
     });
   });
 
-  it.skipIf(!volume.available)(
-    'fault 17: a full store costs no attempt: the media object waits, and is ready when there is room',
-    async () => {
-      await volume.use(async (small) => {
-        const { id, sha256 } = await add(noisePng('a'));
-        const cramped = createLocalObjectStore({ root: join(small, 'objects') });
-        const copy = join(fixture.root, 'copy');
-        await writeFile(copy, (await fixture.store.readAll(originalKey(sha256))) ?? '');
-        await cramped.put(originalKey(sha256), { path: copy, bytes: (await readFile(copy)).length, sha256 });
-        const filler = join(small, 'filler');
-        for (let size = 1_048_576; size >= 4096; size /= 2) {
-          await writeFile(filler + size, Buffer.alloc(size)).catch((error: NodeJS.ErrnoException) =>
-            expect(error.code).toBe('ENOSPC'),
-          );
-        }
-        let renders = 0;
-        const counting = around((_, go) => {
-          renders++;
-          return go();
-        });
-        startWorker({ store: cramped, engine: counting });
-        await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
-        expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
-        for (const name of await readdir(small)) if (name.startsWith('filler')) await rm(join(small, name));
-        await ended(id).toBe('ready');
-        expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
-        await fixture.worker?.stop();
-        fixture.worker = null;
+  it.skipIf(!volume.available)('fault 17: a full store costs no attempt: the media object waits for room', async () => {
+    await volume.use(async (small) => {
+      const { id, sha256 } = await add(noisePng('a'));
+      const cramped = createLocalObjectStore({ root: join(small, 'objects') });
+      const copy = join(fixture.root, 'copy');
+      await writeFile(copy, (await fixture.store.readAll(originalKey(sha256))) ?? '');
+      await cramped.put(originalKey(sha256), { path: copy, bytes: (await readFile(copy)).length, sha256 });
+      const filler = join(small, 'filler');
+      for (let size = 1_048_576; size >= 4096; size /= 2) {
+        await writeFile(filler + size, Buffer.alloc(size)).catch((error: NodeJS.ErrnoException) =>
+          expect(error.code).toBe('ENOSPC'),
+        );
+      }
+      let renders = 0;
+      const counting = around((_, go) => {
+        renders++;
+        return go();
       });
-    },
-  );
+      startWorker({ store: cramped, engine: counting });
+      await expect.poll(() => renders, { timeout: 10_000 }).toBeGreaterThan(4);
+      expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
+      for (const name of await readdir(small)) if (name.startsWith('filler')) await rm(join(small, name));
+      await ended(id).toBe('ready');
+      expect(await fixture.repositories.media.find(id)).toMatchObject({ attempts: 1 });
+      await fixture.worker?.stop();
+      fixture.worker = null;
+    });
+  });
 });
 
 /**
- * A render whose process dies by SIGKILL, as it would by a memory error in native code. It reads from a pipe that nobody
- * writes to, so that it cannot be done before the signal comes, however busy the machine is.
+ * A render whose process dies by SIGKILL, as by a memory error in native code. It reads from a pipe without a
+ * writer, so it cannot finish before the signal, however busy the machine is.
  */
 async function dyingDecoder(go: (changed: Partial<RenderJob>) => Rendering): Rendering {
   const path = join(fixture.root, `endless-${randomUUID()}`);
@@ -259,7 +256,7 @@ async function dyingDecoder(go: (changed: Partial<RenderJob>) => Rendering): Ren
       try {
         process.kill(pid, 'SIGKILL');
       } catch (error) {
-        // It was dead already, and nobody had noticed.
+        // The process was dead already, unnoticed so far.
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
       }
     }

@@ -10,7 +10,7 @@ const fixture = workerFixture();
 const { startWorker, add, ended, rendition } = fixture;
 
 describe('worker: a film', () => {
-  it('whose MP4 was lost gets the same bytes again, made alone', async () => {
+  it('whose MP4 was lost gets the same bytes again, though only the MP4 is made', async () => {
     const film = join(fixture.root, 'film.mp4');
     const { ffmpeg } = await findPrograms({});
     const x264 = ['-c:v', 'libx264', '-preset', 'veryfast', '-pix_fmt', 'yuv420p', '-b:v', '200k'];
@@ -22,7 +22,7 @@ describe('worker: a film', () => {
       { type: 'mp4', name: 'mp4', width: 160, height: 90 },
     ]);
     const { id } = await add(await readFile(film));
-    // With a lookahead in a thread of its own, x264 gives other bytes in a few of a hundred equal runs.
+    // With a lookahead thread of its own, x264 gives different bytes in a few of a hundred equal runs.
     const script = join(fixture.root, 'steady-ffmpeg');
     const words = [
       ...['#!/bin/sh', 'for word do', 'shift', 'set -- "$@" "$word"'],
@@ -47,8 +47,8 @@ describe('worker: a film', () => {
   }, 60_000);
 });
 
-describe('worker: a film of which only the sound can be made', () => {
-  it('fails with the reason, for nothing of it can be watched', async () => {
+describe('worker: a film of which only the audio can be rendered', () => {
+  it('fails with the reason, because nothing of it can be watched', async () => {
     const film = join(fixture.root, 'film.mp4');
     const { ffmpeg } = await findPrograms({});
     const inputs = ['-f', 'lavfi', '-i', 'testsrc2=s=320x180:r=25:d=2', '-f', 'lavfi', '-i', 'sine=d=2'];
@@ -59,12 +59,12 @@ describe('worker: a film of which only the sound can be made', () => {
     await writeFile(script, words, { mode: 0o755 });
     const blind = createEngine({ concurrency: 1, programs: { ffmpeg: script } });
     onTestFinished(() => blind.stop());
-    const heard = parsePresets([
+    const audioAndVideo = parsePresets([
       { type: 'audio', name: 'speech', source_kinds: ['audio', 'video'] },
       { type: 'mp4', name: 'mp4' },
     ]);
     const { id } = await add(await readFile(film));
-    startWorker({ engine: blind, presets: heard });
+    startWorker({ engine: blind, presets: audioAndVideo });
     await ended(id).toBe('failed');
     expect(await fixture.repositories.media.find(id)).toMatchObject({ failure: { code: 'corrupt_media' } });
     expect((await rendition(id, 'speech', 'm4a'))?.state).toBe('ready');

@@ -12,7 +12,7 @@ const fixture = workerFixture();
 const { startWorker, parts, add, ended, keys, around, removal } = fixture;
 
 describe('worker: leases', () => {
-  /** A render that begins, and goes on when it is told to. */
+  /** A render that starts and then waits until it is opened. */
   const gate = () => {
     let begin: () => void = () => undefined;
     let open: () => void = () => undefined;
@@ -33,7 +33,7 @@ describe('worker: leases', () => {
     return { begun, open, gated };
   };
 
-  it('a worker whose lease was taken away stops, publishes nothing, and the job runs again', async () => {
+  it('a worker that lost its lease stops and publishes nothing; the job runs again', async () => {
     const { id } = await add(noisePng('a'));
     const { begun, open, gated } = gate();
     startWorker({ engine: gated, timing: { ...QUICK, pollMs: 60_000 } });
@@ -52,7 +52,7 @@ describe('worker: leases', () => {
     await second.stop();
   });
 
-  it('a lease that is renewed is never taken away, however long the render', async () => {
+  it('a renewed lease is never taken away, however long the render', async () => {
     const { id } = await add(noisePng('a'));
     const { begun, open, gated } = gate();
     startWorker({ engine: gated });
@@ -64,10 +64,10 @@ describe('worker: leases', () => {
     await ended(id).toBe('ready');
   });
 
-  it('a media object that is removed while it is rendered leaves no object behind', async () => {
+  it('a media object that is removed during its render leaves no object behind', async () => {
     const { id } = await add(noisePng('a'));
     const { begun, open, gated } = gate();
-    // Renewals and looks far apart: the worker learns of the removal only when it wants to publish.
+    // Renewals and polls are far apart: the worker learns of the removal only when it publishes.
     startWorker({
       engine: gated,
       timing: { beatMs: 60_000, pollMs: 60_000, progressMs: 60_000, retryMs: 5, storagePauseMs: 50 },
@@ -76,7 +76,7 @@ describe('worker: leases', () => {
     const original = (await fixture.store.readAll((await keys())[0] ?? '')) ?? Buffer.alloc(0);
     const remover = removal();
     expect(await remover.remove(id)).toBe(true);
-    // The render had the file open already.
+    // The render already had the file open.
     const path = join(
       fixture.root,
       'objects',
@@ -90,7 +90,7 @@ describe('worker: leases', () => {
     expect(await fixture.repositories.media.find(id)).toBeNull();
   });
 
-  it('announces itself while it lives and signs off when it stops', async () => {
+  it('a worker is listed while it lives and no longer after it stops', async () => {
     const before = Date.now();
     startWorker();
     const now = () => fixture.repositories.jobs.workers();
@@ -98,14 +98,14 @@ describe('worker: leases', () => {
     await expect.poll(now).toMatchObject([facts]);
     const sinceMs = (await now())[0]?.sinceMs ?? 0;
     expect(sinceMs).toBeGreaterThanOrEqual(before);
-    // However often it beats, it has been there since it came.
+    // Heartbeats do not change its start time.
     await expect.poll(async () => (await now())[0]?.beat).toBeGreaterThan(2);
     expect((await now())[0]?.sinceMs).toBe(sinceMs);
     await fixture.worker?.stop();
     expect(await fixture.repositories.jobs.workers()).toEqual([]);
   });
 
-  it('fault 15: a stop lets what runs finish, and claims nothing more', async () => {
+  it('fault 15: a stop lets the running job finish, and claims no other', async () => {
     const running = await add(noisePng('a'));
     const waiting = await add(noisePng('b'));
     const { begun, open, gated } = gate();
@@ -118,7 +118,7 @@ describe('worker: leases', () => {
     expect((await fixture.repositories.media.find(waiting.id))?.status).toBe('queued');
   });
 
-  it('fault 15: a stop that cannot wait gives its jobs back, uncounted, and leaves no scratch', async () => {
+  it('fault 15: a stop without grace returns its jobs uncounted and leaves no scratch', async () => {
     const { id } = await add(noisePng('a', 1200, 900));
     startWorker({ presets: defaultPresets });
     await ended(id).toBe('processing');

@@ -10,19 +10,19 @@ import { QUICK, workerFixture } from './worker.fixture.ts';
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, removal } = fixture;
 
-describe('worker: a media object that is deleted while it is rendered', () => {
-  /** A render that would never end by itself. @returns resolves when it was told to stop */
+describe('worker: a media object that is deleted during its render', () => {
+  /** A render that never ends by itself. @returns resolves when the render was aborted */
   const endless = (onStart: (progress: () => void) => void) => {
-    let told: (ms: number) => void = () => undefined;
+    let reportStop: (ms: number) => void = () => undefined;
     const stopped = new Promise<number>((resolve) => {
-      told = resolve;
+      reportStop = resolve;
     });
     const render: Engine['render'] = (_, { signal, onProgress } = {}) => {
       const began = performance.now();
       onStart(() => onProgress?.({ done: 0, total: 2, fraction: 0.5, rendition: null }));
       return new Promise((_resolve, reject) => {
         signal?.addEventListener('abort', () => {
-          told(performance.now() - began);
+          reportStop(performance.now() - began);
           reject(new RenderError('aborted', 'It was stopped.'));
         });
       });
@@ -31,7 +31,7 @@ describe('worker: a media object that is deleted while it is rendered', () => {
   };
   const NEVER = { beatMs: 600_000, pollMs: 600_000, progressMs: 600_000 };
 
-  it('is given up at the next look at its lease, however silent the render is', async () => {
+  it('is given up at the next check of its lease, even if the render is silent', async () => {
     let started = false;
     const { stopped, engine: silent } = endless(() => {
       started = true;
@@ -44,13 +44,13 @@ describe('worker: a media object that is deleted while it is rendered', () => {
     await expect.poll(() => readdir(fixture.scratchDir)).toEqual([]);
   });
 
-  it('is given up when its progress has nowhere to be noted', async () => {
+  it('is given up when its progress can no longer be recorded', async () => {
     const begun: { progress: (() => void) | null } = { progress: null };
-    const { stopped, engine: telling } = endless((progress) => {
+    const { stopped, engine: reporting } = endless((progress) => {
       begun.progress = progress;
     });
     const { id } = await add(noisePng('a'));
-    startWorker({ engine: telling, timing: { ...QUICK, ...NEVER, progressMs: 0 } });
+    startWorker({ engine: reporting, timing: { ...QUICK, ...NEVER, progressMs: 0 } });
     await expect.poll(() => begun.progress).not.toBeNull();
     begun.progress?.();
     await expect.poll(async () => (await fixture.repositories.jobs.underWay())[0]?.progress).toBe(0.5);
@@ -60,8 +60,8 @@ describe('worker: a media object that is deleted while it is rendered', () => {
   });
 });
 
-describe('worker: what it has put of a media object that is deleted', () => {
-  /** Renders a media object that is gone when the first of its renditions is in the store. @returns keys that the worker removed */
+describe('worker: objects stored for a deleted media object', () => {
+  /** Renders a media object that is deleted after its first rendition was stored. @returns keys the worker removed */
   const putTooLate = async (picture: Buffer<ArrayBuffer>, meanwhile: (deleted: MediaRecord) => Promise<unknown>) => {
     const removed: string[] = [];
     let isDeleted = false;
@@ -92,13 +92,13 @@ describe('worker: what it has put of a media object that is deleted', () => {
     return { path, bytes: 9, sha256: '' };
   };
 
-  it('goes with its run', async () => {
+  it('are removed at the end of the run', async () => {
     const removed = await putTooLate(noisePng('a'), async () => undefined);
     expect(removed.length).toBeGreaterThan(0);
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('stays where another media object has the same bytes, whose worker may have found it there', async () => {
+  it('stay if another media object has the same bytes, because its worker may use them', async () => {
     const removed = await putTooLate(noisePng('a'), ({ id, ...mediaObject }) =>
       fixture.repositories.media.accept(
         { ...mediaObject, id: `${id.slice(0, -1)}0` },
@@ -110,8 +110,8 @@ describe('worker: what it has put of a media object that is deleted', () => {
   });
 });
 
-describe('worker: objects that others take away', () => {
-  it('a rendition removed before it was published is made again, never a dead link', async () => {
+describe('worker: objects that others remove', () => {
+  it('a rendition removed before its publication is made again, never a dead link', async () => {
     const { id } = await add(noisePng('a'));
     let taken = 0;
     const robbed: ObjectStore = {

@@ -17,7 +17,7 @@ describe.skipIf(withoutS3Server('a worker whose S3 is away'))('worker: S3', () =
     await s3.server.kill9();
     fixture.startWorker({ store });
     const outcomes = async () => (await fixture.repositories.jobs.attempts(id)).map(({ outcome }) => outcome);
-    // More often than a media object is tried.
+    // More often than the limit of attempts.
     await expect.poll(async () => (await outcomes()).length, { timeout: 60_000 }).toBeGreaterThan(4);
     expect((await fixture.repositories.media.find(id))?.status).toMatch(/queued|processing/);
     await s3.server.restart();

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { measureWaits } from './worker-waits.ts';
 
-test('what a worker waits for of its queue and of its writes is counted, also where it fails', async () => {
+test("a worker's waits for its queue and its writes are counted, even if they fail", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'mds-waiting-'));
   const repositories = openSqliteRepositories(join(folder, 'mds.sqlite'));
   const lease = { jobId: 1, mediaId: 'none', token: 'none', attempt: 1 };

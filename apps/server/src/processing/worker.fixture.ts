@@ -18,16 +18,16 @@ import type { ObjectStore } from '../storage/object-store.ts';
 import { createWorker, type Worker, type WorkerParts, type WorkerTiming } from './worker.ts';
 
 const logger = createLogger('silent');
-/** Quick to make, so that tests are about the worker and not about encoders. */
+/** Quick to render, so that tests are about the worker and not about encoders. */
 export const presets = parsePresets([
   { name: 'thumb', container: 'webp', width: 32, height: 32 },
   { name: 'small', container: 'jpeg', width: 48, height: 48 },
 ]);
 
-/** Times of a worker that is not waited for. */
+/** Short intervals, so that tests do not wait for the worker. */
 export const QUICK: WorkerTiming = { beatMs: 50, pollMs: 50, progressMs: 20, retryMs: 5, storagePauseMs: 50 };
 
-/** What a render of the engine gives. */
+/** The result of a render by the engine. */
 export type Rendering = ReturnType<Engine['render']>;
 
 /** A worker over a real engine, a real store and a real database, fresh for each test. */
@@ -39,9 +39,9 @@ export interface WorkerFixture {
   readonly scratchDir: string;
   readonly repositories: Repositories;
   readonly store: ObjectStore;
-  /** The worker that is woken by what is added, and stopped after the test. */
+  /** The worker: `add` wakes it, and the end of the test stops it. */
   worker: Worker | null;
-  /** What workers are made of here: concurrency 1, `QUICK` and `presets`. */
+  /** Parts of each worker: concurrency 1, `QUICK` and `presets`. */
   parts(): WorkerParts;
   startWorker(overrides?: Partial<WorkerParts>): Worker;
   /** Uploads a file, as a client does. */
@@ -52,7 +52,7 @@ export interface WorkerFixture {
   rendition(mediaId: string, name: string, extension: string): Promise<RenditionRecord | null>;
   /** Keys of the objects in the store, sorted. */
   keys(prefix?: string): Promise<string[]>;
-  /** The engine, with something done around each of its renders. */
+  /** The engine with code around each of its renders. */
   around(
     render: (job: RenderJob, go: (changed?: Partial<RenderJob>) => Rendering) => Rendering,
   ): Pick<Engine, 'identify' | 'render'>;
@@ -60,7 +60,7 @@ export interface WorkerFixture {
   removal(): MediaRemoval;
 }
 
-/** Makes ready for each test of the file that it is called in, and clears up after it. */
+/** Prepares each test of the file that calls it, and cleans up after it. */
 export function workerFixture(): WorkerFixture {
   const engine = createEngine({ concurrency: 2 });
   afterAll(() => engine.stop());

@@ -9,7 +9,7 @@ import { presets, QUICK, workerFixture } from './worker.fixture.ts';
 const fixture = workerFixture();
 const { engine, startWorker, add, ended, rendition, keys, around } = fixture;
 
-describe('worker', () => {
+describe('a worker', () => {
   it('makes every planned rendition as recorded and leaves no scratch files', async () => {
     const { id, sha256 } = await add(noisePng('a', 400, 300));
     startWorker({ presets: defaultPresets });
@@ -39,13 +39,13 @@ describe('worker', () => {
     expect(await fixture.repositories.jobs.held()).toEqual([]);
   });
 
-  it('starts at once when woken, without waiting for its next look at the queue', async () => {
+  it('starts at once when woken, without waiting for its next poll', async () => {
     startWorker({ timing: { ...QUICK, pollMs: 60_000 } });
     const { id } = await add(noisePng('a'));
     await ended(id).toBe('ready');
   });
 
-  it('finds by itself what another process put into the queue', async () => {
+  it('finds media that another process queued', async () => {
     startWorker();
     const awake = fixture.worker;
     fixture.worker = null;
@@ -54,7 +54,7 @@ describe('worker', () => {
     fixture.worker = awake;
   });
 
-  it('does no more at once than it is told, and all of it in the end', async () => {
+  it('runs no more jobs at once than configured, and all of them in the end', async () => {
     let now = 0;
     let most = 0;
     const counting = around(async (_, go) => {
@@ -68,7 +68,7 @@ describe('worker', () => {
     expect(most).toBe(2);
   });
 
-  it('invariant 5: a second run writes the same keys, and makes only what is missing', async () => {
+  it('invariant 5: in a second run writes the same keys, and makes only missing ones', async () => {
     const { id, sha256 } = await add(noisePng('a'));
     const made: string[][] = [];
     const watched = around(async (job, go) => {
@@ -81,7 +81,7 @@ describe('worker', () => {
       publish: async (...args: Parameters<typeof fixture.repositories.media.publish>) => {
         if (!broken) return fixture.repositories.media.publish(...args);
         broken = false;
-        // One is published, as by an earlier run of other presets; then the process that did it is gone.
+        // One rendition is published, as by an earlier run with other presets; then that process dies.
         const [lease, { renditions }] = args;
         await fixture.repositories.media.start(
           lease,
@@ -98,7 +98,7 @@ describe('worker', () => {
     expect((await rendition(id, 'thumb', 'webp'))?.objectKey).toContain(sha256);
   });
 
-  it('fault 18: a ready rendition whose object was lost is made again', async () => {
+  it('fault 18: makes a ready rendition again if its object was lost', async () => {
     const { id, sha256 } = await add(noisePng('a'));
     const lease = await fixture.repositories.jobs.claim('before');
     if (!lease) throw new Error('There is nothing to claim.');

@@ -263,7 +263,7 @@ async function settleFailure(
   }
 }
 
-/** What is recorded of a failure that is no fault of the media object; null for any other. */
+/** The failure to record if the media object is not at fault; null for any other. */
 function passingFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
   const message = error instanceof AppError ? PASSING[error.code] : undefined;
   return error instanceof AppError && message !== undefined ? { code: error.code, message, retryable: true } : null;

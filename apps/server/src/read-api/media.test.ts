@@ -20,7 +20,7 @@ async function page(query: string): Promise<MediaList & { link: string | null }>
 }
 
 describe('pages of media', () => {
-  it('lead through all media, newest first, with none repeated or missed', async () => {
+  it('contain all media, newest first, none repeated or missed', async () => {
     const seen: string[] = [];
     let query = 'limit=3';
     const sizes: number[] = [];
@@ -39,12 +39,12 @@ describe('pages of media', () => {
     expect(seen).toEqual([...added].reverse());
   });
 
-  it('have no empty page at the end: a full last page has no cursor', async () => {
+  it('never end with an empty page: a full last page has no cursor', async () => {
     expect((await page('limit=7')).next_cursor).toBeNull();
     expect((await page('')).next_cursor).toBeNull();
   });
 
-  it('continue at their place when media come and go', async () => {
+  it('continue at their place while media are added and deleted', async () => {
     const first = await page('limit=3');
     const last = first.data.at(-1)?.id ?? '';
     const newest = await app.addMedia();
@@ -61,7 +61,7 @@ describe('pages of media', () => {
   });
 });
 
-describe('a cursor that this list did not make', () => {
+describe('a cursor that this list did not issue', () => {
   const good = encodeCursor('default', mediaId());
   const flipped = (at: number) => `${good.slice(0, at)}${good[at] === 'A' ? 'B' : 'A'}${good.slice(at + 1)}`;
   it.each([
@@ -76,7 +76,7 @@ describe('a cursor that this list did not make', () => {
     ['has a blank in it', `${good.slice(0, 9)} ${good.slice(9)}`],
     ['is of another project', encodeCursor('other', mediaId())],
     ['is far too long', 'A'.repeat(600)],
-  ])('gets an answer that says what to do, not a wrong page, when it %s', async (_how, cursor) => {
+  ])('is refused with advice, not answered with a wrong page, if it %s', async (_how, cursor) => {
     const response = await app.get(`/api/v1/media?cursor=${encodeURIComponent(cursor)}`);
     expect(response.status).toBe(400);
     const problem = Problem.parse(await response.json());
@@ -86,14 +86,14 @@ describe('a cursor that this list did not make', () => {
     ]);
   });
 
-  it('is not one of its own', async () => {
+  it('differs from a valid cursor, which is accepted', async () => {
     expect((await app.get(`/api/v1/media?cursor=${good}`)).status).toBe(200);
   });
 });
 
 describe('the current project', () => {
   const list = async (headers: Record<string, string>) => {
-    // fetch would not let the Host header through.
+    // `fetch` does not let callers set the Host header.
     const { request } = await import('node:http');
     return new Promise<MediaList>((resolve, reject) => {
       request(`${app.url}/api/v1/media`, { headers }, (res) => {
@@ -146,7 +146,7 @@ describe('query parameters', () => {
 });
 
 describe('assets', () => {
-  it('are of one region or of all, latest first; an unknown region is an error', async () => {
+  it('cover one region or all, latest first; an unknown region is an error', async () => {
     const delivered = (region: string, path: string, cacheStatus: 'HIT' | 'MISS') => ({
       region,
       path,

@@ -4,27 +4,27 @@ import { createLogger } from '../base/logger.ts';
 import { openSqliteRepositories } from '../db/sqlite/open-repositories.ts';
 import { createUploadLocker } from './upload-locker.ts';
 
-/** A second process on a database, which takes the lock of an upload and says on its standard output what becomes of it. */
+/** A second process on a database: it takes the lock of an upload and reports on its standard output. */
 const [, , file = '', id = '', letsGo] = process.argv;
 const { uploads } = openSqliteRepositories(file);
-// It doubts sooner than those who watch it take it for dead.
+// It doubts its lock sooner than its watchers declare it dead.
 const locker = createUploadLocker({ uploads, logger: createLogger('silent'), timing: { doubtMs: 500 } });
-const say = (word: string) => process.stdout.write(`${word}\n`);
+const report = (word: string) => process.stdout.write(`${word}\n`);
 const lock = locker.newLock(id);
 let asked = false;
 
 await lock.lock(new AbortController().signal, async () => {
   if (asked) return;
   asked = true;
-  say('asked');
+  report('asked');
   if (letsGo !== 'true') return;
   await lock.unlock();
-  say('gave');
+  report('gave');
 });
-say('held');
+report('held');
 createInterface({ input: process.stdin }).on('line', () => {
   locker.confirm(id).then(
-    () => say('has it'),
-    (error: unknown) => say(error instanceof AppError ? error.code : String(error)),
+    () => report('has it'),
+    (error: unknown) => report(error instanceof AppError ? error.code : String(error)),
   );
 });

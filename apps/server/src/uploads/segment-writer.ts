@@ -9,7 +9,7 @@ import { segmentKey, type UploadSegment } from './upload-segments.ts';
 
 export interface SegmentWriterParts {
   id: string;
-  /** Of the upload when the writer is made. */
+  /** The offset of the upload when the writer is created. */
   offset: number;
   segmentBytes: number;
   store: Pick<ObjectStore, 'put' | 'delete'>;

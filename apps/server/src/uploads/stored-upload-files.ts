@@ -27,7 +27,7 @@ export interface StoredUploadFilesParts {
   segmentBytes?: number;
 }
 
-/** What this process knows of its copy of an upload: the segments in it, and its length up to the first gap. */
+/** This process's knowledge of its copy of an upload: its segments, and its length up to the first gap. */
 interface Copy {
   segments: Map<string, UploadSegment>;
   end: number;
@@ -52,7 +52,7 @@ export function createStoredUploadFiles(parts: StoredUploadFilesParts): UploadFi
     open(local.pathOf(id), constants.O_RDWR | constants.O_CREAT, 0o600);
 
   const chain = async (id: string) => {
-    // A store may list objects late. What this process has put itself is known here.
+    // A store may list objects late, so add the segments that this process has stored itself.
     const found = new Map<string, UploadSegment & { key: string }>();
     for (const [key, segment] of copies.get(id)?.segments ?? []) found.set(key, { ...segment, key });
     for await (const segment of listSegments(store, id)) found.set(segment.key, segment);

@@ -14,7 +14,7 @@ export interface UploadAdmissionParts {
   expiryMs: number;
 }
 
-/** What is known of an upload when its creation is requested. */
+/** The fields of an upload that its creation request gives. */
 export type AskedUpload = Pick<NewUpload, 'id' | 'projectId' | 'tokenSha256' | 'metadata' | 'length'>;
 
 /** Creates uploads. */

@@ -46,26 +46,26 @@ const makeLocker = (timing: Partial<UploadLockTiming> = {}, overrides: Partial<R
   return locker;
 };
 
-/** Takes the lock in a process of its own; it says `held`, `asked` when it is asked to let go, and what came of a word sent to it. */
+/** Takes the lock in another process, which reports `held`, `asked` if it shall let go, and the result of `confirm`. */
 const otherProcess = async (letsGo: boolean) => {
   const argv = ['--conditions=@mds/source', '--import', 'tsx', OTHER, join(root, 'mds.sqlite'), ID, String(letsGo)];
   const child = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
   children.push(child);
   const lines = createInterface({ input: child.stdout });
-  const said = lines[Symbol.asyncIterator]();
-  const hear = async () => String((await said.next()).value);
-  expect(await hear()).toBe('held');
-  return { child, hear, tell: (word: string) => child.stdin.write(`${word}\n`) };
+  const output = lines[Symbol.asyncIterator]();
+  const nextWord = async () => String((await output.next()).value);
+  expect(await nextWord()).toBe('held');
+  return { child, nextWord, send: (word: string) => child.stdin.write(`${word}\n`) };
 };
 
 const never = new AbortController().signal;
 
 describe('the lock of an upload', () => {
-  it('has one holder: who comes later asks for it, and has it when it is given back', async () => {
+  it('has one holder; the next one asks for it and gets it when it is released', async () => {
     const locker = makeLocker();
     const first = locker.newLock(ID);
     const asked = new Promise<void>((resolve) => void first.lock(never, resolve));
-    // Held by this process alone until the database has given the lock.
+    // Only this process holds it until the database grants the lock.
     await expect.poll(() => locker.tenure(ID)).not.toBeNull();
     expect(locker.isHeld(ID)).toBe(true);
     const second = locker.newLock(ID);
@@ -84,7 +84,7 @@ describe('the lock of an upload', () => {
     expect(locker.isHeld(ID)).toBe(false);
   });
 
-  it('is given to one of many at a time, and to each in the end', async () => {
+  it('has one holder at a time, and every waiter gets its turn', async () => {
     const locker = makeLocker();
     let inside = 0;
     let most = 0;
@@ -99,7 +99,7 @@ describe('the lock of an upload', () => {
     expect(most).toBe(1);
   });
 
-  it('that is not given back in time is refused with 423, and whoever has it keeps it', async () => {
+  it('if not released in time, gives 423 and stays with its holder', async () => {
     const locker = makeLocker({ waitMs: 50 });
     await locker.newLock(ID).lock(never, () => undefined);
     await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({
@@ -110,24 +110,24 @@ describe('the lock of an upload', () => {
     await locker.confirm(ID);
   });
 
-  it('of an upload that is gone is refused with 404', async () => {
+  it('gives 404 if the upload is gone', async () => {
     await expect(makeLocker().run('upl_gone', async () => undefined)).rejects.toMatchObject({
       code: 'upload_not_found',
     });
   });
 
-  it('fault 11: is handed over between two processes on one database within a second or two', async () => {
+  it('fault 11: is handed over between two processes on one database within seconds', async () => {
     const other = await otherProcess(true);
     const locker = makeLocker();
     await locker.newLock(ID).lock(never, () => undefined);
-    expect(await other.hear()).toBe('asked');
+    expect(await other.nextWord()).toBe('asked');
     await locker.confirm(ID);
-    expect(await other.hear()).toBe('gave');
-    other.tell('confirm');
-    expect(await other.hear()).toBe('upload_locked');
+    expect(await other.nextWord()).toBe('gave');
+    other.send('confirm');
+    expect(await other.nextWord()).toBe('upload_locked');
   }, 60_000);
 
-  it('that could not be given back while the database was away keeps nobody out once it is back', async () => {
+  it('blocks nobody after an outage during which it could not be released', async () => {
     let isAway = true;
     const unlock: Repositories['uploads']['unlock'] = async (...lock) => {
       if (isAway) throw new Error('the database is away');
@@ -137,7 +137,7 @@ describe('the lock of an upload', () => {
     const other = makeLocker();
     await mine.run(ID, async () => undefined);
     isAway = false;
-    // Another upload is on its way here, as there always is one, so that this process beats.
+    // There is always another upload in progress here, so this process sends heartbeats.
     const busy = mine.newLock(ANOTHER);
     await busy.lock(never, () => undefined);
     const began = performance.now();
@@ -147,13 +147,13 @@ describe('the lock of an upload', () => {
     await busy.unlock();
   });
 
-  it('fault 11: is not taken from another process that lives, however long it keeps it', async () => {
+  it('fault 11: is not taken from a living process, however long that keeps it', async () => {
     const other = await otherProcess(false);
     const locker = makeLocker({ waitMs: 4000, deathMs: 2500 });
     await expect(locker.newLock(ID).lock(never, () => undefined)).rejects.toMatchObject({ code: 'upload_locked' });
-    expect(await other.hear()).toBe('asked');
-    other.tell('confirm');
-    expect(await other.hear()).toBe('has it');
+    expect(await other.nextWord()).toBe('asked');
+    other.send('confirm');
+    expect(await other.nextWord()).toBe('has it');
   }, 60_000);
 
   it('fault 11: is taken from a stopped process, which then writes no further byte', async () => {
@@ -162,13 +162,13 @@ describe('the lock of an upload', () => {
     other.child.kill('SIGSTOP');
     await locker.newLock(ID).lock(never, () => undefined);
     other.child.kill('SIGCONT');
-    other.tell('confirm');
-    const words = [await other.hear(), await other.hear()];
+    other.send('confirm');
+    const words = [await other.nextWord(), await other.nextWord()];
     expect(words).toContain('upload_locked');
     await locker.confirm(ID);
   }, 60_000);
 
-  it('fault 11: is taken from a process that was killed', async () => {
+  it('fault 11: is taken from a killed process', async () => {
     const other = await otherProcess(false);
     const ended = once(other.child, 'exit');
     other.child.kill('SIGKILL');

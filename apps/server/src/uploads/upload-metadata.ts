@@ -4,7 +4,7 @@ import type { NewUpload } from '../db/upload-repository.ts';
 
 type Metadata = Record<string, string | null>;
 
-/** What the metadata of an upload asks for. */
+/** The options in the metadata of an upload. */
 export type RequestedUpload = Pick<NewUpload, 'filename' | 'duplicate' | 'idempotencyKey' | 'expectedSha256'>;
 
 const Duplicate = z.enum(['existing', 'allow']);

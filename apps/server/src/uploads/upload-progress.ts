@@ -3,11 +3,11 @@ import type { StagingReservation, StagingSpace } from '../ingest/staging-space.t
 import type { FileHash, FileHashing } from '../storage/file-hashing.ts';
 import type { UploadFiles } from './upload-files.ts';
 
-/** What this process knows of an upload besides its row and its file. */
+/** This process's knowledge of an upload, besides its row and its file. */
 export interface Progress {
   /** Room on the volume. */
   room: StagingReservation;
-  /** Of the file. Another process, or this one before a restart, may have begun the file. */
+  /** The hash of the file. Another process, or this one before a restart, may have started the file. */
   hash: FileHash;
 }
 

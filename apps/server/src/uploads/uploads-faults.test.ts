@@ -18,7 +18,7 @@ const at = (offset: number) => ({ ...OFFSET_OCTETS, 'upload-offset': String(offs
 const idOf = (path: string) => path.split('/').pop() ?? '';
 const uploads = () => ingest.repositories.uploads;
 
-/** Waits until that much of an upload is on disk, without asking for it, which would interrupt its sender. */
+/** Waits until that much of an upload is on disk, without a request that would interrupt its sender. */
 const arrived = ({ uploads: running }: RunningUploads, bytes: number) =>
   expect.poll(async () => (await running.figures()).receivedBytes, { timeout: 10_000 }).toBe(bytes);
 
@@ -29,7 +29,7 @@ const expectWhole = async (mediaId: string | null) => {
 };
 
 describe('fault 11: interrupted and rival senders', () => {
-  it('a client that dies half-way: what came is kept, and the rest is all that it takes', async () => {
+  it('a client that dies half-way keeps its bytes and sends only the rest', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -40,7 +40,7 @@ describe('fault 11: interrupted and rival senders', () => {
     await expectWhole((await running.patch(path, 50_000, picture.subarray(50_000))).mediaId);
   });
 
-  it('a client that is silent is cut off, with what it sent kept and acknowledged', async () => {
+  it('a silent client is cut off, but its bytes are kept and acknowledged', async () => {
     const running = await fixture.run({ idleMs: 200 });
     const path = await running.create(picture.length);
     const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -49,7 +49,7 @@ describe('fault 11: interrupted and rival senders', () => {
     expect(await running.head(path)).toMatchObject({ offset: 5000 });
   });
 
-  it('two PATCHes at once: the first is cut at its offset, the second continues there', async () => {
+  it('of two simultaneous PATCHes, the second continues at the offset of the first', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const first = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -58,13 +58,13 @@ describe('fault 11: interrupted and rival senders', () => {
     const rival = await running.patch(path, 0, Buffer.alloc(1000, 0xee));
     expect(rival).toMatchObject({ status: 409, code: 'upload_offset_conflict' });
     expect(await first.answer).toMatchObject({ status: 204, offset: 70_000 });
-    // What the first one still sends goes nowhere.
+    // Later bytes of the first sender are discarded.
     first.send(Buffer.alloc(1000, 0xdd));
     expect(await running.head(path)).toMatchObject({ offset: 70_000 });
     await expectWhole((await running.patch(path, 70_000, picture.subarray(70_000))).mediaId);
   });
 
-  it('many senders of one upload at once put no byte out of place', async () => {
+  it('many simultaneous senders of one upload put no byte out of place', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     let done: string | null = null;
@@ -83,7 +83,7 @@ describe('fault 11: interrupted and rival senders', () => {
     expect(await ingest.objects()).toHaveLength(1);
   }, 60_000);
 
-  it('a sender that dies while it waits does not hinder the next one', async () => {
+  it('a sender that dies while it waits does not block the next one', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const sendings = Array.from({ length: 5 }, () => {
@@ -97,7 +97,7 @@ describe('fault 11: interrupted and rival senders', () => {
     await expectWhole((await running.patch(path, offset ?? -1, picture.subarray(offset ?? 0))).mediaId);
   });
 
-  it('what can be refused by its head is refused before the body is asked for', async () => {
+  it('a request is refused by its headers before its body is requested', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const socket = connect(running.port, '127.0.0.1');
@@ -111,14 +111,14 @@ describe('fault 11: interrupted and rival senders', () => {
   });
 });
 
-describe('what a crash interrupts', () => {
-  /** Another life of the service on the same folder and database. */
+describe('after a crash', () => {
+  /** Restarts the service on the same folder and database. */
   const restart = async (running: RunningUploads) => {
     await running.crash();
     return fixture.run();
   };
 
-  it('an upload on its way goes on after it, and its hash is that of all its bytes', async () => {
+  it('an upload continues at its offset, with the hash of all its bytes', async () => {
     const before = await fixture.run();
     const path = await before.create(picture.length);
     const sending = before.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -129,7 +129,7 @@ describe('what a crash interrupts', () => {
     await expectWhole((await after.patch(path, 80_000, picture.subarray(80_000))).mediaId);
   });
 
-  it('one that was whole and not accepted is accepted by the start, without anybody asking', async () => {
+  it('a complete upload that was not accepted yet is accepted at startup', async () => {
     const before = await fixture.run();
     const path = await before.create(picture.length, { filename: 'kept.png' });
     await writeFile(join(before.folder, idOf(path)), picture);
@@ -138,7 +138,7 @@ describe('what a crash interrupts', () => {
     await expectWhole((await uploads().find(idOf(path)))?.mediaId ?? null);
   });
 
-  it.each(['HEAD', 'PATCH'])('or by the next %s', async (method) => {
+  it.each(['HEAD', 'PATCH'])('a complete upload is accepted at the next %s', async (method) => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     await writeFile(join(running.folder, idOf(path)), picture);
@@ -147,7 +147,7 @@ describe('what a crash interrupts', () => {
     await expectWhole(answer.mediaId);
   });
 
-  it('one whose answer was lost becomes the same media object, even with duplicates', async () => {
+  it('an upload whose response was lost gives the same media object again', async () => {
     const accept = ingest.makeIngest().accept;
     const dying = await fixture.run({
       ingest: {
@@ -166,7 +166,7 @@ describe('what a crash interrupts', () => {
     expect(await ingest.repositories.media.page({ projectId: 'default', limit: 10, before: null })).toHaveLength(1);
   });
 
-  it('one that failed for a passing reason is accepted at the next request', async () => {
+  it('an upload that failed for a passing reason is accepted at the next request', async () => {
     const full = { accept: async () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) };
     const before = await fixture.run({ ingest: full });
     const path = await before.create(picture.length);
@@ -176,7 +176,7 @@ describe('what a crash interrupts', () => {
     await expectWhole((await after.head(path)).mediaId);
   });
 
-  it('files without an upload are removed by the start, those of others in the folder are not', async () => {
+  it('files without an upload are removed at startup, foreign files are kept', async () => {
     const before = await fixture.run();
     const path = await before.create(picture.length);
     const stray = [`upl_${'0'.repeat(26)}`, `${idOf(path)}.whole`];
@@ -185,7 +185,7 @@ describe('what a crash interrupts', () => {
     expect((await readdir(before.folder)).sort()).toEqual(['fch_of_somebody_else', idOf(path)]);
   });
 
-  it('one whose file is lost begins anew', async () => {
+  it('an upload whose file is lost starts again at 0', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     await running.patch(path, 0, picture.subarray(0, 100));
@@ -194,7 +194,7 @@ describe('what a crash interrupts', () => {
     await expectWhole((await running.patch(path, 0, picture)).mediaId);
   });
 
-  it('an orderly stop acknowledges the bytes that came and takes no more', async () => {
+  it('an orderly stop acknowledges the received bytes and accepts no more', async () => {
     const running = await fixture.run();
     const path = await running.create(picture.length);
     const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -212,10 +212,10 @@ describe('fault 17: no room for uploads', () => {
   const volume = smallVolume({ mebibytes: 1 });
 
   it.skipIf(!volume.available)(
-    'a disk that runs full in the middle: 507, the offset is true, and the upload goes on when there is room',
+    'a disk that fills up gives 507 and a true offset; the upload resumes later',
     async () => {
       await volume.use(async (folder) => {
-        // Larger than what is left, and looked at by nobody before: as when others fill the disk meanwhile.
+        // No check saw this disk before: the upload exceeds the room left, as if others had filled the disk.
         const blind = createStagingSpace({ folder: ingest.root, maxBytes: 0, minFreeBytes: 0 });
         const filler = join(folder, 'filler');
         await writeFile(filler, Buffer.alloc(900_000));
@@ -237,7 +237,7 @@ describe('fault 17: no room for uploads', () => {
     30_000,
   );
 
-  it('for what is announced: 507 at the creation, and nothing is begun', async () => {
+  it('an announced length without room gives 507 at creation and creates nothing', async () => {
     const full = createStagingSpace({ folder: ingest.root, maxBytes: 0, minFreeBytes: Number.MAX_SAFE_INTEGER });
     const running = await fixture.run({ space: full });
     await expect(running.create(10)).rejects.toThrow('507');
@@ -245,7 +245,7 @@ describe('fault 17: no room for uploads', () => {
     expect(await uploads().countOpen()).toBe(0);
   });
 
-  it('for arriving files: 507 with Retry-After until uploads end', async () => {
+  it('a full staging space gives 507 with Retry-After until uploads end', async () => {
     const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 10, minFreeBytes: 0 });
     const running = await fixture.run({ space });
     const path = await running.create(picture.length);
@@ -259,7 +259,7 @@ describe('fault 17: no room for uploads', () => {
     await running.create(picture.length + 10);
   });
 
-  it('for an upload of unknown length: 507 at the limit, and it resumes later', async () => {
+  it('an upload of unknown length gets 507 at the limit and resumes later', async () => {
     const space = createStagingSpace({ folder: ingest.root, maxBytes: picture.length + 1000, minFreeBytes: 0 });
     const running = await fixture.run({ space });
     const other = await running.create(picture.length);
@@ -274,7 +274,7 @@ describe('fault 17: no room for uploads', () => {
     });
   });
 
-  it('is taken again by a restart for what is on its way', async () => {
+  it('the room of unfinished uploads is reserved again after a restart', async () => {
     const before = await fixture.run();
     const path = await before.create(picture.length);
     await before.patch(path, 0, picture.subarray(0, 1000));

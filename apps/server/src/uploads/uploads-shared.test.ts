@@ -25,7 +25,7 @@ const idOf = (path: string) => path.split('/').pop() ?? '';
 const at = (offset: number) => ({ ...OFFSET_OCTETS, 'upload-offset': String(offset) });
 const segmentsNow = async () => (await ingest.objects()).filter((key) => key.startsWith('uploads/'));
 
-/** A node: a folder of its own, and the store and the database of all. */
+/** A node with its own folder, and the store and database that all share. */
 const node = async (name: string, overrides: Partial<UploadsParts> & { store?: ObjectStore } = {}) => {
   const folder = join(ingest.root, name, 'uploads');
   const stagingDir = join(ingest.root, name, 'staging');
@@ -42,7 +42,7 @@ const expectWhole = async (mediaId: string | null, bytes = picture) => {
   expect((await ingest.store.readAll(originalKey(media?.sha256 ?? '')))?.equals(bytes)).toBe(true);
 };
 
-/** Nothing of any upload is left, in the store or on a node's disk. */
+/** Expects nothing of any upload, in the store or on a node's disk. */
 const expectNothingLeft = async (...nodes: RunningUploads[]) => {
   expect(await segmentsNow()).toEqual([]);
   for (const { folder } of nodes) {
@@ -52,7 +52,7 @@ const expectNothingLeft = async (...nodes: RunningUploads[]) => {
 };
 
 describe('an upload over several nodes', () => {
-  it('goes from one to the other and back, and is whole', async () => {
+  it('alternates between two nodes and arrives whole', async () => {
     const a = await node('a');
     const b = await node('b');
     const path = await a.create(picture.length, { checksum: sha256(picture) });
@@ -66,7 +66,7 @@ describe('an upload over several nodes', () => {
     await expectNothingLeft(a);
   });
 
-  it('is complete at a node without its bytes after all others lost their disks', async () => {
+  it('completes at a node without its bytes, after all others lost their disks', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 70_000));
@@ -93,7 +93,7 @@ describe('an upload over several nodes', () => {
     await expectWhole((await again.patch(path, 30_000, picture.subarray(30_000))).mediaId);
   });
 
-  it('passes from its holder to another node, which resumes at its offset', async () => {
+  it('moves from its holder to another node, which resumes at its offset', async () => {
     const a = await node('a');
     const b = await node('b');
     const path = await a.create(picture.length);
@@ -105,7 +105,7 @@ describe('an upload over several nodes', () => {
     await expectWhole((await b.patch(path, 45_000, picture.subarray(45_000))).mediaId);
   });
 
-  it('that is whole when its node dies is accepted by another that is asked for it', async () => {
+  it('is accepted by another node if it is complete and its node dies', async () => {
     const refused = { accept: () => Promise.reject(new Error('the database has gone')) };
     const a = await node('a', { ingest: refused });
     const path = await a.create(picture.length);
@@ -116,7 +116,7 @@ describe('an upload over several nodes', () => {
     await expectWhole(mediaId);
   });
 
-  it('at a node that starts, keeps its lock while another holds it', async () => {
+  it('stays locked by its holder while another node starts', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
@@ -131,7 +131,7 @@ describe('an upload over several nodes', () => {
     await expectWhole((await sending.answer).mediaId);
   });
 
-  it('that ended elsewhere gives back the room and the copy that it had here', async () => {
+  it('frees its room and its copy on a node after it ended on another one', async () => {
     const folder = join(ingest.root, 'a', 'uploads');
     await mkdir(folder, { recursive: true });
     const space = createStagingSpace({ folder, maxBytes: 0, minFreeBytes: 0 });
@@ -146,7 +146,7 @@ describe('an upload over several nodes', () => {
   });
 });
 
-describe('what is acknowledged', () => {
+describe('acknowledged bytes', () => {
   /** The store, with a switch that makes it refuse. */
   const failing = () => {
     const state = { fails: false, puts: 0 };
@@ -161,7 +161,7 @@ describe('what is acknowledged', () => {
     return { state, store };
   };
 
-  it('fault 17: is in the store: where it takes no more, nothing is said to have been kept', async () => {
+  it('fault 17: are in the store: a full store acknowledges nothing', async () => {
     const { state, store } = failing();
     const a = await node('a', { store });
     const path = await a.create(picture.length);
@@ -177,7 +177,7 @@ describe('what is acknowledged', () => {
     await expectNothingLeft(a);
   });
 
-  it('comes in segments of the greatest size, so that no body is too long to be kept in time', async () => {
+  it('are stored in segments of bounded size, so no body delays its acknowledgement', async () => {
     const { state, store } = failing();
     const a = await node('a', { store });
     const path = await a.create(null);
@@ -186,7 +186,7 @@ describe('what is acknowledged', () => {
     expect([state.puts, ...sizes]).toEqual([5, ...Array(5).fill(SEGMENT_BYTES)]);
   });
 
-  it('fault 12: is not changed by a body that goes beyond the length', async () => {
+  it('fault 12: are not changed by a body that goes beyond the length', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 30_000));
@@ -199,7 +199,7 @@ describe('what is acknowledged', () => {
     await expectWhole((await b.patch(path, 30_000, picture.subarray(30_000))).mediaId);
   });
 
-  it('fault 18: is requested again if damaged in the store, never accepted', async () => {
+  it('fault 18: are requested again if damaged in the store, never accepted', async () => {
     const a = await node('a');
     const path = await a.create(picture.length);
     await a.patch(path, 0, picture.subarray(0, 20_000));
@@ -217,7 +217,7 @@ describe('what is acknowledged', () => {
     await expectWhole((await b.patch(path, 20_000, picture.subarray(20_000))).mediaId);
   });
 
-  it('is gone when its sender ends the upload, or lets its time pass', async () => {
+  it('are gone if the sender ends the upload or lets it expire', async () => {
     const a = await node('a', { expiryMs: 1000 });
     const ended = await a.create(picture.length);
     await a.patch(ended, 0, picture.subarray(0, 30_000));
@@ -229,7 +229,7 @@ describe('what is acknowledged', () => {
     await expect.poll(segmentsNow, { timeout: 15_000 }).toEqual([]);
   });
 
-  it('of an upload that nobody knows any more is removed by the next node that starts', async () => {
+  it('of an unknown upload are removed by the next node that starts', async () => {
     const bytes = Buffer.from('orphan');
     const id = `upl_${'0'.repeat(26)}`;
     const path = join(ingest.root, 'orphan');
@@ -240,7 +240,7 @@ describe('what is acknowledged', () => {
     expect(await segmentsNow()).toEqual([]);
   });
 
-  it('voids a hash only where bytes come in the place of others that were hashed', async () => {
+  it('keep their hash unless other bytes replace hashed ones', async () => {
     const hashing = createFileHashing();
     onTestFinished(() => hashing.stop());
     const at = async (name: string) => {
@@ -252,8 +252,8 @@ describe('what is acknowledged', () => {
     const [a, b] = [await at('a'), await at('b')];
     const id = `upl_${'1'.repeat(26)}`;
     const put = async (files: typeof a, offset: number, text: string) => {
-      const told = { confirm: async () => undefined, onWritten: () => undefined, onReadable: () => undefined };
-      const writer = await files.append(id, offset, told);
+      const callbacks = { confirm: async () => undefined, onWritten: () => undefined, onReadable: () => undefined };
+      const writer = await files.append(id, offset, callbacks);
       await writer.take(Buffer.from(text));
       await writer.commit();
       await writer.close();
@@ -261,13 +261,13 @@ describe('what is acknowledged', () => {
     await put(a, 0, 'aaaaa');
     await put(b, 5, 'bbbbb');
     expect(await a.gather(id, 10)).toBe(false);
-    // Of a process that was taken for dead, and of a sender who does not send the same bytes again.
+    // These bytes come from a process taken for dead, whose sender sends different bytes the second time.
     await put(b, 8, 'late');
     expect(await a.gather(id, 12)).toBe(true);
     expect(await readFile(a.pathOf(id), 'utf8')).toBe('aaaaabbblate');
   });
 
-  it('with a creation that sends its bytes along is kept as well', async () => {
+  it('are stored as well if the creation request sends them', async () => {
     const a = await node('a');
     const headers = { ...OFFSET_OCTETS, 'upload-length': String(picture.length) };
     await expectWhole((await a.ask('POST', UPLOADS_PATH, headers, picture)).mediaId);
@@ -275,7 +275,7 @@ describe('what is acknowledged', () => {
   });
 });
 
-describe('the store', () => {
+describe('the store of shared uploads', () => {
   const counting = () => {
     const lists: string[] = [];
     const list: ObjectStore['list'] = (prefix) => {
@@ -285,7 +285,7 @@ describe('the store', () => {
     return { lists, store: { ...ingest.store, list } };
   };
 
-  it('is asked what it has of an upload once a request, and once more to clear it away', async () => {
+  it('is listed once a request, and once more to remove the segments', async () => {
     const { lists, store } = counting();
     const a = await node('a', { store });
     const path = await a.create(picture.length);
@@ -302,7 +302,7 @@ describe('the store', () => {
     expect(lists).toHaveLength(2);
   });
 
-  it('is asked anew by each request, as another node may have added to the upload', async () => {
+  it('is listed anew by each request, because another node may have added bytes', async () => {
     const a = await node('a');
     const b = await node('b');
     const path = await a.create(picture.length);
@@ -323,13 +323,13 @@ describe('the segments of an upload', () => {
     sha256: createHash('sha256').update(`${offset} ${bytes} ${text}`).digest('hex'),
   });
 
-  it('are its beginning as far as there is no gap', () => {
+  it('count only up to the first gap', () => {
     expect(bytesOf(chainOf([]))).toBe(0);
     expect(bytesOf(chainOf([segment(10, 5)]))).toBe(0);
     expect(bytesOf(chainOf([segment(10, 5), segment(0, 10), segment(16, 4)]))).toBe(15);
   });
 
-  it('count once where two processes put away the same bytes, the late one less or more of them', () => {
+  it('count once if two processes stored the same bytes in different lengths', () => {
     const both = [segment(0, 10), segment(10, 5), segment(10, 16), segment(15, 20), segment(0, 4)];
     const chain = chainOf(both);
     expect(chain.map(({ offset, bytes }) => [offset, bytes])).toEqual([

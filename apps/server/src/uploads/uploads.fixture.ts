@@ -19,15 +19,15 @@ const logger = createLogger('silent');
 export interface UploadAnswer {
   status: number;
   headers: Record<string, string | undefined>;
-  /** The problem's code; null where the answer is none. */
+  /** The problem's code; null if the answer is no problem document. */
   code: string | null;
   detail: string | null;
-  /** Where the upload stands; null where the answer does not say. */
+  /** The offset of the upload; null if the answer contains none. */
   offset: number | null;
   mediaId: string | null;
 }
 
-/** A request whose body the test sends as it likes. */
+/** A request whose body the test sends piece by piece. */
 export interface OpenRequest {
   send(bytes: Buffer): void;
   end(): void;
@@ -35,7 +35,7 @@ export interface OpenRequest {
   answer: Promise<UploadAnswer>;
 }
 
-/** Uploads over a real database, real files, a real engine and a real socket, spoken to by hand. */
+/** Uploads over a real database, real files, a real engine and a real socket, driven by raw requests. */
 export interface RunningUploads {
   uploads: Uploads;
   folder: string;
@@ -46,7 +46,7 @@ export interface RunningUploads {
   create(length: number | null, metadata?: Record<string, string>): Promise<string>;
   patch(path: string, offset: number, body: Buffer, headers?: Record<string, string>): Promise<UploadAnswer>;
   head(path: string): Promise<UploadAnswer>;
-  /** Ends it as a crash does: nothing is told to anybody. */
+  /** Ends it as a crash does, without any notice. */
   crash(): Promise<void>;
 }
 
@@ -55,13 +55,13 @@ export interface UploadsFixture {
   run(overrides?: Partial<UploadsParts>): Promise<RunningUploads>;
 }
 
-/** Base64 pairs as `Upload-Metadata` has them. */
+/** Base64 pairs in the format of `Upload-Metadata`. */
 export const metadataHeader = (pairs: Record<string, string>) =>
   Object.entries(pairs)
     .map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`)
     .join(',');
 
-/** Makes ready for each test of the file that it is called in, and clears up after it. */
+/** Prepares each test of the file that calls it, and cleans up after it. */
 export function uploadsFixture(): UploadsFixture {
   const ingest = ingestFixture();
   const running: { server: Server; uploads: Uploads }[] = [];
@@ -137,7 +137,7 @@ function clientOf(port: number): Omit<RunningUploads, 'uploads' | 'folder' | 'cr
     const answer = new Promise<UploadAnswer>((resolve, reject) => {
       req.once('response', (res) => void read(res).then(resolve, reject)).once('error', reject);
     });
-    // Whether anybody waits for it is the test's affair.
+    // The test may ignore the answer.
     answer.catch(() => undefined);
     return {
       send: (bytes) => void req.write(bytes),
@@ -171,7 +171,7 @@ function clientOf(port: number): Omit<RunningUploads, 'uploads' | 'folder' | 'cr
   };
 }
 
-/** What the protocol wants of every body. */
+/** The content type that the protocol requires of every body. */
 export const OFFSET_OCTETS = { 'content-type': 'application/offset+octet-stream' };
 
 async function read(res: IncomingMessage): Promise<UploadAnswer> {

@@ -40,7 +40,7 @@ describe('an upload', () => {
     });
   });
 
-  it('is whole with its creation where it sends its bytes along', async () => {
+  it('completes with its creation if that request sends all bytes', async () => {
     const { ask } = await fixture.run();
     const headers = { ...OFFSET_OCTETS, 'upload-length': String(picture.length) };
     const created = await ask('POST', UPLOADS_PATH, headers, picture);
@@ -48,7 +48,7 @@ describe('an upload', () => {
     expect((await ask('HEAD', created.headers['location'] ?? '')).mediaId).toBe(created.mediaId);
   });
 
-  it('may tell its length later, once', async () => {
+  it('may declare its length later, once', async () => {
     const { create, patch, head } = await fixture.run();
     const path = await create(null);
     expect((await head(path)).headers['upload-defer-length']).toBe('1');
@@ -61,7 +61,7 @@ describe('an upload', () => {
     expect((await stored(last.mediaId))?.bytes?.equals(picture)).toBe(true);
   });
 
-  it('that never says its length ends when it does, with an empty body', async () => {
+  it('without a declared length ends with an empty body that declares it', async () => {
     const { create, patch } = await fixture.run();
     const path = await create(null);
     expect(await patch(path, 0, picture)).toMatchObject({ status: 204, mediaId: null });
@@ -69,7 +69,7 @@ describe('an upload', () => {
     expect(declared).toMatchObject({ status: 204, mediaId: expect.stringMatching(/^med_/) });
   });
 
-  it('tells its metadata as it came', async () => {
+  it('returns its metadata unchanged', async () => {
     const { create, head } = await fixture.run();
     const path = await create(10, { filename: 'Ærø ☃.png', 'x-own': '' });
     expect((await head(path)).headers['upload-metadata']).toBe(
@@ -80,7 +80,7 @@ describe('an upload', () => {
   it.each([
     ['existing', false],
     ['allow', true],
-  ])('of bytes that the project has, with duplicate=%s', async (duplicate, another) => {
+  ])('of known bytes with duplicate=%s gives the expected media object', async (duplicate, another) => {
     const { create, patch } = await fixture.run();
     const first = await patch(await create(picture.length), 0, picture);
     const second = await patch(await create(picture.length, { duplicate, filename: 'other.png' }), 0, picture);
@@ -89,7 +89,7 @@ describe('an upload', () => {
     expect(await ingest.objects()).toEqual([originalKey(sha256(picture))]);
   });
 
-  it('repeated with its idempotency key is the same media object; other bytes fail', async () => {
+  it('repeated with its idempotency key gives the same media object; other bytes fail', async () => {
     const { create, patch } = await fixture.run();
     const keyed = { idempotency_key: 'order-17', duplicate: 'allow' };
     const first = await patch(await create(picture.length, keyed), 0, picture);
@@ -101,18 +101,18 @@ describe('an upload', () => {
   });
 });
 
-describe('a checksum', () => {
+describe('the checksum of an upload', () => {
   const hex = sha256(picture);
   const base64 = createHash('sha256').update(picture).digest('base64');
 
-  it.each([hex, `sha256 ${base64}`])('that is right changes nothing: %s', async (checksum) => {
+  it.each([hex, `sha256 ${base64}`])('accepts matching bytes: %s', async (checksum) => {
     const { create, patch } = await fixture.run();
     const path = await create(picture.length, { checksum });
     await patch(path, 0, picture.subarray(0, 7));
     expect(await patch(path, 7, picture.subarray(7))).toMatchObject({ status: 204, mediaId: expect.any(String) });
   });
 
-  it('that does not match refuses the file, and nothing of it is kept', async () => {
+  it('refuses a file that does not match, and keeps nothing of it', async () => {
     const { create, patch, head, folder } = await fixture.run();
     const path = await create(picture.length, { checksum: hex });
     const changed = Buffer.from(picture).fill(7, 40, 41);
@@ -126,7 +126,7 @@ describe('a checksum', () => {
     await ingest.expectNothingKept();
   });
 
-  it('that is none is refused before a byte is sent', async () => {
+  it('is refused before a byte is sent if its algorithm is unknown', async () => {
     const { ask, folder } = await fixture.run();
     const headers = { 'upload-length': '10', 'upload-metadata': metadataHeader({ checksum: 'md5 abc' }) };
     expect(await ask('POST', UPLOADS_PATH, headers)).toMatchObject({
@@ -139,8 +139,8 @@ describe('a checksum', () => {
   });
 });
 
-describe('an upload that is no media object', () => {
-  it('is refused with the reason on its last byte, and with 410 and the reason from then on', async () => {
+describe('an upload that gives no media object', () => {
+  it('is refused with the reason at its last byte, and with 410 and the reason later', async () => {
     const { create, patch, head, folder, uploads } = await fixture.run();
     const letter = Buffer.from('Just a letter, not a picture.'.repeat(50));
     const path = await create(letter.length, { filename: 'picture.png' });
@@ -158,7 +158,7 @@ describe('an upload that is no media object', () => {
     expect((await uploads.figures()).over).toEqual({ rejected: 1 });
   });
 
-  it('for it has no bytes is refused at its creation, or when it says so', async () => {
+  it('is refused at its creation, or when it declares that it is empty', async () => {
     const { ask, create, patch, folder } = await fixture.run();
     expect(await ask('POST', UPLOADS_PATH, { 'upload-length': '0' })).toMatchObject({
       status: 422,
@@ -173,14 +173,14 @@ describe('an upload that is no media object', () => {
   });
 });
 
-describe('fault 21: names of uploads', () => {
+describe('fault 21: file names of uploads', () => {
   it.each([
     ['../../etc/passwd', 'passwd'],
     ['..\\..\\con', 'con'],
     ['a\0b.png', 'ab.png'],
     ['%2e%2e%2fpasswd', '%2e%2e%2fpasswd'],
     ['\u{1f600}'.repeat(1024), '\u{1f600}'.repeat(255)],
-  ])('%j are labels at most, never a part of a path', async (filename, label) => {
+  ])('%j becomes a label at most, never a part of a path', async (filename, label) => {
     const { create, patch, folder } = await fixture.run();
     const path = await create(picture.length, { filename });
     expect(await readdir(folder)).toEqual([path.split('/').pop()]);
@@ -190,7 +190,7 @@ describe('fault 21: names of uploads', () => {
   });
 
   it.each(['..', '../../mds.sqlite', '%2e%2e%2fmds.sqlite', 'upl_x', 'upl_00000000000000000000000000/', 'upl_0.whole'])(
-    '%s is no upload',
+    '%s finds no upload and no file',
     async (name) => {
       const { ask } = await fixture.run();
       for (const method of ['HEAD', 'PATCH', 'DELETE']) {
@@ -202,7 +202,7 @@ describe('fault 21: names of uploads', () => {
 });
 
 describe('the end of an upload', () => {
-  it('by its sender removes it: 410 from then on, and its place is free', async () => {
+  it('by DELETE gives 410 from then on and frees its slot', async () => {
     const { create, patch, ask, head, folder, uploads } = await fixture.run({ maxOpen: 1 });
     const path = await create(picture.length);
     await patch(path, 0, picture.subarray(0, 10));
@@ -214,7 +214,7 @@ describe('the end of an upload', () => {
     await create(10);
   });
 
-  it('is not possible once it is a media object, which stays', async () => {
+  it('by DELETE is refused after it became a media object, which stays', async () => {
     const { create, patch, ask } = await fixture.run();
     const path = await create(picture.length);
     const { mediaId } = await patch(path, 0, picture);
@@ -222,7 +222,7 @@ describe('the end of an upload', () => {
     expect((await stored(mediaId))?.bytes?.equals(picture)).toBe(true);
   });
 
-  it('comes by itself when nothing comes for its time, which every byte renews', async () => {
+  it('comes by expiry if no bytes arrive in time; every request renews it', async () => {
     const { create, patch, head, folder, uploads } = await fixture.run({ expiryMs: 3000 });
     const [abandoned, kept] = [await create(picture.length), await create(picture.length)];
     const renewed = setInterval(() => void patch(kept, 0, Buffer.alloc(0)), 300);
@@ -234,12 +234,12 @@ describe('the end of an upload', () => {
     }
     expect(await readdir(folder)).toEqual([kept.split('/').pop()]);
     expect([404, 410]).toContain((await head(abandoned)).status);
-    // In the end nothing is known of either.
+    // Finally the service forgets both.
     await expect.poll(async () => (await head(kept)).status, { timeout: 20_000 }).toBe(404);
     expect(await readdir(folder)).toEqual([]);
   }, 60_000);
 
-  it('comes to the others as well where one cannot be cleared away', async () => {
+  it('reaches the other uploads even if one cannot be removed', async () => {
     const { uploads: rows } = ingest.repositories;
     const stuck: string[] = [];
     const { create, uploads } = await fixture.run({
@@ -257,7 +257,7 @@ describe('the end of an upload', () => {
     await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 2 });
   });
 
-  it('has come with its time, whether or not it has been cleared away', async () => {
+  it('takes effect at the expiry time, whether or not it has been removed', async () => {
     const { create, patch, head } = await fixture.run();
     const path = await create(picture.length);
     await ingest.repositories.uploads.postpone(path.split('/').pop() ?? '', Date.now() - 1);
@@ -266,8 +266,8 @@ describe('the end of an upload', () => {
   });
 });
 
-describe('bounds', () => {
-  it('of open uploads a token: 429 with Retry-After, and one that is done makes room', async () => {
+describe('bounds of uploads', () => {
+  it('too many open uploads of a token give 429 with Retry-After until one is done', async () => {
     const { create, patch, ask, folder } = await fixture.run({ maxOpen: 2 });
     const first = await create(picture.length);
     await create(10);
@@ -278,7 +278,7 @@ describe('bounds', () => {
     await create(10);
   });
 
-  it('of other projects: their uploads do not exist', async () => {
+  it('uploads of other projects do not exist', async () => {
     const { create, ask } = await fixture.run();
     const path = await create(picture.length);
     const other = { ...OFFSET_OCTETS, 'upload-offset': '0', 'x-project': 'other' };
@@ -287,7 +287,7 @@ describe('bounds', () => {
       expect(await ask(method, path, other), method).toMatchObject({ status: 404, code: 'upload_not_found' });
   });
 
-  it('fault 12: of size, by its own word: 413 at the creation, or where the length is told', async () => {
+  it('fault 12: a declared length over the limit gives 413, at creation or later', async () => {
     const { ask, create, patch, head, folder } = await fixture.run();
     const refused = await ask('POST', UPLOADS_PATH, { 'upload-length': '2000001' });
     expect(refused).toMatchObject({
@@ -301,7 +301,7 @@ describe('bounds', () => {
     expect(await head(path)).toMatchObject({ status: 200, offset: 0, headers: { 'upload-defer-length': '1' } });
   });
 
-  it('fault 12: a wrong offset: 409, and nothing changes', async () => {
+  it('fault 12: a wrong offset gives 409, and nothing changes', async () => {
     const { create, patch, head, folder } = await fixture.run();
     const path = await create(picture.length);
     await patch(path, 0, picture.subarray(0, 100));
@@ -318,12 +318,12 @@ describe('bounds', () => {
   it.each([
     ['with a Content-Length', {}],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
-  ])('fault 12: bytes beyond the length, %s: 413, offset unchanged, and the rest goes on', async (_, chunked) => {
+  ])('fault 12: bytes beyond the length (%s) give 413, and the upload can resume', async (_, chunked) => {
     const { create, patch, open, head } = await fixture.run();
     const path = await create(picture.length);
     await patch(path, 0, picture.subarray(0, 100));
     const headers: Record<string, string> = { ...OFFSET_OCTETS, 'upload-offset': '100', ...chunked };
-    // Up to the very end first, and with other bytes: they must leave no trace in the hash either.
+    // Fills the length with other bytes first: they must leave no trace in the hash either.
     const beyond = [Buffer.alloc(picture.length - 100, 7), Buffer.alloc(70_000)];
     if (!('transfer-encoding' in chunked)) headers['content-length'] = String(Buffer.concat(beyond).length);
     const sending = open('PATCH', path, headers);
@@ -338,7 +338,7 @@ describe('bounds', () => {
     expect((await stored(last.mediaId))?.bytes?.equals(picture)).toBe(true);
   });
 
-  it('fault 12: a body without a length beyond the limit: 413, offset unchanged', async () => {
+  it('fault 12: a body of unknown length beyond the limit gives 413, offset unchanged', async () => {
     const { create, open, head } = await fixture.run({ maxBytes: 100_000 });
     const path = await create(null);
     const sending = open('PATCH', path, { ...OFFSET_OCTETS, 'upload-offset': '0' });
@@ -350,7 +350,7 @@ describe('bounds', () => {
   });
 });
 
-describe('what is not as the protocol wants it', () => {
+describe('requests outside the protocol', () => {
   it.each([
     ['no version', 'POST', { 'tus-resumable': '', 'upload-length': '1' }, 412, 'tus_version_unsupported'],
     ['another version', 'POST', { 'tus-resumable': '0.2.2', 'upload-length': '1' }, 412, 'tus_version_unsupported'],
@@ -378,7 +378,7 @@ describe('what is not as the protocol wants it', () => {
     expect(answer).toMatchObject({ status, code, headers: { 'mds-problem-code': code, 'tus-resumable': '1.0.0' } });
   });
 
-  it('headers that proxies add are not looked at', async () => {
+  it('forwarding headers of proxies do not change the Location', async () => {
     const { ask } = await fixture.run();
     const headers = {
       'upload-length': '1',
@@ -392,14 +392,14 @@ describe('what is not as the protocol wants it', () => {
     });
   });
 
-  it('a POST that says which method it means is taken for that', async () => {
+  it('X-HTTP-Method-Override turns a POST into the named method', async () => {
     const { create, ask } = await fixture.run();
     const path = await create(picture.length);
     const headers = { ...OFFSET_OCTETS, 'upload-offset': '0', 'x-http-method-override': 'PATCH' };
     expect(await ask('POST', path, headers, picture)).toMatchObject({ status: 204, mediaId: expect.any(String) });
   });
 
-  it('OPTIONS tells what there is', async () => {
+  it('OPTIONS returns the protocol version, the largest size and the extensions', async () => {
     const { ask } = await fixture.run();
     expect(await ask('OPTIONS', UPLOADS_PATH)).toMatchObject({
       status: 204,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { type Browser, chromium } from 'playwright-core';
 import { findSystemProgram } from './system-program.ts';
 
-/** Where this system's Chromium is; null where it has none. */
+/** The path of this system's Chromium; null if it has none. */
 export const browserPath = findSystemProgram('chromium', 'chromium-browser', 'google-chrome');
 
 /** Chromium without a window, that asks nobody but the pages' own servers for anything. @param flags more of its switches */

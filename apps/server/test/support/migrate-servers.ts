@@ -30,7 +30,7 @@ export interface MoveCommand {
 export interface MoveServers {
   readonly folder: string;
   readonly s3: S3Server;
-  /** Of every service: one preset, and the credentials of the S3 server. */
+  /** The environment of every service: one preset, and the credentials of the S3 server. */
   readonly env: Readonly<Record<string, string>>;
   /** An empty database and an empty bucket. */
   createDestination(): Promise<{ database: string; bucket: string; storage: string }>;

@@ -28,7 +28,7 @@ export async function makeFilm(path: string, seconds: number): Promise<void> {
   await run(ffmpeg.path, ['-nostdin', '-loglevel', 'error', '-y', ...sources, ...codecs, path]);
 }
 
-/** What the renditions of a film are, beside what is made of a picture. */
+/** Renditions of a film, besides those of an image. */
 export const FILM_PRESETS = [
   { name: 'poster', container: 'webp', source_kinds: ['video'], width: 640, height: 640 },
   { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 640, height: 640 },

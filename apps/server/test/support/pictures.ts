@@ -29,7 +29,7 @@ export function noisePng(seed: number | string, width = 64, height = 48): Buffer
   return encode(width, height, rows, []);
 }
 
-/** The same picture as another file: with a text beside it (RFC 2083, 4.2.3). Cheap, where many files are wanted. */
+/** The same image as another file: with a text chunk (RFC 2083, 4.2.3). Cheap if a test needs many files. */
 export function withText(picture: Buffer, text: string): Buffer<ArrayBuffer> {
   const end = picture.length - chunk('IEND', Buffer.alloc(0)).length;
   const comment = chunk('tEXt', Buffer.from(`Comment\0${text}`, 'latin1'));

@@ -169,7 +169,7 @@ export async function startPostgresServer(bin: string, options: PostgresServerOp
 /** Enough for a suite with some hundred databases of 8 MiB, and for those beside it. */
 const MEMORY_BYTES = 6 * 1024 ** 3;
 
-/** A folder in memory, where databases are copied ten times as fast; the temporary folder if memory is short. */
+/** A folder in memory, which copies databases ten times as fast; the temporary folder if memory is short. */
 async function inMemory(): Promise<string> {
   const folder = process.env['MDS_TEST_MEMORY_FOLDER'] ?? '/dev/shm';
   if (!existsSync(folder) || freemem() < MEMORY_BYTES) return tmpdir();

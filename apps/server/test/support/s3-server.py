@@ -102,7 +102,7 @@ for kind in ("account", "container", "object"):
     builder.add_dev({**device, "ip": "127.0.0.1", "port": sock.getsockname()[1]})
     builder.rebalance()
     builder.get_ring().save(os.path.join(folder, f"{kind}.ring.gz"))
-    # No updater runs: a container that is told late would leave an object out of its listing for good.
+    # No updater runs: a container with a late update would leave an object out of its listing for good.
     late = "container_update_timeout = 60\nconn_timeout = 10\n" if kind == "object" else ""
     serve(sock, write(f"{kind}.conf", f"{COMMON}{late}[app:main]\nuse = egg:swift#{kind}\n{late}"))
 

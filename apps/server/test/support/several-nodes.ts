@@ -28,7 +28,7 @@ export const TOKEN = 'a-token-for-several-nodes';
 
 const PRESETS = [
   { name: 'thumb', container: 'webp', width: 32, height: 32 },
-  // Of noise: several pieces.
+  // Several pieces if the image is noise.
   { name: 'large', container: 'jpeg', width: 1600, height: 1600, quality: 100 },
 ];
 

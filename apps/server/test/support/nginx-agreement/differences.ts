@@ -56,7 +56,7 @@ function joined(stretches: readonly [number, number][]): [number, number][] {
   return [...stretches];
 }
 
-/** What we take at once; see `docs/delivery.md`. */
+/** The most ranges that we accept in one request; see `docs/delivery.md`. */
 const MOST_RANGES = 32;
 /** Larger than any file, and small enough for any machine word. */
 const LARGE = '999999999999';

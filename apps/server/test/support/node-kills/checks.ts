@@ -11,7 +11,7 @@ import type { DatabaseWatch } from './database-watch.ts';
 import type { Fleet } from './fleet.ts';
 import type { Ledger } from './ledger.ts';
 
-/** Where the objects of the nodes are in their bucket. */
+/** Prefix of the nodes' objects in their bucket. */
 const PREFIX = 'media/';
 const run = promisify(execFile);
 

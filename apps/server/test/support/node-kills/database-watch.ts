@@ -4,9 +4,9 @@ import type { FleetNode } from './fleet.ts';
 /** A job whose worker was killed. */
 export interface LostJob {
   mediaId: string;
-  /** Of the dead worker's lease. */
+  /** Token of the dead worker's lease. */
   token: string;
-  /** Of the monotonic clock. */
+  /** Time of the kill, by the monotonic clock. */
   killedAtMs: number;
   /** Milliseconds until another worker got a lease, or the job was done; null: not yet. */
   takenUpMs: number | null;

@@ -7,7 +7,7 @@ export type NodeRole = 'api' | 'worker' | 'edge';
 export interface FleetNode {
   readonly name: string;
   readonly role: NodeRole;
-  /** Of the current process; empty for a worker, which has no listener. */
+  /** Address of the current process; empty for a worker, which has no listener. */
   readonly url: string;
   readonly pid: number;
   /** Whether it accepts requests: it is ready, and was not killed since. */

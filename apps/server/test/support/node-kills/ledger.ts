@@ -2,29 +2,29 @@ import type { MediaDetail } from '@mds/contract';
 
 /** A file of the load and its state. */
 export interface Entry {
-  /** Of the file's bytes. */
+  /** SHA-256 of the file's bytes. */
   readonly sha256: string;
   readonly how: 'request' | 'resumable' | 'fetch';
   readonly kind: 'image' | 'video';
   /** Once the service has named the media object. */
   mediaId: string | null;
-  /** Of a fetch that was promised with 202. */
+  /** Id of the fetch that was promised with 202. */
   fetchId: string | null;
   /** The service has acknowledged it: from now on it must not be lost. */
   isAcknowledged: boolean;
   /** Its deletion has begun: nothing is expected of it. */
   isLeaving: boolean;
-  /** Of the monotonic clock, when its deletion was answered; null: it was not. */
+  /** Monotonic time at which its deletion was answered; null if it was not. */
   deletedAtMs: number | null;
   /** A node died during its deletion: it may still be there. */
   isCut: boolean;
-  /** Of the monotonic clock, when it was first seen ready. */
+  /** Monotonic time at which it was first seen ready. */
   readyAtMs: number | null;
   /** Paths of its renditions once it is ready. */
   paths: readonly string[];
 }
 
-/** What the service has acknowledged to the load. */
+/** The record of everything that the service acknowledged to the load. */
 export interface Ledger {
   readonly entries: readonly Entry[];
   begin(file: Pick<Entry, 'sha256' | 'how' | 'kind'>): Entry;

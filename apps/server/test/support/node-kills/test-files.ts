@@ -22,7 +22,7 @@ const BASES = 6;
 /** Presets: small and large pictures, and the poster and ladder of a video. */
 export const KILL_PRESETS = [
   { name: 'thumb', container: 'webp', width: 32, height: 32 },
-  // Of noise: several pieces.
+  // Several pieces if the image is noise.
   { name: 'large', container: 'jpeg', width: 1600, height: 1600, quality: 100 },
   { name: 'poster', container: 'jpeg', source_kinds: ['video'], width: 320, height: 320 },
   {
