@@ -17,7 +17,7 @@ import { createTransport, type RequestOptions } from './transport.ts';
 
 /** Options of a download. */
 export interface DownloadOptions extends RequestOptions {
-  /** Fields to send: `range`, `if-none-match`, `accept`… */
+  /** Request headers, such as `range`, `if-none-match` or `accept`. */
   headers?: Record<string, string> | undefined;
 }
 
@@ -35,28 +35,28 @@ export interface Client extends ReadClient {
   readonly control: ControlClient;
   /**
    * The address of a rendition: `client.url(media, 'thumb', { extension: 'webp' })`. Makes no request.
-   * Without an extension, the Accept field selects the format of a picture; `hls`, `mp4`, `storyboard` and `audio` have a fixed
-   * extension.
+   * Without an extension, the Accept field selects the format of a picture. `hls`, `mp4`, `storyboard` and `audio` default to m3u8,
+   * mp4, vtt and m4a.
    */
   url(media: MediaReference, name: string, options?: UrlOptions): string;
   /**
-   * The value of an `<img srcset>`. Makes no request. A manifest gives the exact widths; for a media object of the list, the widths are
-   * computed, never beyond its own; for an id alone, they are those of the presets. Empty for anything but a picture.
+   * The value of an `<img srcset>`. Makes no request. With a manifest, the widths are exact. With a media object of the list,
+   * they are computed. With only an id, they are the widths of the presets. Empty for video and audio.
    */
   srcset(media: SrcsetMedia, options?: SrcsetOptions): string;
   /** Everything that a page needs to show a media object. */
   manifest(media: MediaReference, options?: RequestOptions): Promise<Manifest>;
   /**
    * Sends a GET for a rendition by its address or path, always without the token. Resolves when the headers have arrived; the caller
-   * reads the body, and the signal still aborts it. A status of 400 or above is thrown.
+   * reads the body, and the signal still aborts it. Throws an `ApiError` for a status of 400 or above.
    */
   download(urlOrPath: string, options?: DownloadOptions): Promise<Response>;
-  /** Sends a GET for any path of the service and resolves with the response. A status of 400 or above is thrown. */
+  /** Sends a GET for any path of the service and resolves with the response. Throws an `ApiError` for a status of 400 or above. */
   get(path: string, options?: GetOptions): Promise<Response>;
 }
 
 /**
- * Makes a client. Sends nothing.
+ * Creates a client. No request is sent.
  * @throws ConfigurationError if an option is invalid
  */
 export function createClient(options: ClientOptions): Client {

@@ -35,7 +35,7 @@ export const MediaRendition = z
   .meta({ id: 'MediaRendition' });
 export type MediaRendition = z.infer<typeof MediaRendition>;
 
-/** A media object as its operator sees it: the seven public fields and all other known fields. */
+/** A media object as its operator sees it: the seven public fields, and those for operators only. */
 export const MediaDetail = Media.extend({
   filename: z.string().nullable(),
   sha256: Sha256,
@@ -57,7 +57,7 @@ export type MediaDetail = z.infer<typeof MediaDetail>;
 export const ObjectHealth = z.enum(['sound', 'damaged', 'missing']);
 export type ObjectHealth = z.infer<typeof ObjectHealth>;
 
-/** The repair of stored bytes that are damaged or missing. */
+/** Whether and how damaged or missing bytes can be repaired. */
 export const Repair = z.enum(['none', 'possible', 'queued', 'needs_preset', 'given_up', 'needs_original']).meta({
   description:
     '`none`: nothing to repair. `possible`: the rendition can be made again with its current preset. `queued`: the rendition is being made again. `needs_preset`: no preset makes this rendition any more; restore its preset, or verify with `repair=true` to give the rendition up. `given_up`: the rendition was removed and marked as failed, because it has no preset. `needs_original`: the original is damaged or missing; upload the same file again',
@@ -171,7 +171,7 @@ export const controlMediaRoutes = c.router({
     pathParams: mediaPath,
     summary: 'Check the stored bytes of a media object',
     description:
-      'Reads the original and every rendition, and compares them with their recorded SHA-256. With `repair=true`, damaged or missing renditions are made again if the original is sound. Renditions that no preset makes any more are given up.',
+      'Compares the original and every ready rendition with their recorded SHA-256. With `repair=true`, damaged or missing renditions are made again if the original is sound. A rendition that no preset makes any more is given up.',
     query: z.object({ repair: z.enum(['true', 'false']).default('false') }),
     body: c.noBody(),
     responses: { ...controlProblems, 200: MediaVerification, 404: problemResponse },

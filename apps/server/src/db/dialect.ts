@@ -8,7 +8,7 @@ import type { Tables } from './tables.ts';
 /** Builds and runs statements. Both dialects accept these calls, and both return rows from a select and from `returning()`. */
 export type Executor = Pick<NodePgDatabase, 'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'>;
 
-/** Counters of what readers see. */
+/** Version counters. Each is raised when data that readers see changes. */
 export type VersionName = 'assets' | 'media' | 'projects' | 'regions';
 
 /** Statements that take effect together or not at all. */
@@ -38,13 +38,13 @@ interface Lockable {
 
 /** Which rows of a query are locked. */
 export interface RowLocks {
-  /** `no key update` lets others refer to the row; `key share` only prevents that it is deleted. */
+  /** `no key update` lets others refer to the row; `key share` only prevents its deletion. */
   strength: 'update' | 'no key update' | 'key share';
   /** Only the rows of this table. */
   of?: PgTable;
   /** Passes over rows that others have locked, instead of waiting for them. */
   skipLocked?: boolean;
-  /** Also prevents that the row of this table is deleted. Rows that are being deleted are passed over. */
+  /** Also prevents the deletion of this table's row. Rows that are being deleted are passed over. */
   keyShareOf?: PgTable;
 }
 
@@ -55,7 +55,7 @@ export interface Dialect {
   readonly read: Executor;
   /**
    * Prepares a query that is asked often. SQLite builds it once. PostgreSQL plans it once for each connection.
-   * @param name no two queries share one
+   * @param name unique among all queries
    * @returns runs it, on the transaction's connection if one is given
    */
   prepare<Row>(
@@ -65,7 +65,7 @@ export interface Dialect {
   /**
    * Prepares SQL without a mapper, for what is asked with every request. Columns are text or whole numbers. Parameters are `$1`, `$2`, …,
    * each used once and in this order.
-   * @param options.isUrgent answered at once even if all connections are busy; for versions, which decide if a kept answer still holds
+   * @param options.isUrgent answered at once even if all connections are busy: for versions, which decide if a cached answer is valid
    */
   prepareText<Row extends object>(
     name: string,
@@ -81,24 +81,24 @@ export interface Dialect {
   hold<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
   /**
    * Runs a transaction. `work` may run more than once, so it must have no effects outside the transaction.
-   * @param options.isShared many are asked for at the same moment: SQLite waits for those, and lets them share one commit
+   * @param options.isShared for writes that arrive in bursts: SQLite collects them into one commit
    * @returns what `work` returned, after the commit is on disk
    */
   write<T>(work: (tx: Transaction) => Promise<T>, options?: { isShared?: boolean }): Promise<T>;
-  /** As `write`, without waiting for the disk. If the machine of the database fails within a second, nothing was written. */
+  /** As `write`, without waiting for the disk. If the database's machine fails within a second, the change may be lost. */
   writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
   /**
-   * Inserts many rows in a transaction, which all have the same columns.
+   * Inserts many rows with the same columns, in one transaction.
    * @param build the INSERT of some of them
    */
   insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>): Promise<void>;
   /** Writes one event. @returns its `seq` */
   append(event: OwnedEvent): Promise<number>;
-  /** Locks the rows that a query of a transaction finds. SQLite has nothing to do: a transaction that writes has the whole database. */
+  /** Locks the rows that a query of a transaction finds. No effect in SQLite: a transaction that writes locks the whole database. */
   lockRows<Query extends Lockable>(query: Query, locks: RowLocks): Query;
   /** Whether a column has one of these values. They are one parameter, because a film of some hours has more files than a statement may have parameters. */
   isAnyOf(column: Column, values: readonly (string | number)[]): SQL;
-  /** A column of which SQLite uses no index. PostgreSQL decides by statistics, and needs no hint. */
+  /** A column whose index SQLite does not use. PostgreSQL decides by statistics, and needs no hint. */
   unindexed(column: Column): SQL;
   /** See `Versions.stamp`. */
   stamp(scope: VersionScope): number;
@@ -106,7 +106,7 @@ export interface Dialect {
   onAppended(listener: () => void): () => void;
 }
 
-/** What a statement returns that returns no rows: of `pg` and of `better-sqlite3`. */
+/** The result of a statement without rows, from `pg` and from `better-sqlite3`. */
 type WriteResult = { rowCount: number | null } | { changes: number };
 
 /** How many rows a statement without `returning()` wrote. */

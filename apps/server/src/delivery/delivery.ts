@@ -23,15 +23,15 @@ import { ObjectDamagedError, type VerifiedRun } from './verified-body.ts';
 /** Delivers renditions and manifests of one region. */
 export interface Delivery {
   /**
-   * Answers a GET or HEAD at once, if the path is known, the knowledge valid and the content in memory.
+   * Answers a GET or HEAD at once if the path is cached and still valid, and the content is in memory.
    * @param extra header fields of this answer only: a flat list of names and values
    * @returns the status of the answer; null: nothing was sent, and the request is one for {@link handle}
    */
   answerHot(request: HotRequest, sink: AnswerSink, extra?: Fields): 200 | 206 | 304 | null;
-  /** Finds out whether the known paths are still valid. False: {@link answerHot} knows it already. */
+  /** Checks whether cached paths are still valid. False: no check is needed. */
   refresh(): Promise<void> | false;
   /**
-   * Answers a request for a path under `/media`, by the bytes of the request: the path is neither decoded nor normalised.
+   * Answers a request for a path under `/media`. The path is matched byte for byte: it is neither decoded nor normalised.
    * Takes plain `node:http`, so that it needs no framework around it.
    * @throws AppError before anything is sent; a later failure closes the connection
    */
@@ -45,7 +45,7 @@ export interface Delivery {
   purge(scope: PurgeScope): void;
   /** Purges one media object. */
   evict(mediaId: string): void;
-  /** Resolves if a request could be answered: paths can be resolved, and the object delivered last is still there. */
+  /** Resolves if a request could be answered: paths can be resolved, and the most recently delivered object still exists. */
   probe(): Promise<void>;
   /** Starts what the first miss needs. */
   warmUp(): void;
@@ -160,7 +160,7 @@ export function createDelivery(parts: DeliveryParts): Delivery {
     } catch (error) {
       if (!isBegun) throw error;
       // Once the head is sent, only closing the connection can report the failure.
-      logger.error({ err: error, path }, 'a delivery broke off, its connection is closed');
+      logger.error({ err: error, path }, 'delivery broke off; connection closed');
       response.destroy();
     }
   };

@@ -57,7 +57,7 @@ export interface AcceptInput extends AcceptOptions {
   staged: StagedFile;
 }
 
-/** Counts since the start of the process. */
+/** Counters since the start of the process, and the number of current uploads. */
 export interface IngestStats {
   /** Bodies that are arriving now. */
   receiving: number;
@@ -73,8 +73,8 @@ export interface IngestStats {
 export interface Ingest {
   /**
    * Receives, identifies, stores and accepts a file. On return the media object survives kill -9 and power loss.
-   * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the codes of a rejected media object,
-   *   `idempotency_conflict`, `insufficient_storage`; nothing is kept then
+   * @throws AppError `payload_too_large`, `incomplete_body`, `empty_file`, the code for a rejected file,
+   *   `idempotency_conflict`, `insufficient_storage`; in all these cases nothing is stored
    */
   ingest(input: IngestInput): Promise<Acceptance>;
   /**
@@ -100,7 +100,7 @@ const REJECTIONS = {
   identify_crashed: 'unidentifiable_media',
 } satisfies Record<RejectionCode, ProblemCode>;
 
-/** {@link Ingest}: the way of a media object from its first byte to its place in the queue. */
+/** Creates {@link Ingest}, which takes a file from its first byte to the queue. */
 export function createIngest(parts: IngestParts): Ingest {
   const { media, store, engine, lock, logger } = parts;
   const nextUlid = monotonicFactory();
@@ -108,7 +108,7 @@ export function createIngest(parts: IngestParts): Ingest {
 
   async function accept({ staged, ...options }: AcceptInput): Promise<Acceptance> {
     try {
-      // One file of the same bytes at a time: the second finds what the first made, and no removal comes between.
+      // Files with the same bytes are handled one at a time. The second finds the result of the first, and no removal runs between.
       const accepted = await lock.run(
         staged.sha256,
         async (lost, confirm) =>
