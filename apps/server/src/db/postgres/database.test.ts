@@ -18,7 +18,7 @@ describeOverPostgres('on a PostgreSQL server', (fixture) => {
       expect((await open()).shared).toBe(true);
     });
 
-    it('accepts heartbeats of a worker of an earlier version, which has no host or region', async () => {
+    it('accepts heartbeats of an older worker, which sends no host or region', async () => {
       const { jobs } = await open();
       for (let n = 0; n < 2; n++) {
         await rows(

@@ -40,7 +40,7 @@ it('rolls back all writes of a failed work, and none of the others', async () =>
   expect([notes(), committed()]).toEqual([['a', 'b'], 1]);
 });
 
-it('fault 17: a write that fills the file fails alone, though it ends the transaction', async () => {
+it('fault 17: a write that fills the file fails alone, as the others are repeated', async () => {
   client.pragma('max_page_count = 20');
   const outcomes = await Promise.allSettled([
     commits.write(note('a')),

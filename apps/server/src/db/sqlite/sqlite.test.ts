@@ -71,7 +71,7 @@ describe('the SQLite file', () => {
     await worker.close();
   });
 
-  it('accepts heartbeats of a worker of an earlier version, which has no host or region', async () => {
+  it('accepts heartbeats of an older worker, which sends no host or region', async () => {
     const { jobs, close } = openSqliteRepositories(file);
     const earlier = new Database(file);
     const beat = earlier.prepare(
