@@ -44,7 +44,7 @@ describe('request ids', () => {
   });
 
   it.each(['has space', 'x'.repeat(65), '{"a":1}', 'ü'])(
-    'replace an id that could forge log lines: %j',
+    'replace an id that could forge a log line: %j',
     async (id) => {
       const response = await app.get('/api/v1', { headers: { 'x-request-id': Buffer.from(id).toString('latin1') } });
       expect(response.headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/);

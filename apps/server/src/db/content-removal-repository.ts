@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts';
 
 /** Bytes that may be in the store without a media object, because one that had them was deleted. */
 export interface ContentRemoval {
-  /** Of the original. */
+  /** The hash of the original. */
   sha256: string;
   /** When the latest media object of this content was deleted, by the wall clock of the process that did it; milliseconds since the epoch. */
   sinceMs: number;

@@ -36,7 +36,7 @@ interface Lockable {
   for(strength: 'update', config?: object): unknown;
 }
 
-/** Which rows of a query are locked. */
+/** The row locks of a query. */
 export interface RowLocks {
   /** `no key update` lets others refer to the row; `key share` only prevents that it is deleted. */
   strength: 'update' | 'no key update' | 'key share';
@@ -106,7 +106,7 @@ export interface Dialect {
   onAppended(listener: () => void): () => void;
 }
 
-/** What a statement returns that returns no rows: of `pg` and of `better-sqlite3`. */
+/** The result of a statement without rows, from `pg` or `better-sqlite3`. */
 type WriteResult = { rowCount: number | null } | { changes: number };
 
 /** How many rows a statement without `returning()` wrote. */

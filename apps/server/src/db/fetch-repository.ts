@@ -121,7 +121,7 @@ export interface FetchRepository {
 const UNDER_WAY = ['queued', 'fetching'] as const;
 const OVER = ['done', 'failed', 'canceled'] as const;
 
-/** What a fetch that nobody works on has. */
+/** The columns of a fetch without a lease. */
 const NO_LEASE = { leaseToken: null, accepting: false } as const;
 
 /** No fetch waits longer. One that is due later was given back before the wall clock was set back. */

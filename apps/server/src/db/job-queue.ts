@@ -18,7 +18,7 @@ export interface HeldLease extends WatchedLease {
   mediaId: string;
 }
 
-/** What a worker process reports with every heartbeat. */
+/** The data that a worker process sends with every heartbeat. */
 export interface WorkerAnnouncement {
   id: string;
   /** Name of its machine. */
@@ -47,7 +47,7 @@ export interface QueueCounts {
   oldestDueMs: number;
 }
 
-/** What a run of a job did, up to its end. */
+/** The report of one finished run of a job. */
 export interface AttemptReport {
   /** Sentences about the decisions of the run. */
   notes: readonly string[];

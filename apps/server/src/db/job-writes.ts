@@ -5,7 +5,7 @@ import { type JobQueue, type Lease, MAX_LOST_LEASES } from './job-queue.ts';
 import { LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, LOST_REASON, STOPPED_REASON } from './job-rules.ts';
 import type { MediaJobs } from './media-jobs.ts';
 
-/** What job repositories are made of. */
+/** The parts of the job repositories. */
 export interface JobParts {
   dialect: Dialect;
   mediaJobs: MediaJobs;

@@ -9,7 +9,7 @@ import { dropPieceDigests, largeContents } from './piece-digest-repository.ts';
 import { referencedAmong, renditionOfFile } from './rendition-queries.ts';
 import type { RenditionRows } from './rendition-rows.ts';
 
-/** What the writes of media are made of. */
+/** The parts of the media writes. */
 export interface MediaWriteParts {
   dialect: Dialect;
   known: KnownMedia;

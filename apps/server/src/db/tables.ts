@@ -118,7 +118,7 @@ function defineMediaTables(
     (table) => [
       primaryKey({ columns: [table.mediaId, table.name, table.extension, table.revision] }),
       index('renditions_by_object').on(table.objectKey),
-      // Of the few that have piece digests.
+      // Only the few renditions that are large enough for piece digests.
       index('renditions_by_large_content').on(table.sha256).where(sql`bytes > 1048576`),
     ],
   );
@@ -227,7 +227,7 @@ function defineJobTables(
     pid: integer('pid').notNull(),
     concurrency: integer('concurrency').notNull(),
     beat: bigint('beat').notNull(),
-    /** Null, as the two below: its process is of a version that did not say. */
+    /** This field and the two below are null if the process is of a version that did not send them. */
     host: text('host'),
     region: text('region'),
     /** An instant. */
@@ -254,7 +254,7 @@ function defineArrivalTables(
       updatedAtMs: bigint('updated_at_ms').notNull(),
       /** Whole while it is needed; without its query, which may hold a secret, once the fetch is over. */
       sourceUrl: text('source_url').notNull(),
-      /** Of the request, by which a repetition of it is known. */
+      /** The hash of the request, which identifies a repetition. */
       requestSha256: text('request_sha256').notNull(),
       idempotencyKey: text('idempotency_key'),
       filename: text('filename'),
@@ -308,7 +308,7 @@ function defineArrivalTables(
       expectedSha256: text('expected_sha256'),
       length: bigint('length'),
       state: text<'open' | 'accepted' | 'rejected' | 'terminated' | 'expired'>('state').notNull(),
-      /** No reference: it tells what became of the upload, also once the media object is deleted. */
+      /** Not a foreign key: it records the result of the upload even after the media object is deleted. */
       mediaId: text('media_id'),
       mediaCreated: boolean('media_created'),
       failure: json<{ code: string; message: string }>('failure'),
@@ -383,13 +383,13 @@ function defineDeliveryTables({ table, text, bigint, boolean, index, unique, pri
 
 /** The database itself. */
 function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes) {
-  /** What this database is the truth of; one row. A storage elsewhere is marked with its id, so that neither is taken for another's. */
+  /** The deployment that this database belongs to, in one row. External storage is marked with its id, so that neither is used for another. */
   const deployments = table('deployments', {
     id: text('id').primaryKey(),
     createdAtMs: bigint('created_at_ms').notNull(),
   });
 
-  /** What happened, in order: for listeners, the latest of it. */
+  /** The latest events in order, for listeners. */
   const events = table('events', {
     seq: sequence('seq'),
     /** Null: concerns every project. */

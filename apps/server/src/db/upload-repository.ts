@@ -15,7 +15,7 @@ export interface UploadRecord {
   /** SHA-256 of the token that created it, by which open uploads are counted. */
   tokenSha256: string;
   createdAtMs: number;
-  /** Moves on with every byte while the upload is open. Of one that is over, when its row is deleted. */
+  /** Extended with every byte while the upload is open. After its end, the time when its row is deleted. */
   expiresAtMs: number;
   /** As the client sent it, and as it gets it back. */
   metadata: Record<string, string | null> | null;

@@ -196,7 +196,7 @@ describeOverPostgres('the migration of a deployment', (fixture: PostgresFixture)
 
   it('removes copied objects of media that were deleted meanwhile', async () => {
     const deployment = await makeDeployment();
-    const [kept = '', early = '', late = ''] = await deployment.addMedia(3);
+    const [remaining = '', early = '', late = ''] = await deployment.addMedia(3);
     const { media, contentRemovals } = deployment.repositories;
     await media.delete(early);
     const to = onceCopied(await localDestination(), () => media.delete(late));
@@ -210,8 +210,8 @@ describeOverPostgres('the migration of a deployment', (fixture: PostgresFixture)
     const lock = createKeyedLock();
     const sweep = createRemovalSweep({ ...there, store: to, lock, isMoving: () => false, logger: silent });
     await sweep.sweep('all');
-    const { sha256 = '' } = (await there.media.find(kept)) ?? {};
-    const renditions = await there.media.renditions(kept);
+    const { sha256 = '' } = (await there.media.find(remaining)) ?? {};
+    const renditions = await there.media.renditions(remaining);
     const needed = [originalKey(sha256), ...renditions.map(({ objectKey }) => objectKey)];
     expect(await keysOf(to)).toEqual(needed.sort());
   });

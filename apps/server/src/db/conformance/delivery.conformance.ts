@@ -62,8 +62,8 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       // It is damaged and is made again, perhaps with other bytes.
       await repositories.media.rederive(['renditions/preview']);
       expect(await repositories.pieceDigests.dropUnneeded()).toBe(2);
-      const kept = await Promise.all([shaA, shaB, shaC, shaD].map((sha256) => repositories.pieceDigests.find(sha256)));
-      expect(kept.map((found) => found !== null)).toEqual([true, true, false, false]);
+      const left = await Promise.all([shaA, shaB, shaC, shaD].map((sha256) => repositories.pieceDigests.find(sha256)));
+      expect(left.map((found) => found !== null)).toEqual([true, true, false, false]);
     });
   });
 

@@ -11,7 +11,7 @@ import { isUnavailable } from './errors.ts';
 import type { PoolShare } from './pool-share.ts';
 import * as tables from './schema.ts';
 
-/** What single queries are asked over. */
+/** The connection for single queries. */
 export interface QuerySource {
   readonly $client: { query<Row extends QueryResultRow>(query: QueryConfig): Promise<QueryResult<Row>> };
 }
@@ -151,7 +151,7 @@ async function lockNames(db: NodePgDatabase, names: readonly string[]): Promise<
 
 /** Undoes what was begun. @returns why the connection must not be used again; undefined if it may */
 async function rolledBack(client: PoolClient, reason: unknown): Promise<Error | undefined> {
-  // Perhaps nobody answers. What was not committed is gone with the connection.
+  // The server may not answer. Uncommitted changes are lost with the connection.
   if (isUnavailable(reason)) return reason as Error;
   try {
     await client.query('ROLLBACK');

@@ -43,8 +43,8 @@ export interface WatchedConnection {
  * Opens a connection and asks it for signs of life until it is lost. A connection can be dead without a sign: its server was replaced,
  * or a firewall forgot it. The system would notice after a quarter of an hour.
  *
- * Silence is counted in heartbeats without an answer, not in time. A process that stood still, or its machine, has asked once when it
- * goes on, and not five times.
+ * Silence is counted in heartbeats without an answer, not in time. After a pause of the process or its machine, only one heartbeat is
+ * unanswered, and not five.
  * @throws the error of the attempt to connect
  */
 export async function openWatchedConnection(parts: {

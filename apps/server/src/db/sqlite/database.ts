@@ -83,7 +83,7 @@ function damaged(file: string, cause?: unknown): DatabaseRefusedError {
 /** Reads the structure of the file. The full content check takes longer with every row, so only small files get it. */
 function refuseDamaged(client: Database, file: string): void {
   const pages = client.pragma('page_count', { simple: true }) as number;
-  // Of a larger file, the schema and one row of each table must be readable.
+  // In a larger file, only the schema and one row of each table must be readable.
   if (pages < 4096) {
     const verdict = client.pragma('quick_check(1)', { simple: true });
     if (verdict !== 'ok') throw damaged(file, verdict);

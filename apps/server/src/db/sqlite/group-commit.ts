@@ -34,7 +34,7 @@ interface Waiting {
 
 /**
  * Creates a {@link GroupCommit} over a connection that nothing else writes with. A commit blocks the event loop while the disk syncs.
- * What arrives meanwhile is looked at in the next turn, all at once, and waits for one more sync instead of one each.
+ * All work that arrives meanwhile runs together in the next turn, and waits for one more sync instead of one each.
  */
 export function createGroupCommit(client: Database): GroupCommit {
   const statements = new Map<string, { run(): unknown }>();

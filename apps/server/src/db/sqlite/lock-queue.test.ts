@@ -54,12 +54,12 @@ describe('a database that another connection has locked', () => {
 
   it('fails each write as unavailable after its own wait, and writes nothing', async () => {
     const queue = createLockQueue();
-    const patient = queue.guard(notesOf(mine), 5_000);
-    const hasty = queue.guard(notesOf(mine), 100);
+    const longWait = queue.guard(notesOf(mine), 5_000);
+    const shortWait = queue.guard(notesOf(mine), 100);
     other.exec('BEGIN EXCLUSIVE');
-    const long = patient.add('long');
+    const long = longWait.add('long');
     const began = performance.now();
-    await expect(hasty.add('short')).rejects.toMatchObject({
+    await expect(shortWait.add('short')).rejects.toMatchObject({
       code: 'unavailable',
       status: 503,
       headers: { 'Retry-After': '5' },
@@ -68,7 +68,7 @@ describe('a database that another connection has locked', () => {
     expect(performance.now() - began).toBeLessThan(4_000);
     other.exec('COMMIT');
     await long;
-    expect(await patient.texts()).toEqual(['long']);
+    expect(await longWait.texts()).toEqual(['long']);
   });
 
   it('does not hide other errors of a write, and drains before it is closed', async () => {

@@ -14,7 +14,7 @@ interface Waiting {
   deadlineMs: number;
 }
 
-/** Lets calls wait for a locked database while the event loop goes on. */
+/** Lets calls wait for a locked database without blocking the event loop. */
 export interface LockQueue {
   /**
    * Wraps a repository. Each method is tried again while the database is locked. That is safe, because it is one transaction or one

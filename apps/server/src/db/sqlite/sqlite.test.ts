@@ -107,8 +107,8 @@ describe('events', () => {
     const { events, close } = openSqliteRepositories(':memory:', { keptEvents: 3 });
     const data = { code: 'fra1', status: 'operational' };
     for (let n = 0; n < 7; n++) await events.append({ projectId: null, type: 'region.status_changed', data });
-    const kept = await events.after(0, { projectId: null, limit: 100 });
-    expect(kept.map(({ seq }) => seq)).toEqual([5, 6, 7]);
+    const stored = await events.after(0, { projectId: null, limit: 100 });
+    expect(stored.map(({ seq }) => seq)).toEqual([5, 6, 7]);
     await close();
   });
 

@@ -37,7 +37,7 @@ interface JobData {
 
 export interface BullEngineParts<B extends IQueueBackend, C> {
   bull: Bull;
-  /** Of the queue. */
+  /** The name of the queue. */
   name: string;
   /** Storage of BullMQ's jobs; closed with the engine. */
   store: BullStore<B>;

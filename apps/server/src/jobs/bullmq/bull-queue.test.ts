@@ -80,11 +80,11 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     const url = await database();
     const node = await open(url);
     const gone = await accept(node);
-    const kept = await accept(node);
+    const remaining = await accept(node);
     const rows = await openRows(url);
     await rows.media.delete(gone);
     await rows.close();
-    expect(await claim(node)).toMatchObject({ mediaId: kept });
+    expect(await claim(node)).toMatchObject({ mediaId: remaining });
     expect(await bullJobs(url)).toMatchObject([{ state: 'active' }]);
   });
 

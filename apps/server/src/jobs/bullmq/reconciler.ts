@@ -24,7 +24,7 @@ export interface ReconcilerParts {
   monotonicNow?: () => number;
 }
 
-/** What a comparison has repaired. */
+/** The repairs of a comparison. */
 export interface Reconciled {
   /** Jobs that wait by their rows, but were missing in the engine. */
   added: number;
