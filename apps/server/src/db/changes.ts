@@ -1,6 +1,6 @@
 /**
- * The data that a cached answer shows: asset records, which every delivering region writes twice a second, or all other data. An answer
- * with asset records may also show other data.
+ * The data that a cached answer shows: asset records, which every delivering region writes twice a second, or all
+ * other data. An answer with asset records may also show other data.
  */
 export type VersionScope = 'assets' | 'others';
 

@@ -8,12 +8,12 @@ import type { Tables } from './tables.ts';
 /** Builds and runs statements. Both dialects accept these calls, and both return rows from a select and from `returning()`. */
 export type Executor = Pick<NodePgDatabase, 'select' | 'selectDistinct' | 'insert' | 'update' | 'delete' | '$count'>;
 
-/** Counters of what readers see. */
+/** Counters of the writes that readers can see. */
 export type VersionName = 'assets' | 'media' | 'projects' | 'regions';
 
 /** Statements that take effect together or not at all. */
 export interface Transaction {
-  /** Its own connection. Others see nothing of what it writes before the commit. */
+  /** Its own connection. Others see none of its writes before the commit. */
   readonly db: Executor;
   /** Writes an event at the end of the transaction. */
   append(event: OwnedEvent): void;
@@ -51,7 +51,7 @@ export interface RowLocks {
 /** A database as repositories see it. SQLite and PostgreSQL each have one adapter. */
 export interface Dialect {
   readonly tables: Tables;
-  /** Single queries. Each sees what was committed before it began, and waits for no writer. */
+  /** Single queries. Each sees all earlier commits, and waits for no writer. */
   readonly read: Executor;
   /**
    * Prepares a query that is asked often. SQLite builds it once. PostgreSQL plans it once for each connection.
@@ -63,9 +63,10 @@ export interface Dialect {
     build: (db: Executor) => Preparable<Row>,
   ): (values: Record<string, string | number | null>, tx?: Pick<Transaction, 'db'>) => Promise<Row[]>;
   /**
-   * Prepares SQL without a mapper, for what is asked with every request. Columns are text or whole numbers. Parameters are `$1`, `$2`, …,
-   * each used once and in this order.
-   * @param options.isUrgent answered at once even if all connections are busy; for versions, which decide if a kept answer still holds
+   * Prepares SQL without a mapper, for queries of every request. Columns are text or whole numbers. Parameters are
+   * `$1`, `$2`, …, each used once and in this order.
+   * @param options.isUrgent answered at once even if all connections are busy; for versions, which decide if a cached
+   *   answer is still valid
    */
   prepareText<Row extends object>(
     name: string,
@@ -75,13 +76,13 @@ export interface Dialect {
   /** Runs one statement that writes. */
   change<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
   /**
-   * Runs one statement about something that a running process holds, such as a lock. SQLite does not wait for the disk: a power failure
-   * that loses the statement also ends every process that could hold anything.
+   * Runs one statement about a resource that a running process holds, such as a lock. SQLite does not wait for the
+   * disk: a power failure that loses the statement also ends every process that could hold anything.
    */
   hold<T>(statement: (db: Executor) => PromiseLike<T>): Promise<T>;
   /**
    * Runs a transaction. `work` may run more than once, so it must have no effects outside the transaction.
-   * @param options.isShared many are asked for at the same moment: SQLite waits for those, and lets them share one commit
+   * @param options.isShared for transactions that arrive in large numbers: SQLite collects them into one commit
    * @returns what `work` returned, after the commit is on disk
    */
   write<T>(work: (tx: Transaction) => Promise<T>, options?: { isShared?: boolean }): Promise<T>;
@@ -94,11 +95,17 @@ export interface Dialect {
   insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>): Promise<void>;
   /** Writes one event. @returns its `seq` */
   append(event: OwnedEvent): Promise<number>;
-  /** Locks the rows that a query of a transaction finds. SQLite has nothing to do: a transaction that writes has the whole database. */
+  /**
+   * Locks the rows that a query of a transaction finds. SQLite needs no row locks: a writing transaction locks the
+   * whole database.
+   */
   lockRows<Query extends Lockable>(query: Query, locks: RowLocks): Query;
-  /** Whether a column has one of these values. They are one parameter, because a film of some hours has more files than a statement may have parameters. */
+  /**
+   * Whether a column has one of these values. They are one parameter: a long film has more files than a statement has
+   * parameters.
+   */
   isAnyOf(column: Column, values: readonly (string | number)[]): SQL;
-  /** A column of which SQLite uses no index. PostgreSQL decides by statistics, and needs no hint. */
+  /** A column whose index SQLite does not use. PostgreSQL decides by statistics, and needs no hint. */
   unindexed(column: Column): SQL;
   /** See `Versions.stamp`. */
   stamp(scope: VersionScope): number;

@@ -52,7 +52,8 @@ export interface RenditionRecord {
   state: RenditionState;
   reason: string | null;
   /**
-   * The key of the object, which exists once `ready`. Set when processing starts, so that the object is always referenced. Null if skipped.
+   * The key of the object, which exists once `ready`. Set when processing starts, so that the object is always
+   * referenced. Null if skipped.
    */
   objectKey: string | null;
   sha256: string | null;

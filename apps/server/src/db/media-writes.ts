@@ -118,8 +118,8 @@ export function createMediaWrites(
 }
 
 /**
- * Finds the media object that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. Until the
- * transaction ends, nobody else can make one of the same.
+ * Finds the media object that an upload already made: by its idempotency key, or by its bytes unless duplicates are
+ * allowed. Until the transaction ends, no other transaction can make the same media object.
  */
 async function findExisting(
   known: KnownMedia,

@@ -44,7 +44,7 @@ export function settleCurrent(stored: readonly RenditionRecord[], written: reado
     const isReady = rendition.state === 'ready';
     const isDelivered = siblings.some(({ current, state }) => current && state === 'ready');
     rows.set(identity, { ...rendition, current: rendition.current && (isReady || !isDelivered) });
-    // It overwrites what was stored of it.
+    // It overwrites its stored row.
     before.delete(identity);
     superseded.delete(identity);
     if (!rendition.current || !isReady) continue;

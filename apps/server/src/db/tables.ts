@@ -54,7 +54,7 @@ function defineProjectTables({ table, text, bigint }: ColumnTypes) {
   return { projects, projectHosts, tokens };
 }
 
-/** Media, their renditions, and what is stored about their content. */
+/** Media, their renditions, and the data about their content. */
 function defineMediaTables(
   { table, text, integer, bigint, boolean, json, bytes, index, unique, primaryKey, foreignKey }: ColumnTypes,
   { projects }: ReturnType<typeof defineProjectTables>,
@@ -123,7 +123,7 @@ function defineMediaTables(
     ],
   );
 
-  /** Files of renditions that consist of several. There before their objects are, and delivered once the rendition is `ready`. */
+  /** Files of renditions with several files. Rows are written before their objects, and delivered once `ready`. */
   const renditionFiles = table(
     'rendition_files',
     {
@@ -162,7 +162,7 @@ function defineMediaTables(
     digests: bytes('digests').notNull(),
   });
 
-  /** Contents of which a media object was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+  /** Contents of deleted media objects. Rows stay until a sweep of the store after the last possible write. */
   const contentRemovals = table('content_removals', {
     sha256: text('sha256').primaryKey(),
     sinceMs: bigint('since_ms').notNull(),
@@ -179,7 +179,7 @@ function defineJobTables(
   const jobs = table(
     'jobs',
     {
-      /** Counts up in the order of acceptance, which no clock gives: of equal priority, the oldest goes first. */
+      /** The order of acceptance, which no clock provides. Among jobs of equal priority, the oldest is first. */
       id: sequence('id'),
       mediaId: text('media_id')
         .notNull()
@@ -202,7 +202,7 @@ function defineJobTables(
     (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
   );
 
-  /** Runs of jobs, for those who ask why a media object is as it is: the latest few of each media object. */
+  /** The latest runs of the jobs of each media object, which explain its state. */
   const processingAttempts = table(
     'processing_attempts',
     {
@@ -263,7 +263,7 @@ function defineArrivalTables(
       /** Bytes that are synced to disk. */
       receivedBytes: bigint('received_bytes').notNull().default(0),
       totalBytes: bigint('total_bytes'),
-      /** Strong validator of what was received: what `If-Range` asks for. */
+      /** Strong validator of the received bytes, for `If-Range`. */
       validator: text('validator'),
       attempts: integer('attempts').notNull().default(0),
       /** Attempts since the last one that brought the fetch further. */
@@ -289,7 +289,7 @@ function defineArrivalTables(
     ],
   );
 
-  /** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
+  /** Resumable uploads without their bytes, with the lock of each. Rows of ended uploads stay for a while. */
   const uploads = table(
     'uploads',
     {
@@ -327,7 +327,7 @@ function defineArrivalTables(
   return { fetches, uploads };
 }
 
-/** Regions and what they deliver. */
+/** Regions and their deliveries. */
 function defineDeliveryTables({ table, text, bigint, boolean, index, unique, primaryKey }: ColumnTypes) {
   const regions = table('regions', {
     code: text('code').primaryKey(),
@@ -383,7 +383,10 @@ function defineDeliveryTables({ table, text, bigint, boolean, index, unique, pri
 
 /** The database itself. */
 function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes) {
-  /** The deployment that this database belongs to, in one row. External storage is marked with its id, so that neither is used for another. */
+  /**
+   * The deployment of this database, in one row. External storage is marked with its id, so that they cannot be mixed
+   * up.
+   */
   const deployments = table('deployments', {
     id: text('id').primaryKey(),
     createdAtMs: bigint('created_at_ms').notNull(),
@@ -399,7 +402,7 @@ function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes
     createdAtMs: bigint('created_at_ms').notNull(),
   });
 
-  /** Counters that change with every write a reader could see: what hot answers are checked against. */
+  /** Counters that change with every write that a reader can see. Cached answers are checked against them. */
   const versions = table('versions', {
     name: text('name').primaryKey(),
     value: bigint('value').notNull(),

@@ -134,7 +134,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
     return changed;
   }
 
-  /** Checks that the destination has these objects, and copies what it lacks. */
+  /** Checks that the destination has these objects, and copies the missing ones. */
   async function bring(objects: readonly ReferredObject[]): Promise<void> {
     await copy.bring(objects, source.recordedSha256, signal);
     refuseDamaged(copy);

@@ -3,7 +3,10 @@ import { systemCode } from '../../base/storage-error.ts';
 
 /** How long a call waits for a database that another process has locked, by default; in milliseconds. */
 export const LOCK_WAIT_MS = 10_000;
-/** Pauses between two tries, the first and the longest. Our transactions take a few milliseconds; a longer lock is some tool's. */
+/**
+ * Pauses between two tries, the first and the longest. Our transactions take a few milliseconds; another program holds
+ * a longer lock.
+ */
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 25;
 
@@ -22,7 +25,7 @@ export interface LockQueue {
    * @throws AppError `unavailable`, by each method, if the lock lasts longer than `waitMs`; then nothing was written
    */
   guard<T extends object>(repository: T, waitMs?: number): T;
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no call is waiting. */
   drained(): Promise<void>;
 }
 

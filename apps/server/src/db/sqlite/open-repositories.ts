@@ -23,7 +23,7 @@ export interface SqliteOptions {
 
 /**
  * Opens the embedded database and every repository over it.
- * @param file path of the SQLite file; `:memory:` for one that goes when it is closed
+ * @param file path of the SQLite file; `:memory:` for one that is deleted when it is closed
  * @throws DatabaseRefusedError if the file is not one to touch
  */
 export function openSqliteRepositories(file: string, { now, keptEvents }: SqliteOptions = {}): Repositories {
