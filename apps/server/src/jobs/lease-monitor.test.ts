@@ -89,7 +89,7 @@ describe('the lease monitor', () => {
     clearInterval(beating);
   });
 
-  it('fault 23: ends no lease, and keeps none, if the wall clock jumps by days', async () => {
+  it('fault 23: neither ends nor extends a lease if the wall clock jumps by days', async () => {
     const now = Date.now;
     let shiftMs = 0;
     Date.now = () => now() + shiftMs;

@@ -44,7 +44,7 @@ async function accept(projectId = 'default'): Promise<string> {
 const refused = { code: 'overloaded', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
 
 describe('fault 20: more media than workers can process', () => {
-  it('a full queue rejects media of its project with Retry-After, and of no other', async () => {
+  it('a full queue rejects media of its own project only, with Retry-After', async () => {
     const queue = bound(3);
     for (let i = 0; i < 3; i++) {
       await queue.requireRoom('default');

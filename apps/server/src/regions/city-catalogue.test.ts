@@ -45,7 +45,7 @@ describe('the region setting', () => {
   });
 
   it.each(['xyz9', '', 'FRA1', 'ham2:Hamburg', 'ham2::europe-north:DE'])(
-    'lists the valid forms if the setting is %j',
+    'lists the valid forms in the error for %j',
     (setting) => {
       expect(() => resolveRegion(setting)).toThrow(UnknownRegionError);
       expect(() => resolveRegion(setting)).toThrow(/fra1.*code:City:area-direction:CC/);

@@ -71,7 +71,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.media.publish(lease, result(ready()))).toBe(false);
     });
 
-    it('given back on shutdown are due at once, and no attempt is counted', async () => {
+    it('are due at once, and no attempt is counted, if given back on shutdown', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < 5; n++) {
         const lease = await claim();
@@ -82,7 +82,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       }
     });
 
-    it('given back for a retry wait, and their attempt is counted', async () => {
+    it('wait for their retry, and the attempt is counted', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [row()]);

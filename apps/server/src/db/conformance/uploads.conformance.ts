@@ -70,7 +70,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.find(id)).toBeNull();
     });
 
-    it('that are open are listed in pages, sorted if overdue, and never deleted', async () => {
+    it('are listed in pages while they are open, by age if overdue, and never deleted', async () => {
       const { uploads } = repositories;
       for (const n of [1, 2, 3]) await add(n, { expiresAtMs: NOW - n });
       await uploads.finish(upload(2).id, { state: 'terminated' }, NOW + 1000);

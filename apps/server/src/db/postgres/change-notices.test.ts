@@ -59,7 +59,7 @@ describeOverPostgres('change notices between processes on PostgreSQL', (fixture)
     end();
   });
 
-  it('change the own stamp before a write is visible, and again after its commit', async () => {
+  it('change the stamp of the writer before a write is visible, and after its commit', async () => {
     const [one] = await two();
     const stranger = await connect();
     await stranger.query('BEGIN; LOCK TABLE events');

@@ -5,8 +5,8 @@ import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts
 /** More than the connections of one process. */
 const CALLS = 50;
 
-describeOverPostgres('more PostgreSQL calls than connections', (fixture) => {
-  it('fault 20: reports how long calls wait, and checks memory without waiting', async () => {
+describeOverPostgres('a pool with more PostgreSQL calls than connections', (fixture) => {
+  it('fault 20: reports the wait of its calls, and reads versions without a wait', async () => {
     const one = await fixture.open();
     await one.media.accept(newMedia(0), EXISTING);
     expect([one.waitMs(), isTrusted(one)]).toEqual([0, true]);

@@ -127,7 +127,7 @@ describeOverPostgres('a PostgreSQL database that cannot be used', (fixture) => {
       expect(await refusalOf(url.href)).toBe('It was opened.');
     });
 
-    it('is opened late if its server starts together with the service', async () => {
+    it('is opened as soon as its server runs, if both start together', async () => {
       const database = fixture.url;
       await fixture.server.kill9();
       const opening = open(database);

@@ -24,7 +24,7 @@ it('commits all writes of one turn together, in order, and later ones separately
   expect([notes(), committed()]).toEqual([['a', 'b', 'c', 'd'], 2]);
 });
 
-it('rolls back all writes of a failed work, and none of the others', async () => {
+it('rolls back all writes of failed work, and none of the others', async () => {
   const outcomes = await Promise.allSettled([
     commits.write(note('a')),
     commits.write(() => {
