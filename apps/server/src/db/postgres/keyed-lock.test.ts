@@ -21,7 +21,7 @@ describeWith(bin, 'PostgreSQL')('the keyed lock of all nodes', () => {
   const node = (waitMs = 20_000, connectionString = url) => {
     const lock = createPostgresKeyedLock({
       ...{ connection: { connectionString }, logger: createLogger('silent'), waitMs },
-      // Silent after less than a second instead of five.
+      // The connection counts as silent after less than a second, not after five.
       timing: { beatMs: 160, lateMs: 100, silentBeats: 5 },
     });
     onTestFinished(() => lock.close());

@@ -14,7 +14,7 @@ const TYPES: Record<string, readonly string[]> = {
   SQLiteReal: ['double precision'],
   SQLiteBlobBuffer: ['bytea'],
 };
-/** Numbers that stay small whatever happens; all others may exceed 2^31. */
+/** Columns whose numbers always stay small. All others may exceed 2^31. */
 const SMALL = /^(width|height|files|priority|attempts?|fruitless_attempts|lost_leases|pid|concurrency)$/;
 
 type Named = { name: string };

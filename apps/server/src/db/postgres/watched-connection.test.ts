@@ -3,7 +3,7 @@ import { silentProxy } from '../../../test/support/silent-proxy.ts';
 import { describeOverPostgres } from './postgres.fixture.ts';
 import { openWatchedConnection } from './watched-connection.ts';
 
-/** Silent after a second instead of five. */
+/** The connection counts as silent after one second, not after five. */
 const timing = { beatMs: 200, lateMs: 100, silentBeats: 5 };
 
 describeOverPostgres('a watched connection', (fixture) => {

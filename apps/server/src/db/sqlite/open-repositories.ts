@@ -24,7 +24,7 @@ export interface SqliteOptions {
 /**
  * Opens the embedded database and every repository over it.
  * @param file path of the SQLite file; `:memory:` for one that is deleted when it is closed
- * @throws DatabaseRefusedError if the file is not one to touch
+ * @throws DatabaseRefusedError if the file must not be touched
  */
 export function openSqliteRepositories(file: string, { now, keptEvents }: SqliteOptions = {}): Repositories {
   const { writer, reader } = openConnections(file);
