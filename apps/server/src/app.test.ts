@@ -35,7 +35,7 @@ async function problemOf(response: Response, status: number, code: string): Prom
 }
 
 describe('request ids', () => {
-  it('lets a caller find its own request again: a sane X-Request-Id comes back, in errors too', async () => {
+  it('are taken from a valid X-Request-Id and returned, in errors too', async () => {
     const ok = await app.get('/api/v1', { headers: { 'x-request-id': 'trace-1.A_b' } });
     expect(ok.headers.get('x-request-id')).toBe('trace-1.A_b');
     const bad = await app.get('/nowhere', { headers: { 'x-request-id': 'trace-2' } });
@@ -44,7 +44,7 @@ describe('request ids', () => {
   });
 
   it.each(['has space', 'x'.repeat(65), '{"a":1}', 'ü'])(
-    'keeps what could forge a log line out of the log: %j is replaced',
+    'replace an id that could forge a log line: %j',
     async (id) => {
       const response = await app.get('/api/v1', { headers: { 'x-request-id': Buffer.from(id).toString('latin1') } });
       expect(response.headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/);
@@ -54,7 +54,7 @@ describe('request ids', () => {
 
 describe('conditional requests', () => {
   it.each(['/api/v1', '/api/v1/media', '/api/v1/regions', '/api/v1/assets', '/api/v1/renditions', '/openapi.json'])(
-    'spares a client what it has: %s has a strong ETag, answers 304 to it, and HEAD with the same headers',
+    '%s has a strong ETag, returns 304 for it, and has the same headers for HEAD',
     async (path) => {
       const first = await app.get(path);
       const body = await first.arrayBuffer();
@@ -79,7 +79,7 @@ describe('conditional requests', () => {
     },
   );
 
-  it('shows a write at once to a client that revalidates: the ETag changes with the list', async () => {
+  it('show a write at once to a client that revalidates', async () => {
     const before = await app.get('/api/v1/media');
     const etag = before.headers.get('etag') ?? '';
     await app.addMedia();
@@ -88,7 +88,7 @@ describe('conditional requests', () => {
     expect(after.headers.get('etag')).not.toBe(etag);
   });
 
-  it('never lets a cache keep the status: no ETag, no-store', async () => {
+  it('never let a cache keep the status', async () => {
     const response = await app.get('/api/v1/status', { headers: { 'if-none-match': '*' } });
     expect(response.status).toBe(200);
     expect(response.headers.get('etag')).toBeNull();
@@ -98,7 +98,7 @@ describe('conditional requests', () => {
 
 describe('methods', () => {
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'tells a caller what works instead: %s on a read is 405 with Allow',
+    '%s on a read-only path returns 405 with the allowed methods',
     async (method) => {
       for (const path of ['/api/v1', '/api/v1/media', '/api/v1/status', '/media/x/y.webp']) {
         const response = await app.get(path, { method });
@@ -109,7 +109,7 @@ describe('methods', () => {
     },
   );
 
-  it('lists every method of a path of the control API', async () => {
+  it('are all listed in Allow for a path of the control API', async () => {
     const response = await app.control('/media', { method: 'PATCH' });
     await problemOf(response, 405, 'method_not_allowed');
     expect(response.headers.get('allow')).toBe('GET, HEAD, POST');
@@ -117,7 +117,7 @@ describe('methods', () => {
 });
 
 describe('paths', () => {
-  it('lets a slash too many at the end pass, and nothing else', async () => {
+  it('match with an extra slash at the end, but not in other spellings', async () => {
     expect((await app.get('/api/v1/')).status).toBe(200);
     expect((await app.get('/api/v1/media/')).status).toBe(200);
     for (const path of ['/API/v1', '/api/V1', '/api/v1//media', '/api/v1/Media', '/api/v1/%6dedia', '/api']) {
@@ -125,28 +125,28 @@ describe('paths', () => {
     }
   });
 
-  it('leads a caller of another version to v1', async () => {
+  it('of another version return 404 with a pointer to v1', async () => {
     const problem = await problemOf(await app.get('/api/v2/media'), 404, 'not_found');
     expect(problem.detail).toContain('v2');
     expect(problem.detail).toContain('/api/v1');
   });
 
-  it('answers a URL with broken percent-encoding with 400, wherever it points', async () => {
+  it('with broken percent-encoding return 400 everywhere', async () => {
     for (const path of ['/%', '/api/v1/%E0%A4%A', '/media/%zz', '/control/v1/media/%']) {
       await problemOf(await app.get(path), 400, 'invalid_request');
     }
   });
 
-  it('keeps the code of a problem dereferenceable: its type leads to its meaning', async () => {
+  it('include the type of every problem, which returns its meaning', async () => {
     const { type } = await problemOf(await app.get('/nowhere'), 404, 'not_found');
     const meaning = await app.get(type);
     expect(await meaning.json()).toEqual({ code: 'not_found', status: 404, title: 'Not found' });
   });
 });
 
-describe('errors that nobody foresaw', () => {
+describe('errors', () => {
   it.each(['/api/v1/formats', '/media/x/broken.webp'])(
-    'keeps paths, SQL and stacks inside: %s answers internal_error, and the log has the rest under the request id',
+    'of unknown causes hide paths, SQL and stacks, which are only logged: %s',
     async (path) => {
       const response = await app.get(path);
       const problem = await problemOf(response, 500, 'internal_error');
@@ -157,15 +157,15 @@ describe('errors that nobody foresaw', () => {
     },
   );
 
-  it('lets caches hold an absent rendition for seconds only', async () => {
+  it('for a missing rendition stay in caches for seconds only', async () => {
     const response = await app.get('/media/x/none.webp');
     await problemOf(response, 404, 'rendition_not_found');
     expect(response.headers.get('cache-control')).toBe('public, max-age=5');
   });
 });
 
-describe('every answer', () => {
-  it('forbids guessing what it is: nosniff on documents, pages, errors and assets alike', async () => {
+describe('every response', () => {
+  it('has nosniff, so that browsers do not guess its type', async () => {
     for (const path of [
       '/api/v1',
       '/docs',
@@ -181,7 +181,7 @@ describe('every answer', () => {
 });
 
 describe('the log', () => {
-  it('never holds a token, and says nothing of probes', async () => {
+  it('never contains a token, and leaves probes out', async () => {
     await app.control('/media');
     await app.get('/healthz', { headers: { authorization: `Bearer ${TOKENS.operate}` } });
     await app.get('/control/v1/media', { headers: { authorization: 'Bearer wrong-but-secret' } });
@@ -213,7 +213,7 @@ describe('pages of other origins', () => {
     },
   );
 
-  it('may not use the control API of whoever opens them', async () => {
+  it('may not use the control API in the name of their visitors', async () => {
     const response = await app.control('/media', { headers: { origin: 'https://evil.test' } });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
     const preflight = await app.get('/control/v1/media', {
@@ -224,8 +224,8 @@ describe('pages of other origins', () => {
   });
 });
 
-describe('for operators', () => {
-  it('says alive, ready, and why not', async () => {
+describe('the endpoints for operators', () => {
+  it('report if the service is alive and ready, and why it is not', async () => {
     expect((await app.get('/healthz')).status).toBe(200);
     expect((await app.get('/readyz')).status).toBe(200);
     app.notReady = 'The service is stopping.';
@@ -237,7 +237,7 @@ describe('for operators', () => {
     app.notReady = null;
   });
 
-  it('counts answers by route, and no caller can make labels of its own', async () => {
+  it('count responses by route, without labels from callers', async () => {
     await app.get('/api/v1/media?limit=3');
     await app.get('/an/invented/path');
     const text = await (await app.get('/metrics')).text();
@@ -247,8 +247,8 @@ describe('for operators', () => {
   });
 });
 
-describe('for newcomers', () => {
-  it('has a reference page that loads nothing from elsewhere and runs nothing inline', async () => {
+describe('the pages for newcomers', () => {
+  it('include a reference that loads no external resource and runs no inline script', async () => {
     const response = await app.get('/docs');
     const page = await response.text();
     expect(page).not.toMatch(/https?:\/\//);
@@ -264,7 +264,7 @@ describe('for newcomers', () => {
     }
   });
 
-  it('leads from the root and from the API catalogue (RFC 9727) to everything', async () => {
+  it('are linked from the root and from the API catalogue (RFC 9727)', async () => {
     const catalog = await app.get('/.well-known/api-catalog');
     expect(catalog.headers.get('content-type')).toMatch(/^application\/linkset\+json/);
     expect(await catalog.json()).toMatchObject({

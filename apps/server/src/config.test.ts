@@ -3,13 +3,13 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError } from './base/settings.ts';
 import { type Config, configOfWorker, environmentWithoutSettings, readConfig, secretsOf } from './config.ts';
 
-/** What the worker process of a service with this configuration receives. */
+/** The configuration that the worker process of a service receives. */
 const received = (config: Config): unknown => JSON.parse(JSON.stringify(configOfWorker(config)));
 
 const OVER_POSTGRES = { MDS_DATABASE_URL: 'postgres://h/mds', MDS_QUEUE: 'bullmq' };
 
 describe('configuration', () => {
-  it('needs no setting at all: one command serves every role on loopback', () => {
+  it('needs no settings to run every role on loopback', () => {
     const config = readConfig({});
     expect(config).toMatchObject({
       host: '127.0.0.1',
@@ -22,14 +22,14 @@ describe('configuration', () => {
     expect(config.maxUploadBytes).toBe(10 * 1024 ** 3);
   });
 
-  it('resolves the paths of ffmpeg and ffprobe, as runs have folders of their own', () => {
+  it('resolves the paths of ffmpeg and ffprobe, as each run has its own folder', () => {
     const config = readConfig({ FFMPEG_PATH: 'tools/ffmpeg', FFPROBE_PATH: '/opt/ffprobe' });
     expect([config.ffmpegPath, config.ffprobePath]).toEqual([resolve('tools/ffmpeg'), '/opt/ffprobe']);
     expect(received(config)).toMatchObject({ ffmpegPath: resolve('tools/ffmpeg') });
     expect(readConfig({ FFMPEG_PATH: '' })).toMatchObject({ ffmpegPath: null, ffprobePath: null });
   });
 
-  it('names every wrong setting at once, so that an operator fixes them in one go', () => {
+  it('reports every invalid setting at once', () => {
     const wrong = {
       MDS_PORT: 'tcp://10.0.0.1:80',
       MDS_ROLES: 'api,web',
@@ -49,7 +49,7 @@ describe('configuration', () => {
     }
   });
 
-  it('takes a database and a store on other machines, and sends them to the worker', () => {
+  it('accepts a database and a store on other machines, and sends them to workers', () => {
     const config = readConfig({
       MDS_DATABASE_URL: 'postgresql://mds:a%40secret@db.example.org:5432/mds?schema=media',
       MDS_STORAGE_URL: 's3://media-bucket/prefix/',
@@ -67,7 +67,7 @@ describe('configuration', () => {
     expect(readConfig({})).toMatchObject({ databaseUrl: null, storageUrl: null, s3Endpoint: null, queue: 'embedded' });
   });
 
-  it('takes a Redis for the queue, sends it to the worker, and hides its password', () => {
+  it('accepts a Redis for the queue, sends it to workers, and hides its password', () => {
     const queueUrl = 'rediss://mds:b%40word@cache.example.org:6380/2';
     const settings = {
       MDS_DATABASE_URL: 'postgres://mds:a-secret@db/mds',
@@ -110,7 +110,7 @@ describe('configuration', () => {
       },
       ['MDS_DATABASE_URL', 'MDS_STORAGE_URL', 'MDS_QUEUE', 'MDS_QUEUE_URL'],
     ],
-  ])('refuses conflicting settings of several machines, and shows no secret: %j', (settings, names) => {
+  ])('rejects conflicting settings of several machines, and shows no secret: %j', (settings, names) => {
     try {
       readConfig(settings);
       expect.unreachable('a wrong configuration was taken');
@@ -130,7 +130,7 @@ describe('configuration', () => {
     expect(readConfig({ MDS_CACHE_BYTES: text }).cacheBytes).toBe(bytes);
   });
 
-  it('takes origins as browsers send them, and sends them to the worker', () => {
+  it('accepts origins in the form of browsers, and sends them to workers', () => {
     const config = readConfig({ MDS_UPLOAD_ORIGINS: 'https://app.example.org, http://localhost:3000' });
     expect(config.uploadOrigins).toEqual(['https://app.example.org', 'http://localhost:3000']);
     expect(received(config)).toMatchObject({ uploadOrigins: config.uploadOrigins });
@@ -145,11 +145,11 @@ describe('configuration', () => {
     'file:///tmp',
     'null',
     'https://a,,https://b',
-  ])('rejects %s as an origin, which no browser would send', (origins) => {
+  ])('rejects %s as an origin, as no browser would send it', (origins) => {
     expect(() => readConfig({ MDS_UPLOAD_ORIGINS: origins })).toThrow(/MDS_UPLOAD_ORIGINS: must be origins/);
   });
 
-  it('takes a region of its own and rejects one that is half described', () => {
+  it('accepts a custom region, and rejects an incomplete one', () => {
     expect(readConfig({ MDS_REGION: 'lab1:Testville:europe-north:NO' }).region).toBe('lab1:Testville:europe-north:NO');
     expect(() => readConfig({ MDS_REGION: 'lab1:Testville' })).toThrow(ConfigError);
   });
@@ -162,7 +162,7 @@ describe('configuration', () => {
       { MDS_ROLES: 'edge,worker', MDS_ORIGIN_URL: 'https://origin.test', MDS_CONTROL_TOKEN: 'x'.repeat(16) },
       ['MDS_ROLES'],
     ],
-  ])('names what a point of presence lacks or must not have: %j', (settings, named) => {
+  ])('reports missing and forbidden settings of a point of presence: %j', (settings, named) => {
     try {
       readConfig(settings);
       expect.unreachable('a configuration that contradicts itself was taken');
@@ -171,12 +171,12 @@ describe('configuration', () => {
     }
   });
 
-  it('takes all that a point of presence needs', () => {
+  it('accepts the settings of a point of presence', () => {
     const origin = { MDS_ORIGIN_URL: 'https://origin.test/', MDS_CONTROL_TOKEN: 'x'.repeat(16) };
     expect(readConfig({ MDS_ROLES: 'edge', ...origin })).toMatchObject({ originUrl: 'https://origin.test' });
   });
 
-  it('reports unknown settings, as they are mostly typing errors', () => {
+  it('reports unknown settings, as most of them are typing errors', () => {
     expect(readConfig({ MDS_PROT: '1', MDS_URL: 'http://x', HOME: '/' }).unknownSettings).toEqual(['MDS_PROT']);
   });
 

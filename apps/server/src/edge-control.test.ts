@@ -31,7 +31,7 @@ async function startNode(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it('only holders of its token learn the address of the origin behind a point of presence', async () => {
+it('a point of presence shows the address of its origin only with its token', async () => {
   const url = await startNode();
   const ask = async (headers: Record<string, string>, path = '/control/v1/media') => {
     const answer = await fetch(url + path, { headers });

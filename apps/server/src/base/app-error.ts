@@ -11,7 +11,7 @@ export interface AppErrorOptions {
 
 /**
  * An error for a caller. `code` decides status and title (contract, `PROBLEMS`); `message` is the
- * problem's `detail`: what was wrong and what to do, free of paths, SQL and secrets.
+ * problem's `detail`: the reason and the fix, free of paths, SQL and secrets.
  */
 export class AppError extends Error {
   readonly code: ProblemCode;

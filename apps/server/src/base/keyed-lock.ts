@@ -13,7 +13,7 @@ export interface KeyedLock {
  */
 export type ConfirmLock = () => Promise<void>;
 
-/** A lock within this process, which is never lost. A key uses no memory once nobody holds it or waits for it. */
+/** A lock within this process, which is never lost. A key that is not held or waited for uses no memory. */
 export function createKeyedLock(): KeyedLock {
   const { signal: lost } = new AbortController();
   const confirm = async () => undefined;

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 const run = promisify(execFile);
 
-it('logs warnings of Node and of packages as lines of JSON, and in no other form', async () => {
+it('logs warnings of Node and of packages as JSON lines only', async () => {
   const script = `
     const { createLogger, logProcessWarnings } = await import(${JSON.stringify(fileURLToPath(new URL('./logger.ts', import.meta.url)))});
     logProcessWarnings(createLogger('info'));

@@ -81,7 +81,7 @@ export const httpUrl = z
 /**
  * Text that a parser accepts.
  * @param parse throws `Refusal` for text that it does not accept
- * @param problem says what is wrong; it must not repeat the text if that may hold a password
+ * @param problem returns the description of the problem; it must not repeat the text, which may hold a password
  */
 export function parsedBy<T>(
   parse: (text: string) => T,

@@ -1,13 +1,13 @@
 import type { Logger } from './logger.ts';
 
-/** The steps that stop what a composition has started. */
+/** The steps that stop the parts that a composition has started. */
 export interface Teardown {
   add(step: () => unknown): void;
   /** Runs each step once, the last one first, even if some fail. @throws AggregateError of those that failed */
   run(): Promise<void>;
 }
 
-/** @param what the steps stop, for the error: `parts of the service` */
+/** @param what the name of the stopped parts, for the error: `parts of the service` */
 export function createTeardown(what: string): Teardown {
   const steps: (() => unknown)[] = [];
   return {

@@ -1,10 +1,10 @@
 /**
- * What a kept answer shows: asset records, which every region that delivers writes twice a second, or anything but them. An answer that
- * shows asset records may show the rest, too.
+ * The data that a cached answer shows: asset records, which every delivering region writes twice a second, or all
+ * other data. An answer with asset records may also show other data.
  */
 export type VersionScope = 'assets' | 'others';
 
-/** What a transaction changed: rows that answers show (`versions`), asset records, and whether it wrote events. */
+/** The changes of a transaction: rows that answers show (`versions`), asset records, and events. */
 export interface Change {
   versions: boolean;
   assets: boolean;

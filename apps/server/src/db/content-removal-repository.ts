@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts';
 
 /** Bytes that may be in the store without a media object, because one that had them was deleted. */
 export interface ContentRemoval {
-  /** Of the original. */
+  /** The hash of the original. */
   sha256: string;
   /** When the latest media object of this content was deleted, by the wall clock of the process that did it; milliseconds since the epoch. */
   sinceMs: number;
@@ -13,7 +13,7 @@ export interface ContentRemoval {
 export interface ContentRemovalRepository {
   /** In the order of hashes. `after`: the hash that the page starts after; `untilMs`: the latest instant of a deletion; null: any. */
   page(query: { untilMs: number | null; after: string | null; limit: number }): Promise<ContentRemoval[]>;
-  /** Whether it is still due: nobody has dropped it, and no media object of the content was deleted since. */
+  /** Whether it is still due: it was not dropped, and no media object of the content was deleted since. */
   stands(removal: ContentRemoval): Promise<boolean>;
   /** Deletes it, unless a media object of the content was deleted since. */
   drop(removal: ContentRemoval): Promise<void>;

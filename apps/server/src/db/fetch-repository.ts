@@ -22,7 +22,7 @@ export interface FetchRecord {
   receivedBytes: number;
   /** As the source declares; null if it does not. */
   totalBytes: number | null;
-  /** Strong validator of what was received, for `If-Range`; null if the source sent none. */
+  /** Strong validator of the received bytes, for `If-Range`; null if the source sent none. */
   validator: string | null;
   attempts: number;
   /** Attempts since the last one that made progress, including this one. */
@@ -95,7 +95,7 @@ export interface FetchRepository {
   claim(): Promise<FetchLease | null>;
   /** Sends the holder's heartbeat and progress. False: the lease was taken away; stop. */
   beat(lease: FetchLease, progress: FetchProgress): Promise<boolean>;
-  /** Makes the fetch impossible to cancel while the lease stands. False: the lease was taken away; stop. */
+  /** Makes the fetch impossible to cancel while the lease is held. False: the lease was taken away; stop. */
   beginAccepting(lease: FetchLease): Promise<boolean>;
   /**
    * Gives a fetch back: at once and uncounted (`released`, on shutdown), or after `delayMs` with its failure. `fruitless: false`: the
@@ -110,7 +110,7 @@ export interface FetchRepository {
   end(lease: FetchLease, end: FetchEnd): Promise<boolean>;
   /** `queued | fetching -> canceled`. False: it is over, or being accepted. */
   cancel(id: string): Promise<boolean>;
-  /** All leases that stand. */
+  /** All current leases. */
   held(): Promise<WatchedLease[]>;
   noteSilence: NoteSilence;
   /** Takes a lease away because its holder is gone: the fetch is due again. */
@@ -121,13 +121,13 @@ export interface FetchRepository {
 const UNDER_WAY = ['queued', 'fetching'] as const;
 const OVER = ['done', 'failed', 'canceled'] as const;
 
-/** What a fetch that nobody works on has. */
+/** The columns of a fetch without a lease. */
 const NO_LEASE = { leaseToken: null, accepting: false } as const;
 
 /** No fetch waits longer. One that is due later was given back before the wall clock was set back. */
 const LONGEST_DELAY_MS = 3_600_000;
 
-/** A fetch as it is stored: its record, and what the queue needs. */
+/** The stored columns of a fetch: its record, and the fields of the queue. */
 interface FetchRow extends FetchRecord {
   requestSha256: string;
   dueAtMs: number;
@@ -155,7 +155,7 @@ export function createFetchRepository(
     return (await db.select().from(fetches).where(ofKey))[0];
   };
 
-  /** Writes to a fetch if its lease still stands. */
+  /** Writes to a fetch if its lease is still held. */
   const underLease = async (db: Executor, lease: FetchLease, values: Partial<FetchRow>): Promise<boolean> => {
     const change = { updatedAtMs: now(), ...values };
     return changedRows(await db.update(fetches).set(change).where(held(lease))) === 1;
@@ -173,7 +173,7 @@ export function createFetchRepository(
     add: (fetch, { maxWaiting }) =>
       write(async ({ db, lock }) => {
         const { projectId, idempotencyKey, requestSha256, createdAtMs } = fetch;
-        // Without it, all that count at the same time would find room for one more, and none would find the key of another.
+        // Without the lock, concurrent calls would all find room for one more, and none would find the key of another.
         await lock(`fetches of ${projectId}`);
         const known = idempotencyKey === null ? undefined : await find(db, projectId, idempotencyKey);
         if (known?.requestSha256 === requestSha256) return { outcome: 'repeated', fetch: recordOf(known) };

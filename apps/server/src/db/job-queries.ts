@@ -34,7 +34,8 @@ export function createJobQueries({
     return state === 'queued' ? isNull(unindexed(jobs.leaseToken)) : isNotNull(jobs.leaseToken);
   };
 
-  // Asked several times a second while somebody listens to events. PostgreSQL took five times as long to plan it as to run it.
+  // Runs several times a second while a client listens to events. PostgreSQL took five times as long to plan it as to
+  // run it.
   const underWay = prepare('jobs_under_way', (db) =>
     db
       .select({ mediaId: jobs.mediaId, projectId: media.projectId, progress: jobs.progress })

@@ -18,7 +18,7 @@ export interface HeldLease extends WatchedLease {
   mediaId: string;
 }
 
-/** What a worker process reports with every heartbeat. */
+/** The data that a worker process sends with every heartbeat. */
 export interface WorkerAnnouncement {
   id: string;
   /** Name of its machine. */
@@ -47,7 +47,7 @@ export interface QueueCounts {
   oldestDueMs: number;
 }
 
-/** What a run of a job did, up to its end. */
+/** The report of one finished run of a job. */
 export interface AttemptReport {
   /** Sentences about the decisions of the run. */
   notes: readonly string[];
@@ -73,7 +73,7 @@ export interface AttemptRecord {
   report: AttemptReport | null;
 }
 
-/** The standing of a media object's job. */
+/** The state of a media object's job. */
 export interface JobStanding {
   jobId: number;
   mediaId: string;
@@ -85,9 +85,9 @@ export interface JobStanding {
   attempt: number;
   /** How many runs of the media object's jobs were started, also those that do not count: the number of the latest {@link AttemptRecord}. */
   runs: number;
-  /** When the run in progress was started, milliseconds since the epoch; null while nobody works on it. */
+  /** When the run in progress was started, milliseconds since the epoch; null if no worker runs it. */
   startedAtMs: number | null;
-  /** Share of the work that is done, 0 to 1; null while nobody works on it, or if it is not known yet. */
+  /** Share of the work that is done, 0 to 1; null if no worker runs it, or if it is not known yet. */
   progress: number | null;
   /** Milliseconds until it may be claimed; 0 if it may be now. */
   dueInMs: number;
@@ -117,7 +117,7 @@ export interface JobRecord {
   priority: number;
   /** Milliseconds until it may be claimed; 0 if it may be now. */
   dueInMs: number;
-  /** The token of its lease; null: nobody works on it. */
+  /** The token of its lease; null if it has none. */
   token: string | null;
 }
 
@@ -147,7 +147,7 @@ export interface JobQueue {
   records(selection: JobSelection): Promise<JobRecord[]>;
   /** Sends the holder's heartbeat. False: the lease was taken away; stop working on it. */
   renew(lease: Lease): Promise<boolean>;
-  /** Whether the lease still stands. Writes nothing. */
+  /** Whether the lease is still held. Writes nothing. */
   stands(lease: Lease): Promise<boolean>;
   /** Records the progress, 0 to 1. False: the lease was taken away; stop working on it. */
   progress(lease: Lease, fraction: number): Promise<boolean>;
@@ -163,7 +163,7 @@ export interface JobQueue {
       | { kind: 'retry'; delayMs: number; failure: NonNullable<AttemptRecord['failure']> },
     report?: AttemptReport | null,
   ): Promise<void>;
-  /** All leases that stand. */
+  /** All current leases. */
   held(): Promise<HeldLease[]>;
   noteSilence: NoteSilence;
   /**

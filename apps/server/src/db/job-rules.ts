@@ -4,7 +4,7 @@ import type { MediaFailureRecord } from './media-repository.ts';
 /** A job never waits longer than this, even if the wall clock was set back. */
 export const LONGEST_JOB_DELAY_MS = 10 * 60_000;
 
-/** The priority of a job if nobody chose another. */
+/** The default priority of a job. */
 export const DEFAULT_PRIORITY = 100;
 
 /** The failure of a media object whose workers kept disappearing. */
@@ -18,7 +18,7 @@ export const LOST_LEASES_FAILURE: MediaFailureRecord = {
 export const STOPPED_REASON = 'Its worker was stopped.';
 export const LOST_REASON = 'Its worker disappeared.';
 
-/** A job as it is stored. */
+/** The stored columns of a job. */
 export interface JobRow {
   id: number;
   mediaId: string;
@@ -32,7 +32,7 @@ export interface JobRow {
 }
 
 /**
- * The standing of a stored job, by the wall clock.
+ * Returns the state of a stored job, by the wall clock.
  * @param latest the latest run of the media object's jobs; null: there was none. If the job is under a lease, this is the run in progress.
  */
 export function standingOf(

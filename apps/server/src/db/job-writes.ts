@@ -5,7 +5,7 @@ import { type JobQueue, type Lease, MAX_LOST_LEASES } from './job-queue.ts';
 import { LONGEST_JOB_DELAY_MS, LOST_LEASES_FAILURE, LOST_REASON, STOPPED_REASON } from './job-rules.ts';
 import type { MediaJobs } from './media-jobs.ts';
 
-/** What job repositories are made of. */
+/** The parts of the job repositories. */
 export interface JobParts {
   dialect: Dialect;
   mediaJobs: MediaJobs;
@@ -44,7 +44,8 @@ export function createJobClaims({ dialect, mediaJobs, now }: JobParts): Pick<Job
     return lease;
   };
 
-  // A claim that is lost with the database's machine is a lease that does not stand: its worker finds out, and the job is claimed again.
+  // If the machine of the database fails, a claim may be lost. Its worker detects the lost lease, and the job is
+  // claimed again.
   return {
     async claim(worker) {
       const at = now();
@@ -67,7 +68,7 @@ export function createJobClaims({ dialect, mediaJobs, now }: JobParts): Pick<Job
 
     claimJob: (jobId, as) =>
       writeSoon(async (tx) => {
-        // The media object first, as whoever deletes it and its job does.
+        // Locks the media object first, in the order of a deletion.
         const ofJob = tx.db.select({ id: jobs.mediaId }).from(jobs).where(eq(jobs.id, jobId));
         const object = tx.db.select({ id: media.id }).from(media).where(inArray(media.id, ofJob));
         await lockRows(object, { strength: 'key share' });

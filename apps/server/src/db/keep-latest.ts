@@ -14,6 +14,6 @@ export async function keepLatest(
     .orderBy(desc(column))
     .limit(1)
     .offset(keep - 1);
-  // If there are fewer rows it is null, and nothing is less than that.
+  // If there are fewer rows, it is null, and no value compares as less.
   await db.delete(table).where(and(group, lt(column, oldestKept)));
 }

@@ -13,7 +13,7 @@ export function createLeaseWrites(
   const { dialect, renditions, now } = parts;
   const { jobs, media, mediaRenditions, renditionFiles } = dialect.tables;
 
-  /** Runs `write` if the lease still stands. It fences every write of a worker. */
+  /** Runs `write` if the lease is still held. It fences every write of a worker. */
   const underLease = (lease: Lease, write: (tx: Transaction) => Promise<void>): Promise<boolean> =>
     dialect.write(async (tx) => {
       if ((await parts.jobs.lockHeld(tx, lease)) === null) return false;
@@ -61,7 +61,7 @@ export function createLeaseWrites(
       underLease(lease, async (tx) => {
         const { mediaId, attempt } = lease;
         await renditions.publish(tx, { mediaId, renditions: result.renditions, nowMs: now() });
-        // Planned under presets that no longer exist: nobody will make them.
+        // Their presets no longer exist, so no run will make them.
         const unplanned = and(eq(mediaRenditions.mediaId, mediaId), eq(mediaRenditions.state, 'pending'));
         const reason = 'Its preset does not exist any more.';
         await renditions.fail(tx, unplanned, { reason, updatedAtMs: now() });

@@ -11,7 +11,7 @@ import type { Tables } from './tables.ts';
 /** How a run of a job ended. */
 type AttemptEnd = Pick<AttemptRecord, 'outcome' | 'endedAtMs'> & Partial<Pick<AttemptRecord, 'failure' | 'report'>>;
 
-/** What the queue and the media repository both write about jobs, in their transactions. */
+/** The writes of jobs that the queue and the media repository share, in their transactions. */
 export interface MediaJobs {
   /** Gives each media object a job that is due at once, unless it has one. @param job.priority the lower, the sooner */
   enqueue(
@@ -19,8 +19,8 @@ export interface MediaJobs {
     job: { mediaIds: readonly string[]; nowMs: number; priority?: number | undefined },
   ): Promise<void>;
   /**
-   * Locks a media object and then its job, if the lease stands. Whoever deletes a media object locks them in the same order, so that
-   * the two never wait for each other. @returns the job, or null if the lease is lost
+   * Locks a media object and then its job, if the lease is still held. A deletion locks them in the same order, so that
+   * the two never deadlock. @returns the job, or null if the lease is lost
    */
   lockHeld(tx: Transaction, lease: Pick<Lease, 'mediaId' | 'token'>): Promise<Tables['jobs']['$inferSelect'] | null>;
   /** Records that a run of a job has begun. Runs of a media object are numbered in order, also those that its job does not count. */
@@ -81,7 +81,7 @@ export function createMediaJobs({ tables, read, lockRows, insertAll }: Dialect, 
       // Before the event of the media object itself, as events of renditions that became ready are.
       const pending = and(eq(mediaRenditions.mediaId, mediaId), eq(mediaRenditions.state, 'pending'));
       await renditions.fail(tx, pending, { reason: failure.message, updatedAtMs: nowMs });
-      // A media object that was ready is still delivered with what it has.
+      // A media object that was ready is still delivered with its ready renditions.
       const status = sql`CASE ${media.status} WHEN 'ready' THEN 'ready' ELSE 'failed' END`;
       const change = { status, failure, attempts: attempt };
       const [failed] = await tx.db.update(media).set(change).where(eq(media.id, mediaId)).returning();

@@ -21,13 +21,13 @@ export interface MediaRecord {
   codecs: string[];
   thumbhash: string | null;
   warnings: string[];
-  /** What the engine knows about the bytes. Opaque here; its `parseIdentified` reads it. */
+  /** The engine's own description of the bytes. Opaque here; its `parseIdentified` reads it. */
   identified: unknown;
   failure: MediaFailureRecord | null;
   attempts: number;
 }
 
-/** What anybody may know of a media object. */
+/** The public fields of a media object. */
 export type PublicMediaRecord = Pick<
   MediaRecord,
   'id' | 'createdAtMs' | 'contentType' | 'bytes' | 'width' | 'height' | 'status'
@@ -52,11 +52,12 @@ export interface RenditionRecord {
   state: RenditionState;
   reason: string | null;
   /**
-   * Where the object is, once `ready`. Set when processing starts, so that the object never seems unreferenced. Null if skipped.
+   * The key of the object, which exists once `ready`. Set when processing starts, so that the object is always
+   * referenced. Null if skipped.
    */
   objectKey: string | null;
   sha256: string | null;
-  /** Of all its files. */
+  /** The total of all its files. */
   bytes: number | null;
   /** How many files it consists of, once `ready`. `objectKey` and `sha256` are those of the first. */
   files: number | null;
@@ -88,7 +89,7 @@ export type NewRenditionFile = Pick<RenditionFileRecord, 'file' | 'contentType' 
 /** A media object to be accepted: everything known once its bytes are identified and stored. */
 export type NewMedia = Omit<MediaRecord, 'status' | 'failure' | 'attempts' | 'thumbhash'>;
 
-/** Which rendition to deliver: of a media object, by name, extension and perhaps revision. */
+/** Selects a rendition of a media object for delivery: by name, extension, and optionally revision. */
 export interface RenditionSelector {
   mediaId: string;
   name: string;

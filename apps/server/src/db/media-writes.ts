@@ -9,7 +9,7 @@ import { dropPieceDigests, largeContents } from './piece-digest-repository.ts';
 import { referencedAmong, renditionOfFile } from './rendition-queries.ts';
 import type { RenditionRows } from './rendition-rows.ts';
 
-/** What the writes of media are made of. */
+/** The parts of the media writes. */
 export interface MediaWriteParts {
   dialect: Dialect;
   known: KnownMedia;
@@ -118,8 +118,8 @@ export function createMediaWrites(
 }
 
 /**
- * Finds the media object that an upload has made already: by its idempotency key, or by its bytes unless another is wanted. Until the
- * transaction ends, nobody else can make one of the same.
+ * Finds the media object that an upload already made: by its idempotency key, or by its bytes unless duplicates are
+ * allowed. Until the transaction ends, no other transaction can make the same media object.
  */
 async function findExisting(
   known: KnownMedia,

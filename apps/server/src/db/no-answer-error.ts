@@ -9,8 +9,8 @@ export function databaseUnavailable(cause: unknown): AppError {
 }
 
 /**
- * The database did not answer. Nobody knows if a write took effect: it may be committed, or still become so. So the caller must undo
- * nothing that a committed write needs.
+ * The database did not answer. The outcome of a write is unknown: it may be committed, or be committed later. So the
+ * caller must not revert anything that a committed write needs.
  */
 export class NoAnswerError extends AppError {
   constructor(cause: unknown) {

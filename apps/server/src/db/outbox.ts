@@ -15,7 +15,7 @@ export interface EventOptions {
 
 /** Events and counters of one transaction, collected until its end. */
 export interface Outbox extends Pick<Transaction, 'append' | 'bump'> {
-  /** What the transaction changed. Complete after its work is done. */
+  /** The changes of the transaction. Complete after its work is done. */
   change(): Change;
   /**
    * Writes events and counters, as the last statements of the transaction. Everybody wants their locks, so they are held for the

@@ -11,8 +11,8 @@ export interface PieceDigestRepository {
   put(sha256: string, digests: Buffer): Promise<void>;
   find(sha256: string): Promise<Buffer | null>;
   /**
-   * Deletes those of content that was never published, or no longer exists: workers that died left them. Deletes none while anybody holds
-   * a lease and may be about to publish. @returns how many
+   * Deletes digests of content that was never published or no longer exists, for example those of dead workers. Deletes
+   * none while a lease is held, because its worker may be about to publish. @returns their number
    */
   dropUnneeded(): Promise<number>;
 }
@@ -49,7 +49,7 @@ export function createPieceDigestRepository(dialect: Dialect): PieceDigestReposi
   };
 }
 
-/** SHA-256 of what a media object has that may have piece digests. */
+/** SHA-256 of the contents of a media object that may have piece digests. */
 export async function largeContents(
   { db }: Pick<Transaction, 'db'>,
   tables: Tables,

@@ -9,18 +9,18 @@ const settled = (before: NewRendition[], written: NewRendition[]) => {
   return [rows.map(({ revision, current }) => `${revision} ${current}`), superseded.map(({ revision }) => revision)];
 };
 
-describe('which revision of a rendition is current', () => {
-  it('a new one takes the place of the old one once it is ready, and not before', () => {
+describe('the current revision of a rendition', () => {
+  it('is replaced by a new one only when that is ready', () => {
     expect(settled([ready({ revision: 'a' })], [row({ revision: 'b' })])).toEqual([['b false'], []]);
     expect(settled([ready({ revision: 'a' })], [ready({ revision: 'b' })])).toEqual([['b true'], ['a']]);
   });
 
-  it('of two that are written together, the later one', () => {
+  it('is the later of two that are written together', () => {
     const both = [ready({ revision: 'a' }), ready({ revision: 'b' })];
     expect(settled([], both)).toEqual([['a false', 'b true'], []]);
   });
 
-  it('one that is written over is not also superseded, and other names are not touched', () => {
+  it('is not listed as superseded if it is overwritten, and other names stay', () => {
     const before = [ready({ revision: 'a' }), ready({ revision: 'a', name: 'large' })];
     const written = [ready({ revision: 'b' }), row({ revision: 'a', current: false })];
     expect(settled(before, written)).toEqual([['b true', 'a false'], []]);

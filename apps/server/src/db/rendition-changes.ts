@@ -1,6 +1,6 @@
 import type { NewRendition, RenditionRecord } from './media-repository.ts';
 
-/** What distinguishes the renditions of one media object. */
+/** The identity of a rendition within its media object. */
 export function renditionIdentity(rendition: { name: string; extension: string; revision: string }): string {
   return `${rendition.name}.${rendition.revision}.${rendition.extension}`;
 }
@@ -11,7 +11,7 @@ export interface RenditionChange {
   newlyFailed: boolean;
 }
 
-/** Which of these renditions differ from the stored ones. One that was published while others were made keeps its date. */
+/** Returns the renditions that differ from the stored ones. One that was published early keeps its date. */
 export function changesOf(stored: readonly RenditionRecord[], made: readonly NewRendition[]): RenditionChange[] {
   const before = new Map(stored.map((row) => [renditionIdentity(row), row]));
   return made.flatMap((rendition) => {
@@ -44,7 +44,7 @@ export function settleCurrent(stored: readonly RenditionRecord[], written: reado
     const isReady = rendition.state === 'ready';
     const isDelivered = siblings.some(({ current, state }) => current && state === 'ready');
     rows.set(identity, { ...rendition, current: rendition.current && (isReady || !isDelivered) });
-    // It overwrites what was stored of it.
+    // It overwrites its stored row.
     before.delete(identity);
     superseded.delete(identity);
     if (!rendition.current || !isReady) continue;

@@ -105,7 +105,7 @@ export function createRenditionQueries(dialect: Dialect): RenditionQueries {
   };
 }
 
-/** Which of these objects a row needs; see {@link MediaRepository.isReferenced}. */
+/** Returns the objects that a row refers to; see {@link MediaRepository.isReferenced}. */
 export async function referencedAmong(
   { tables: { media, mediaRenditions, renditionFiles }, isAnyOf }: Dialect,
   db: Executor,

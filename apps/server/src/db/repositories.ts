@@ -47,8 +47,8 @@ export interface Repositories {
   uploads: UploadRepository;
   versions: Versions;
   /**
-   * How long a call that comes now will wait for its turn, in milliseconds: as long as the longest wait so far, or as those before it
-   * will take at the recent pace. 0: none waits. Costs nothing.
+   * The expected wait of a new call, in milliseconds: the longest wait so far, or the time for the calls before it at
+   * the recent pace. 0: none waits. Costs nothing.
    */
   waitMs(): number;
   /** Resolves when the database answers and can be written. */
@@ -56,7 +56,7 @@ export interface Repositories {
   close(): Promise<void>;
 }
 
-/** The repositories alone, without what opens and closes their database. */
+/** The repositories alone, without opening and closing their database. */
 export type OpenRepositories = Omit<Repositories, 'shared' | 'deployment' | 'waitMs' | 'probe' | 'close'>;
 
 /**

@@ -54,7 +54,7 @@ function defineProjectTables({ table, text, bigint }: ColumnTypes) {
   return { projects, projectHosts, tokens };
 }
 
-/** Media, their renditions, and what is stored about their content. */
+/** Media, their renditions, and the data about their content. */
 function defineMediaTables(
   { table, text, integer, bigint, boolean, json, bytes, index, unique, primaryKey, foreignKey }: ColumnTypes,
   { projects }: ReturnType<typeof defineProjectTables>,
@@ -118,12 +118,12 @@ function defineMediaTables(
     (table) => [
       primaryKey({ columns: [table.mediaId, table.name, table.extension, table.revision] }),
       index('renditions_by_object').on(table.objectKey),
-      // Of the few that have piece digests.
+      // Only the few renditions that are large enough for piece digests.
       index('renditions_by_large_content').on(table.sha256).where(sql`bytes > 1048576`),
     ],
   );
 
-  /** Files of renditions that consist of several. There before their objects are, and delivered once the rendition is `ready`. */
+  /** Files of renditions with several files. Rows are written before their objects, and delivered once `ready`. */
   const renditionFiles = table(
     'rendition_files',
     {
@@ -162,7 +162,7 @@ function defineMediaTables(
     digests: bytes('digests').notNull(),
   });
 
-  /** Contents of which a media object was deleted, until its objects were looked for in the store once it was certain that nobody puts any more. */
+  /** Contents of deleted media objects. Rows stay until a sweep of the store after the last possible write. */
   const contentRemovals = table('content_removals', {
     sha256: text('sha256').primaryKey(),
     sinceMs: bigint('since_ms').notNull(),
@@ -179,7 +179,7 @@ function defineJobTables(
   const jobs = table(
     'jobs',
     {
-      /** Counts up in the order of acceptance, which no clock gives: of equal priority, the oldest goes first. */
+      /** The order of acceptance, which no clock provides. Among jobs of equal priority, the oldest is first. */
       id: sequence('id'),
       mediaId: text('media_id')
         .notNull()
@@ -202,7 +202,7 @@ function defineJobTables(
     (table) => [index('jobs_due').on(table.leaseToken, table.priority, table.id)],
   );
 
-  /** Runs of jobs, for those who ask why a media object is as it is: the latest few of each media object. */
+  /** The latest runs of the jobs of each media object, which explain its state. */
   const processingAttempts = table(
     'processing_attempts',
     {
@@ -227,7 +227,7 @@ function defineJobTables(
     pid: integer('pid').notNull(),
     concurrency: integer('concurrency').notNull(),
     beat: bigint('beat').notNull(),
-    /** Null, as the two below: its process is of a version that did not say. */
+    /** This field and the two below are null if the process is of a version that did not send them. */
     host: text('host'),
     region: text('region'),
     /** An instant. */
@@ -254,7 +254,7 @@ function defineArrivalTables(
       updatedAtMs: bigint('updated_at_ms').notNull(),
       /** Whole while it is needed; without its query, which may hold a secret, once the fetch is over. */
       sourceUrl: text('source_url').notNull(),
-      /** Of the request, by which a repetition of it is known. */
+      /** The hash of the request, which identifies a repetition. */
       requestSha256: text('request_sha256').notNull(),
       idempotencyKey: text('idempotency_key'),
       filename: text('filename'),
@@ -263,7 +263,7 @@ function defineArrivalTables(
       /** Bytes that are synced to disk. */
       receivedBytes: bigint('received_bytes').notNull().default(0),
       totalBytes: bigint('total_bytes'),
-      /** Strong validator of what was received: what `If-Range` asks for. */
+      /** Strong validator of the received bytes, for `If-Range`. */
       validator: text('validator'),
       attempts: integer('attempts').notNull().default(0),
       /** Attempts since the last one that brought the fetch further. */
@@ -289,7 +289,7 @@ function defineArrivalTables(
     ],
   );
 
-  /** Resumable uploads: what is known of them but their bytes, and the lock of each. Rows of those that are over stay for a while. */
+  /** Resumable uploads without their bytes, with the lock of each. Rows of ended uploads stay for a while. */
   const uploads = table(
     'uploads',
     {
@@ -308,7 +308,7 @@ function defineArrivalTables(
       expectedSha256: text('expected_sha256'),
       length: bigint('length'),
       state: text<'open' | 'accepted' | 'rejected' | 'terminated' | 'expired'>('state').notNull(),
-      /** No reference: it tells what became of the upload, also once the media object is deleted. */
+      /** Not a foreign key: it records the result of the upload even after the media object is deleted. */
       mediaId: text('media_id'),
       mediaCreated: boolean('media_created'),
       failure: json<{ code: string; message: string }>('failure'),
@@ -327,7 +327,7 @@ function defineArrivalTables(
   return { fetches, uploads };
 }
 
-/** Regions and what they deliver. */
+/** Regions and their deliveries. */
 function defineDeliveryTables({ table, text, bigint, boolean, index, unique, primaryKey }: ColumnTypes) {
   const regions = table('regions', {
     code: text('code').primaryKey(),
@@ -383,13 +383,16 @@ function defineDeliveryTables({ table, text, bigint, boolean, index, unique, pri
 
 /** The database itself. */
 function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes) {
-  /** What this database is the truth of; one row. A storage elsewhere is marked with its id, so that neither is taken for another's. */
+  /**
+   * The deployment of this database, in one row. External storage is marked with its id, so that they cannot be mixed
+   * up.
+   */
   const deployments = table('deployments', {
     id: text('id').primaryKey(),
     createdAtMs: bigint('created_at_ms').notNull(),
   });
 
-  /** What happened, in order: for listeners, the latest of it. */
+  /** The latest events in order, for listeners. */
   const events = table('events', {
     seq: sequence('seq'),
     /** Null: concerns every project. */
@@ -399,7 +402,7 @@ function defineSystemTables({ table, text, bigint, sequence, json }: ColumnTypes
     createdAtMs: bigint('created_at_ms').notNull(),
   });
 
-  /** Counters that change with every write a reader could see: what hot answers are checked against. */
+  /** Counters that change with every write that a reader can see. Cached answers are checked against them. */
   const versions = table('versions', {
     name: text('name').primaryKey(),
     value: bigint('value').notNull(),

@@ -3,8 +3,8 @@ import { changedRows, type Dialect } from './dialect.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /**
- * `open`: bytes may come, or all are there and not accepted yet. The others are over: `accepted` as a media object, `rejected` because of
- * its content, `terminated` by its sender, `expired` because no bytes came.
+ * `open`: bytes may arrive, or all have arrived and are not accepted yet. The others have ended: `accepted` as a media
+ * object, `rejected` because of its content, `terminated` by its sender, `expired` because no bytes arrived.
  */
 export type UploadState = 'open' | 'accepted' | 'rejected' | 'terminated' | 'expired';
 
@@ -15,9 +15,9 @@ export interface UploadRecord {
   /** SHA-256 of the token that created it, by which open uploads are counted. */
   tokenSha256: string;
   createdAtMs: number;
-  /** Moves on with every byte while the upload is open. Of one that is over, when its row is deleted. */
+  /** Extended with every byte while the upload is open. After its end, the time when its row is deleted. */
   expiresAtMs: number;
-  /** As the client sent it, and as it gets it back. */
+  /** As the client sent it, and as it is returned. */
   metadata: Record<string, string | null> | null;
   filename: string | null;
   duplicate: 'existing' | 'allow';

@@ -17,14 +17,14 @@ const types = (events: readonly Event[]) => events.map(({ type }) => type);
 const atLeast = (count: number) => (events: readonly Event[]) => events.length >= count;
 const data = { code: 'fra1', status: 'operational' };
 
-describe('the events of the control API', () => {
+describe('the event stream of the control API', () => {
   let app: AppFixture;
   beforeEach(async () => {
     app = await startApp();
   });
   afterEach(() => app.stop());
 
-  it('need a token, and a valid event id if one is given', async () => {
+  it('requires a token, and a valid event id if one is given', async () => {
     expect((await app.get('/control/v1/events')).status).toBe(401);
     expect((await app.control('/events', { method: 'POST' })).status).toBe(405);
     for (const after of ['-1', 'abc', '1e9', '1&after=2']) {
@@ -35,7 +35,7 @@ describe('the events of the control API', () => {
     expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
   });
 
-  it('arrive at once, at the project that they concern only', async () => {
+  it('sends events at once, and only to the project that they belong to', async () => {
     const [mine, theirs] = await Promise.all([
       app.control('/events', { token: TOKENS.ingest }),
       app.control('/events', { token: TOKENS.other }),
@@ -51,11 +51,11 @@ describe('the events of the control API', () => {
     expect(foreign).toMatchObject([{ type: 'media.created', data: { id: other } }]);
   });
 
-  it('are sent again to a reader that reconnects, each once and in order', async () => {
+  it('resends missed events to a reader that reconnects, once and in order', async () => {
     for (let n = 0; n < 1_203; n++) await app.addMedia(n % 3 === 0 ? { projectId: 'other' } : {});
     const response = await app.control('/events?after=0');
     const reading = readEvents(response, atLeast(803));
-    // While it is brought up to date, more happens.
+    // A new event happens while the reader catches up.
     await app.addMedia();
     const seqs = (await reading).map((event) => Number('id' in event ? event.id : 0));
     expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
@@ -64,7 +64,7 @@ describe('the events of the control API', () => {
     expect(await readEvents(rest, atLeast(102))).toHaveLength(102);
   });
 
-  it('continue for a reader with an id that this database never had', async () => {
+  it('continues for a reader with an event id that this database never had', async () => {
     const response = await app.control('/events?after=999999999');
     const reading = readEvents(response, atLeast(1));
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -73,14 +73,14 @@ describe('the events of the control API', () => {
   });
 });
 
-describe('the events for points of presence', () => {
+describe('the event stream for points of presence', () => {
   let app: AppFixture;
   beforeEach(async () => {
     app = await startApp();
   });
   afterEach(() => app.stop());
 
-  /** Blocks of the stream, as they come, until one has nothing but an id. */
+  /** Reads the events of the stream until a block that has only an id. */
   const blocks = async (lastEventId: string | null) => {
     const headers: Record<string, string> = lastEventId === null ? {} : { 'last-event-id': lastEventId };
     const reader = (await app.control('/edges/sin1/events', { headers })).body?.getReader();
@@ -96,14 +96,14 @@ describe('the events for points of presence', () => {
   const purge = (path: string | null = null) =>
     app.repositories.events.append({ projectId: 'other', type: 'cache.purged', data: { media_id: null, path } });
 
-  it('are those of every project, so that no deleted media stay in a cache', async () => {
+  it('has the events of every project, so that no deleted media stay in a cache', async () => {
     await app.addMedia();
     await app.addMedia({ projectId: 'other' });
     expect((await blocks('0')).map(({ type }) => type)).toEqual(['media.created', 'media.created']);
     expect(await blocks(null)).toEqual([]);
   });
 
-  it('report that events are gone, and whether a purge of everything is among them', async () => {
+  it('reports that events were dropped, and if a purge of everything was among them', async () => {
     const purged = await purge();
     for (let n = 0; n < KEPT_EVENTS + 5; n++) await purge('/media/x');
     const latest = String(purged + KEPT_EVENTS + 5);
@@ -142,9 +142,9 @@ describe('the stream of events', () => {
     await repositories.close();
     await rm(folder, { recursive: true });
   });
-  const say = (to = repositories) => to.events.append({ projectId: null, type: 'region.status_changed', data });
+  const append = (to = repositories) => to.events.append({ projectId: null, type: 'region.status_changed', data });
 
-  it('sends events and progress of another process within a quarter of a second', async () => {
+  it('sends events and progress of other processes within a quarter of a second', async () => {
     await start();
     const elsewhere = openSqliteRepositories(join(folder, 'mds.sqlite'));
     const mediaObject = {
@@ -156,15 +156,15 @@ describe('the stream of events', () => {
     const lease = await elsewhere.jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
     const response = await fetch(url);
-    let heardAt = 0;
+    let receivedAt = 0;
     const reading = readEvents(response, atLeast(2), () => {
-      heardAt = performance.now();
+      receivedAt = performance.now();
     });
     await listening(1);
-    const saidAt = performance.now();
-    await say(elsewhere);
-    await expect.poll(() => heardAt, { interval: 5 }).toBeGreaterThan(0);
-    expect(heardAt - saidAt).toBeLessThan(400);
+    const appendedAt = performance.now();
+    await append(elsewhere);
+    await expect.poll(() => receivedAt, { interval: 5 }).toBeGreaterThan(0);
+    expect(receivedAt - appendedAt).toBeLessThan(400);
     await elsewhere.jobs.progress(lease, 0.5);
     expect((await reading)[1]).toEqual({ type: 'media.progress', data: { id: mediaObject.id, progress: 0.5 } });
     await elsewhere.close();
@@ -176,7 +176,7 @@ describe('the stream of events', () => {
     await start({
       events: {
         ...repositories.events,
-        // A database that answers late: what it read is old by then.
+        // The database answers late, so that its answer is outdated.
         after: async (seq, options) => {
           const records = await repositories.events.after(seq, options);
           if (options.projectId !== null) await slow;
@@ -191,15 +191,15 @@ describe('the stream of events', () => {
     });
     const late = readEvents(await fetch(url), atLeast(2));
     await listening(2);
-    await say();
+    await append();
     expect(types(await heard)).toEqual(['region.status_changed']);
     open();
-    await say();
+    await append();
     const ids = (await late).map((event) => ('id' in event ? event.id : null));
     expect(ids).toEqual(['1', '2']);
   });
 
-  it('keeps a quiet connection alive with comments', async () => {
+  it('keeps an idle connection alive with comments', async () => {
     await start({ timing: { heartbeatMs: 20 } });
     const reader = (await fetch(url)).body?.getReader();
     let text = '';
@@ -209,7 +209,7 @@ describe('the stream of events', () => {
     await listening(0);
   });
 
-  /** What a reader is sent until it has this. */
+  /** Reads the stream until the text matches. */
   const readUntil = async (enough: RegExp) => {
     const reader = (await fetch(url)).body?.getReader();
     let text = '';
@@ -222,14 +222,14 @@ describe('the stream of events', () => {
     return text;
   };
 
-  it('gives a quiet reader an id to continue from after it was away', async () => {
-    // No sign of life but the greeting.
+  it('sends an idle reader an id, from which it can continue later', async () => {
+    // The stream sends only its first block.
     await start({ timing: { heartbeatMs: 60_000 } });
-    await say();
+    await append();
     expect(await readUntil(/^id: 1\n\n/m)).not.toContain('data:');
   }, 10_000);
 
-  it('advances a reader past events of others, so that its id is never too old', async () => {
+  it('advances the id of a reader past events of other projects', async () => {
     await start({ timing: { heartbeatMs: 20 } });
     await repositories.events.append({ projectId: 'other', type: 'region.status_changed', data });
     expect(await readUntil(/: still here\nid: 1\n\n/)).not.toContain('data:');
@@ -243,7 +243,7 @@ describe('the stream of events', () => {
     stalled.on('error', () => undefined);
     const quick = readEvents(await fetch(url), (events) => 'data' in (events.at(-1) ?? {}) && stream.listeners === 1);
     await listening(2);
-    // More than the buffers of the system hold.
+    // This is more than the buffers of the system hold.
     const status = 'x'.repeat(100_000);
     for (let n = 0; n < 400 && stream.listeners === 2; n++) {
       await repositories.events.append({
@@ -251,11 +251,11 @@ describe('the stream of events', () => {
         type: 'region.status_changed',
         data: { code: 'fra1', status },
       });
-      // The other one reads.
+      // The other listener gets time to read.
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
     expect(stream.listeners).toBe(1);
-    await say();
+    await append();
     const heard = await quick;
     expect(heard.length).toBeGreaterThan(10);
     expect(log.join()).toContain('did not keep up');

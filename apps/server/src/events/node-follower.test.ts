@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => repositories.close());
 
-/** A node that follows, and what it has let go of. */
+/** Starts a follower. @returns the list of what it has purged */
 const follow = async (overrides: Partial<Pick<Repositories['events'], 'after' | 'onAppended'>> = {}) => {
   const purged: PurgeScope[] = [];
   const follower = createNodeFollower({
@@ -33,14 +33,14 @@ const purge = (data: { media_id: string | null; path: string | null; objects?: s
 
 const throughOf = async () => (await repositories.regions.nodes()).find(({ id }) => id === 'node-b')?.eventsThrough;
 
-describe('a node beside others', () => {
+describe('a node among others', () => {
   beforeEach(() =>
     repositories.regions.put({
       ...{ code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false },
     }),
   );
 
-  it('drops what was purged through another node, and acknowledges it', async () => {
+  it('drops content that was purged through another node, and confirms it', async () => {
     await purge({ media_id: 'med_before', path: null });
     const purged = await follow();
     await purge({ media_id: 'med_a', path: null });
@@ -60,7 +60,7 @@ describe('a node beside others', () => {
     await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);
   });
 
-  it('drops everything if events that it has not read are gone', async () => {
+  it('drops everything if events that it has not read were deleted', async () => {
     const { after } = repositories.events;
     let standsStill = true;
     const purged = await follow({
@@ -77,7 +77,7 @@ describe('a node beside others', () => {
     expect(purged).toEqual(['everything', { mediaId: 'med_kept' }]);
   });
 
-  it('follows events without a notice, too', async () => {
+  it('finds events even if no notice arrives', async () => {
     const purged = await follow({ onAppended: () => () => undefined });
     await purge({ media_id: 'med_a', path: null });
     await expect.poll(() => purged, { timeout: 10_000 }).toEqual([{ mediaId: 'med_a' }]);

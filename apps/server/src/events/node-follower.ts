@@ -18,7 +18,7 @@ export interface NodeFollowerParts {
   pollMs?: number;
 }
 
-/** Removes from this node's caches what was purged or deleted through another node. */
+/** Removes content from this node's caches that was purged or deleted through another node. */
 export interface NodeFollower {
   /** Follows the events from now on. */
   start(): Promise<void>;

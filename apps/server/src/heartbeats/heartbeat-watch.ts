@@ -1,4 +1,4 @@
-/** A process or lease that shows that it lives by counting up. */
+/** A process or lease whose rising count shows that it is alive. */
 export interface CountedHeartbeat {
   id: string;
   beat: number;
@@ -6,11 +6,11 @@ export interface CountedHeartbeat {
 
 /** Measures, by the watcher's own monotonic clock, whose count still grows. Other clocks jump and disagree. */
 export interface HeartbeatWatch {
-  /** Records all heartbeats as they are now. Ids that are not in the list are forgotten. */
+  /** Records the current heartbeats. Ids that are not in the list are removed. */
   observe(all: readonly CountedHeartbeat[]): void;
   /**
-   * How long the heartbeat has stood still while it was observed, in milliseconds at the latest observation; 0 when it is first seen.
-   * Null for an id that was not in the list.
+   * How long the heartbeat did not change while it was observed, in milliseconds at the latest observation; 0 when
+   * first seen. Null for an id that was not in the list.
    */
   silentMs(id: string): number | null;
   /** The same, including the time since the latest observation and gaps between observations. */

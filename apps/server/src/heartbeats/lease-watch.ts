@@ -1,27 +1,30 @@
 import { createHeartbeatWatch } from './heartbeat-watch.ts';
 
-/** A lease as it stands in the database. */
+/** A lease as stored in the database. */
 export interface WatchedLease {
   token: string;
   /** Grows with every heartbeat of its holder. */
   beat: number;
-  /** How long the heartbeat has stood still by the observations of all processes, in milliseconds; see {@link NoteSilence}. */
+  /** How long all processes together have observed no heartbeat, in milliseconds; see {@link NoteSilence}. */
   silentMs: number;
 }
 
 /**
  * Records how long a lease has been silent: other processes continue from there. The holder's next heartbeat resets it to 0.
- * @param lease as it was seen during all of the time that is added to its own `silentMs`
- * @param silentMs in all, in whole milliseconds
+ * @param lease unchanged during all of the time that is added to its `silentMs`
+ * @param silentMs the total, in whole milliseconds
  * @returns false if the lease has changed: it was renewed, taken away, or another process recorded the same silence
  */
 export type NoteSilence = (lease: WatchedLease, silentMs: number) => Promise<boolean>;
 
 export interface LeaseWatchParts {
   noteSilence: NoteSilence;
-  /** How long a heartbeat may stand still: several of a holder's intervals. */
+  /** How long heartbeats may be missing: several intervals of a holder. */
   leaseMs: number;
-  /** At most this much of the time between two looks counts as silence: after a stop of this process or the machine, holders need a moment. */
+  /**
+   * At most this much of the time between two observations counts as silence: after a pause of this process or machine,
+   * holders need a moment.
+   */
   maxGapMs: number;
   /** Milliseconds of a clock that never jumps. */
   monotonicNow?: () => number;
@@ -67,7 +70,7 @@ export function createLeaseWatch(parts: LeaseWatchParts): LeaseWatch {
   };
 }
 
-/** A lease whose silence was recorded counts as another one: the record includes what was observed before. */
+/** A lease whose silence was recorded counts as another one: the record includes the earlier observations. */
 function watched({ token, beat, silentMs }: WatchedLease) {
   return { id: `${token} ${silentMs}`, beat };
 }

@@ -55,8 +55,8 @@ const watch = (overrides: Partial<Parameters<typeof createLeaseMonitor>[0]> = {}
 const held = async () => (await repositories.jobs.held()).map(({ token }) => token);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-describe('lease monitor', () => {
-  it('a job whose worker shows no sign of life is due again, and counted against it', async () => {
+describe('the lease monitor', () => {
+  it('makes a job of a silent worker due again, and counts the lost lease', async () => {
     watch();
     await expect.poll(held).toEqual([]);
     expect((await repositories.media.find(lease.mediaId))?.status).toBe('queued');
@@ -64,7 +64,7 @@ describe('lease monitor', () => {
     expect(await repositories.jobs.claim('w2')).toMatchObject({ mediaId: lease.mediaId });
   });
 
-  it('a job whose worker renews stays with it, however long it takes', async () => {
+  it('leaves a job with a worker that renews its lease, however long it runs', async () => {
     watch();
     const renewing = setInterval(() => void repositories.jobs.renew(lease), 20);
     await sleep(500);
@@ -72,7 +72,7 @@ describe('lease monitor', () => {
     expect(await held()).toEqual([lease.token]);
   });
 
-  it('takes away only what has fallen silent', async () => {
+  it('takes away silent leases only', async () => {
     const other = await leaseOf('b');
     watch();
     const renewing = setInterval(() => void repositories.jobs.renew(other), 20);
@@ -80,7 +80,7 @@ describe('lease monitor', () => {
     clearInterval(renewing);
   });
 
-  it('forgets a worker that beats no more, so that the status page does not count the dead', async () => {
+  it('removes a worker without heartbeats, so that the status does not count it', async () => {
     await repositories.jobs.workerBeat(WORKER);
     await repositories.jobs.workerBeat({ ...WORKER, id: 'w2' });
     watch();
@@ -89,7 +89,7 @@ describe('lease monitor', () => {
     clearInterval(beating);
   });
 
-  it('fault 23: a wall clock that jumps by days, either way, ends no lease and keeps none alive', async () => {
+  it('fault 23: neither ends nor extends a lease if the wall clock jumps by days', async () => {
     const now = Date.now;
     let shiftMs = 0;
     Date.now = () => now() + shiftMs;
@@ -109,7 +109,7 @@ describe('lease monitor', () => {
     }
   });
 
-  it('fault 23: after a halt of the machine, workers get a full lease again', async () => {
+  it('fault 23: gives workers a full lease again after a halt of the machine', async () => {
     let nowMs = 0;
     watch({ monotonicNow: () => nowMs, leaseMs: 100, intervalMs: 10 });
     await sleep(40);
@@ -123,7 +123,7 @@ describe('lease monitor', () => {
     clearInterval(passing);
   });
 
-  it('goes on after the database could not be read for a while', async () => {
+  it('continues after temporary failures of the database', async () => {
     let failures = 3;
     const jobs = {
       ...repositories.jobs,
@@ -134,7 +134,7 @@ describe('lease monitor', () => {
   });
 });
 
-describe('lease monitors, with the time that they take', () => {
+describe('lease monitors with their default timing', () => {
   const monitors: LeaseMonitor[] = [];
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
   afterEach(async () => {
@@ -149,7 +149,7 @@ describe('lease monitors, with the time that they take', () => {
   };
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
 
-  it('take a lease away 15 s after it was first seen, and not before', async () => {
+  it('take a lease away after 15 s of silence, and not before', async () => {
     begin();
     await pass(14.9);
     expect(await held()).toEqual([lease.token]);
@@ -157,7 +157,7 @@ describe('lease monitors, with the time that they take', () => {
     expect(await held()).toEqual([]);
   });
 
-  it('count no time twice where several look', async () => {
+  it('count no time twice if several of them run', async () => {
     begin();
     await pass(1);
     begin();
@@ -169,7 +169,7 @@ describe('lease monitors, with the time that they take', () => {
     expect(await held()).toEqual([]);
   });
 
-  it('continue the silence that dead nodes recorded: no lease outlives its holder', async () => {
+  it('continue the silence that dead nodes recorded, so that each lease ends', async () => {
     for (let life = 1; life <= 3; life++) {
       expect(await held(), `life ${life}`).toEqual([lease.token]);
       const mortal = begin();
@@ -179,7 +179,7 @@ describe('lease monitors, with the time that they take', () => {
     expect(await held()).toEqual([]);
   });
 
-  it('write nothing of a lease that is renewed as it should be', async () => {
+  it('write nothing for a lease that is renewed in time', async () => {
     let notes = 0;
     const jobs = {
       ...repositories.jobs,
@@ -201,7 +201,7 @@ describe('lease monitors, with the time that they take', () => {
 });
 
 describe('the start of the service', () => {
-  it('voids all leases and workers of the last service, and blames no media object', async () => {
+  it('ends all leases and workers of the last run, and counts no lost lease', async () => {
     await repositories.jobs.workerBeat(WORKER);
     for (let restart = 0; restart < 15; restart++) {
       expect(await recoverLeases(repositories.jobs)).toBe(1);

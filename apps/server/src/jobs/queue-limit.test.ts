@@ -5,12 +5,12 @@ import { createQueueLimit } from './queue-limit.ts';
 
 let repositories: Repositories;
 let nowMs = 0;
-let looks = 0;
+let counts = 0;
 beforeEach(async () => {
   repositories = openSqliteRepositories(':memory:');
   await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
   nowMs = 0;
-  looks = 0;
+  counts = 0;
 });
 afterEach(() => repositories.close());
 
@@ -18,7 +18,7 @@ const bound = (maxQueued: number) =>
   createQueueLimit({
     media: {
       countQueued(projectId) {
-        looks += 1;
+        counts += 1;
         return repositories.media.countQueued(projectId);
       },
     },
@@ -43,8 +43,8 @@ async function accept(projectId = 'default'): Promise<string> {
 
 const refused = { code: 'overloaded', status: 503, headers: { 'Retry-After': expect.stringMatching(/^\d+$/) } };
 
-describe('fault 20: more media than can be worked off', () => {
-  it("a project's full queue takes no more, says when to come back, and is no matter of other projects", async () => {
+describe('fault 20: more media than workers can process', () => {
+  it('a full queue rejects media of its own project only, with Retry-After', async () => {
     const queue = bound(3);
     for (let i = 0; i < 3; i++) {
       await queue.requireRoom('default');
@@ -56,7 +56,7 @@ describe('fault 20: more media than can be worked off', () => {
     await expect(queue.requireRoom('other')).resolves.toBeUndefined();
   });
 
-  it('counts what others queued, and what was there when the service started', async () => {
+  it('the limit counts media that were queued earlier or by other processes', async () => {
     await accept();
     await accept();
     await expect(bound(2).requireRoom('default')).rejects.toMatchObject(refused);
@@ -67,7 +67,7 @@ describe('fault 20: more media than can be worked off', () => {
     await expect(queue.requireRoom('default')).rejects.toMatchObject(refused);
   });
 
-  it('has room again within a second of media being processed or deleted', async () => {
+  it('the queue has room within a second after media were started or deleted', async () => {
     const ids = [await accept(), await accept()];
     const queue = bound(2);
     await expect(queue.requireRoom('default')).rejects.toMatchObject(refused);
@@ -83,16 +83,16 @@ describe('fault 20: more media than can be worked off', () => {
     await queue.requireRoom('default');
   });
 
-  it('asking costs a count a second where the queue is full, and next to none where it is not', async () => {
+  it('the limit counts once a second if the queue is full, and hardly ever if not', async () => {
     const roomy = bound(1_000);
     for (let i = 0; i < 500; i++) {
       await roomy.requireRoom('default');
       roomy.queued('default');
     }
-    expect(looks).toBe(1);
+    expect(counts).toBe(1);
     await accept();
     const full = bound(1);
     for (let i = 0; i < 500; i++) await expect(full.requireRoom('default')).rejects.toMatchObject(refused);
-    expect(looks).toBe(2);
+    expect(counts).toBe(2);
   });
 });

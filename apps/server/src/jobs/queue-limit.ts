@@ -31,7 +31,7 @@ export interface QueueLimit {
   queued(projectId: string): void;
 }
 
-/** {@link QueueLimit} that counts rows only if the queue may be full by what it knows. */
+/** Creates a {@link QueueLimit} that counts rows only if its estimate allows that the queue is full. */
 export function createQueueLimit(parts: QueueLimitParts): QueueLimit {
   const { media, maxQueued, shared = false, nowMs = () => performance.now() } = parts;
   const believeMs = shared ? BELIEVE_SHARED_MS : BELIEVE_MS;

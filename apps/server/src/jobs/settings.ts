@@ -13,7 +13,7 @@ const redisUrl = parsedBy(
 );
 
 export const jobSettings = {
-  /** Who hands out jobs: the database itself, or BullMQ. */
+  /** The engine that hands out jobs: the database itself, or BullMQ. */
   queue: setting('MDS_QUEUE', z.enum(['embedded', 'bullmq'], 'must be embedded or bullmq').default('embedded')),
   /** The Redis that holds BullMQ's copies of the jobs, with its password; null: they are in PostgreSQL, beside the rows. */
   queueUrl: setting('MDS_QUEUE_URL', optional(redisUrl)),

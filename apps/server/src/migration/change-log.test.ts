@@ -20,7 +20,7 @@ function tableOf(name: string): Table {
   return table;
 }
 
-it('records rows added, changed and deleted through any connection', async () => {
+it('records rows that any connection adds, changes, or deletes', async () => {
   const [id = '', other = ''] = await deployment.addMedia(2);
   const log = createChangeLog(deployment.databaseFile);
   onTestFinished(() => removeChangeLog(deployment.databaseFile));
@@ -33,7 +33,7 @@ it('records rows added, changed and deleted through any connection', async () =>
   changes.advance();
   expect(changes.mediaIds()).toEqual([]);
 
-  // By what SQLite does itself where a row refers to one that goes.
+  // SQLite itself deletes the rows that refer to a deleted row.
   await deployment.repositories.media.delete(id);
   expect(changes.keys(tableOf('media'))).toEqual([[id]]);
   expect(changes.keys(tableOf('media_renditions')).map(([of]) => of)).toEqual([id, id]);
@@ -46,7 +46,7 @@ it('records rows added, changed and deleted through any connection', async () =>
   expect(changes.keys(tableOf('media'))).toEqual([[other]]);
 });
 
-it('does not note the beats of a lease, which does not move', async () => {
+it('does not record heartbeats of a lease, as leases are not moved', async () => {
   await deployment.addHeld();
   createChangeLog(deployment.databaseFile).begin(tablesToCopy());
   onTestFinished(() => removeChangeLog(deployment.databaseFile));
@@ -57,7 +57,7 @@ it('does not note the beats of a lease, which does not move', async () => {
   expect(changes.keys(tableOf('jobs'))).toHaveLength(1);
 });
 
-it('leaves nothing in the database, also where the service was killed and another removes it', () => {
+it('leaves nothing in the database, even if the service was killed', () => {
   const names = () => client.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'migration_changes%'").all();
   const log = createChangeLog(deployment.databaseFile);
   log.begin(tablesToCopy());

@@ -7,7 +7,7 @@ const LOG = 'migration_changes';
 /** As many columns as the longest primary key has. */
 const KEYS = ['key_1', 'key_2', 'key_3', 'key_4'];
 
-/** Records which rows of the embedded database change, whoever changes them, from its beginning on. */
+/** Records the changed rows of the embedded database, through any connection, from its beginning on. */
 export interface ChangeLog {
   begin(tables: readonly Table[]): void;
   /** Removes it from the file. */

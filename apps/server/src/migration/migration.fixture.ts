@@ -20,13 +20,13 @@ export interface Deployment {
   objectsDir: string;
   repositories: Repositories;
   store: ObjectStore;
-  /** Adds media that are ready, with an original and two renditions each. @returns their ids, oldest first */
+  /** Adds ready media with an original and two renditions each. @returns their ids, oldest first */
   addMedia(count: number, filename?: string): Promise<string[]>;
-  /** Adds one that a worker is at work on. */
+  /** Adds a media object that a worker is processing. */
   addHeld(): Promise<string>;
 }
 
-/** Makes an empty deployment; gone when the test ends. */
+/** Creates an empty deployment. The end of the test deletes it. */
 export async function makeDeployment(): Promise<Deployment> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-migration-'));
   const databaseFile = join(folder, 'mds.sqlite');
@@ -48,7 +48,7 @@ export async function makeDeployment(): Promise<Deployment> {
   };
 }
 
-/** A folder that is gone when the test ends. */
+/** Creates a folder. The end of the test deletes it. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'mds-migration-to-'));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -57,7 +57,7 @@ export async function temporaryFolder(): Promise<string> {
 
 type Place = Pick<Deployment, 'folder' | 'repositories' | 'store'>;
 
-/** By the service's own repositories and store, just without the decoding. */
+/** Adds a media object through the repositories and the store of the service, without decoding. */
 async function addMedia(
   { folder, repositories, store }: Place,
   filename: string,

@@ -15,7 +15,7 @@ import { createMigration, type Migration } from './migration.ts';
 import type { MigrationProgress } from './migration-progress.ts';
 import { openSourceDatabase } from './source-database.ts';
 
-/** A move of the deployment, and what it has frozen. */
+/** Creates a migration of the deployment, with a list of its freezes. */
 function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; onFreeze?: () => Promise<void> } = {}) {
   const froze: string[] = [];
   const migration = createMigration({
@@ -36,14 +36,14 @@ function migrationOf(deployment: Deployment, overrides: { store?: ObjectStore; o
   return { migration, froze };
 }
 
-/** @param before done when the objects are there, and no row has been read */
+/** @param before runs after the objects were copied and before a row is read */
 async function moved(
   migration: Migration,
   url: string,
   store: ObjectStore,
   before: () => Promise<unknown> = async () => undefined,
 ): Promise<MigrationProgress> {
-  const standing = await migration.begin(async () => {
+  const progress = await migration.begin(async () => {
     const database = await openDestinationDatabase(url);
     const { transaction } = database;
     database.transaction = async (work) => {
@@ -53,7 +53,7 @@ async function moved(
     return { database, store, storageShown: 's3://bucket', close: () => database.close() };
   });
   await migration.settled();
-  return standing;
+  return progress;
 }
 
 async function keysOf(store: ObjectStore): Promise<string[]> {
@@ -62,7 +62,7 @@ async function keysOf(store: ObjectStore): Promise<string[]> {
   return keys.sort();
 }
 
-/** Does something when all rows have been copied and compared, while writes are still taken: the store is listed once more then. */
+/** Acts after all rows were copied and compared, while writes are still accepted: the store is listed again then. */
 function onceCopied(store: ObjectStore, act: () => Promise<unknown>): ObjectStore {
   let lists = 0;
   return {
@@ -79,8 +79,8 @@ async function localDestination(): Promise<ObjectStore> {
   return createLocalObjectStore({ root: await temporaryFolder() });
 }
 
-describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) => {
-  it('copies every object and row, and the new service answers as the old one did', async () => {
+describeOverPostgres('the migration of a deployment', (fixture: PostgresFixture) => {
+  it('copies every object and row, so that the new service answers like the old one', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(120);
     const [deleted = ''] = await deployment.addMedia(1);
@@ -89,9 +89,9 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const to = await localDestination();
     const { migration, froze } = migrationOf(deployment);
 
-    const standing = await moved(migration, fixture.url, to);
-    expect(standing).toMatchObject({ state: 'done', phase: 'done', frozen: true, errors: [] });
-    expect(standing.tables.find(({ name }) => name === 'media_renditions')?.rows).toBe(240);
+    const progress = await moved(migration, fixture.url, to);
+    expect(progress).toMatchObject({ state: 'done', phase: 'done', frozen: true, errors: [] });
+    expect(progress.tables.find(({ name }) => name === 'media_renditions')?.rows).toBe(240);
     expect(froze).toEqual(['freeze', 'moved']);
     expect(await keysOf(to)).toEqual(await keysOf(deployment.store));
 
@@ -100,12 +100,12 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
       expect(await there.media.find(id)).toEqual(await deployment.repositories.media.find(id));
       expect(await there.media.renditions(id)).toEqual(await deployment.repositories.media.renditions(id));
     }
-    // Every event was counted, also those of rows that are gone: a listener's last one must stay the last one.
+    // Events of deleted rows count too: the last event id of a listener must stay the last one.
     const before = await deployment.repositories.events.append(purge);
     expect(await there.events.append(purge)).toBe(before);
   });
 
-  it('keeps a name with NUL in it as PostgreSQL can hold it', async () => {
+  it('keeps a name with NUL in the form that PostgreSQL can store', async () => {
     const deployment = await makeDeployment();
     const [id = ''] = await deployment.addMedia(1, 'a\0b.jpg');
     const { migration } = migrationOf(deployment);
@@ -114,7 +114,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect((await there.media.find(id))?.filename).toBe('a\uFFFDb.jpg');
   });
 
-  it('takes no lease along, so that what was being rendered is rendered there', async () => {
+  it('moves no lease, so that running jobs start again at the destination', async () => {
     const deployment = await makeDeployment();
     const id = await deployment.addHeld();
     expect(await deployment.repositories.jobs.held()).toHaveLength(1);
@@ -125,7 +125,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect((await there.jobs.claim('another'))?.mediaId).toBe(id);
   });
 
-  it('copies what comes while it runs, and what comes last of all', async () => {
+  it('copies media that arrive while it runs, up to the freeze', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(5);
     let late: string[] = [];
@@ -141,7 +141,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await (await fixture.open()).media.find(late[0] ?? '')).not.toBeNull();
   });
 
-  it('follows changes during the copy and refuses writes only for the last of them', async () => {
+  it('follows changes during the copy, and refuses writes only at its end', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(60);
     const { repositories } = deployment;
@@ -159,10 +159,10 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
         await repositories.media.rederive([renditionOf(await repositories.media.renditions(ids[6] ?? ''))]);
       },
     });
-    const standing = await moved(migration, fixture.url, to);
-    expect(standing).toMatchObject({ state: 'done', errors: [] });
-    // Of the last media object, and what is copied whole: 60 media have several hundred.
-    expect(standing.copiedRows - rowsAtFreeze).toBeLessThan(60);
+    const progress = await moved(migration, fixture.url, to);
+    expect(progress).toMatchObject({ state: 'done', errors: [] });
+    // These are the rows of the last media object and of small tables. All 60 media have several hundred.
+    expect(progress.copiedRows - rowsAtFreeze).toBeLessThan(60);
     expect(rowsAtFreeze).toBeGreaterThan(500);
 
     const there = await fixture.open();
@@ -176,7 +176,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(changeLogIn(deployment)).toEqual([]);
   });
 
-  it('is done though a media object is deleted before its objects were copied', async () => {
+  it('succeeds even if a media object is deleted before its objects were copied', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
     const { repositories, store } = deployment;
@@ -186,17 +186,17 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
       for (const key of gone?.orphans ?? []) await store.delete(key);
     });
     const { migration } = migrationOf(deployment);
-    const standing = await moved(migration, fixture.url, to, async () => {
+    const progress = await moved(migration, fixture.url, to, async () => {
       [late = ''] = await deployment.addMedia(1);
     });
-    expect(standing).toMatchObject({ state: 'done', errors: [] });
+    expect(progress).toMatchObject({ state: 'done', errors: [] });
     expect(late).not.toBe('');
     expect(await (await fixture.open()).media.find(late)).toBeNull();
   });
 
   it('removes copied objects of media that were deleted meanwhile', async () => {
     const deployment = await makeDeployment();
-    const [kept = '', early = '', late = ''] = await deployment.addMedia(3);
+    const [remaining = '', early = '', late = ''] = await deployment.addMedia(3);
     const { media, contentRemovals } = deployment.repositories;
     await media.delete(early);
     const to = onceCopied(await localDestination(), () => media.delete(late));
@@ -210,13 +210,13 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const lock = createKeyedLock();
     const sweep = createRemovalSweep({ ...there, store: to, lock, isMoving: () => false, logger: silent });
     await sweep.sweep('all');
-    const { sha256 = '' } = (await there.media.find(kept)) ?? {};
-    const renditions = await there.media.renditions(kept);
+    const { sha256 = '' } = (await there.media.find(remaining)) ?? {};
+    const renditions = await there.media.renditions(remaining);
     const needed = [originalKey(sha256), ...renditions.map(({ objectKey }) => objectKey)];
     expect(await keysOf(to)).toEqual(needed.sort());
   });
 
-  it('brings once more what somebody has removed at the destination meanwhile', async () => {
+  it('copies objects again that were removed at the destination meanwhile', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
     const plain = await localDestination();
@@ -229,7 +229,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(await keysOf(plain)).toEqual(await keysOf(deployment.store));
   });
 
-  it('that breaks off is begun again, and what is there already is not copied again', async () => {
+  it('copies no intact object again if it is repeated after a failure', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(20);
     const to = await localDestination();
@@ -247,7 +247,7 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect(froze).toEqual([]);
     expect(await readdir(join(deployment.folder, 'scratch'))).toEqual([]);
 
-    // Of the same size as it should be: a look at sizes would not tell.
+    // It has the right size, so that a comparison of sizes would not find it.
     const [spoiled = ''] = await keysOf(to);
     const length = (await to.stat(spoiled))?.bytes ?? 0;
     await to.delete(spoiled);
@@ -255,12 +255,12 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     await writeFile(staged, Buffer.alloc(length));
     await to.put(spoiled, { path: staged, bytes: length, sha256: '' });
 
-    const standing = await moved(migration, fixture.url, to);
-    expect(standing).toMatchObject({ state: 'done', objects: { verified: 60, copied: 31 } });
+    const progress = await moved(migration, fixture.url, to);
+    expect(progress).toMatchObject({ state: 'done', objects: { verified: 60, copied: 31 } });
     expect(await to.readAll(spoiled)).toEqual(await deployment.store.readAll(spoiled));
   });
 
-  it('is not done where an object is damaged, says which, and goes on taking writes', async () => {
+  it('fails if an object is damaged, names it, and writes stay possible', async () => {
     const deployment = await makeDeployment();
     const ids = await deployment.addMedia(3);
     const mediaObject = await deployment.repositories.media.find(ids[1] ?? '');
@@ -286,17 +286,17 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     const key = originalKey((await deployment.repositories.media.find(id))?.sha256 ?? '');
     await rm(join(deployment.objectsDir, key));
     const { migration, froze } = migrationOf(deployment);
-    const standing = await moved(migration, fixture.url, await localDestination());
-    expect(standing).toMatchObject({ state: 'failed', phase: 'verify', frozen: false, errors: [{ key }] });
-    // Writes were never refused for it.
+    const progress = await moved(migration, fixture.url, await localDestination());
+    expect(progress).toMatchObject({ state: 'failed', phase: 'verify', frozen: false, errors: [{ key }] });
+    // The migration never refused writes.
     expect(froze).toEqual([]);
     expect(await fixture.rows('SELECT 1 FROM media')).toEqual([]);
   });
 
-  it('is not done where the destination has other rows than it was given', async () => {
+  it('fails if the destination stored other rows than it received', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(2);
-    // As a trigger of somebody's would.
+    // A trigger of another program changes the rows.
     await fixture.prepare();
     const client = await fixture.connect();
     await client.query(
@@ -304,9 +304,9 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     );
     await client.query('CREATE TRIGGER spoil BEFORE INSERT ON media FOR EACH ROW EXECUTE FUNCTION spoil()');
     const { migration } = migrationOf(deployment);
-    const standing = await moved(migration, fixture.url, await localDestination());
-    expect(standing).toMatchObject({ state: 'failed', frozen: false });
-    expect(standing.errors[0]?.message).toContain('media');
+    const progress = await moved(migration, fixture.url, await localDestination());
+    expect(progress).toMatchObject({ state: 'failed', frozen: false });
+    expect(progress.errors[0]?.message).toContain('media');
   });
 
   it('is refused if a service runs on the database, even without media', async () => {
@@ -320,12 +320,12 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     expect([froze, await keysOf(to), await there.regions.list()]).toEqual([[], [], [frankfurt]]);
   });
 
-  it('is not done where a service comes up on the database in the middle of it', async () => {
+  it('fails if a service starts on the destination database meanwhile', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(1);
     const { migration } = migrationOf(deployment, {
       async onFreeze() {
-        // What a service keeps open to listen on.
+        // A running service keeps this connection open to listen.
         await fixture.connect(`${fixture.url}?application_name=mds`);
       },
     });
@@ -352,11 +352,11 @@ describeOverPostgres('a deployment that is moved', (fixture: PostgresFixture) =>
     });
     expect(await moved(migration, fixture.url, await localDestination())).toMatchObject({ state: 'done', errors: [] });
     const there = await opened;
-    // What it waited for, and not what was there when it began to wait.
+    // It sees the migrated rows, not the database from before its wait.
     expect(there?.deployment).toEqual({ id: deployment.repositories.deployment.id, hasMedia: true });
   });
 
-  it('is refused where the database has media of its own', async () => {
+  it('is refused if the destination database already has media', async () => {
     const deployment = await makeDeployment();
     await deployment.addMedia(1);
     const to = await localDestination();
@@ -376,7 +376,7 @@ function renditionOf([first]: { objectKey: string | null }[]): string {
   return first?.objectKey ?? '';
 }
 
-/** What is in the embedded database to follow changes with. */
+/** The triggers and tables of the change log in the embedded database. */
 function changeLogIn({ databaseFile }: Deployment): unknown[] {
   const client = new Database(databaseFile, { readonly: true });
   try {

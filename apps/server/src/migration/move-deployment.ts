@@ -83,7 +83,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
       while ((await followChanges(client, checksums)) > FEW_ROWS && rounds < MAX_ROUNDS);
 
       of.phase = 'freeze';
-      // Set before: a partial freeze is undone, too.
+      // Set before the freeze, so that a partial freeze is reverted too.
       of.frozen = true;
       of.frozenAtMs = now();
       await parts.freeze();
@@ -134,7 +134,7 @@ export async function moveDeployment(of: MigrationProgress, parts: MoveParts): P
     return changed;
   }
 
-  /** Checks that the destination has these objects, and copies what it lacks. */
+  /** Checks that the destination has these objects, and copies the missing ones. */
   async function bring(objects: readonly ReferredObject[]): Promise<void> {
     await copy.bring(objects, source.recordedSha256, signal);
     refuseDamaged(copy);

@@ -10,7 +10,7 @@ import { redactedUrl } from './redacted-url.ts';
 /**
  * Opens the database and the storage that a deployment is to be moved to, and checks that both can be written. The storage's credentials
  * are those of this process. The storage is marked as the deployment's.
- * @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError: what is wrong with them
+ * @throws DatabaseRefusedError, ObjectStorageError, RangeError, AppError if one of them cannot be used
  */
 export async function openDestination(where: {
   databaseUrl: string;

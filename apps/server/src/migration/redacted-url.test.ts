@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { redactedUrl } from './redacted-url.ts';
 
-it('shows where something is, and no password', () => {
+it('a redacted URL shows the location, and no password', () => {
   expect(redactedUrl('postgres://mds:s3cr%40t@db:5432/mds?sslmode=require')).toBe(
     'postgres://mds:PASSWORD@db:5432/mds?sslmode=require',
   );

@@ -18,7 +18,7 @@ export class RowsDifferError extends Error {
 /**
  * Writes the rows that changed at the source between the last two held moments, removes deleted ones, reads all of them back and compares
  * them. The cost depends on the changes, not on the size of the tables.
- * @param checksums of each table as it was at the destination; brought up to date
+ * @param checksums of each table at the destination; they are updated
  * @returns how many rows changed
  * @throws RowsDifferError
  */

@@ -19,7 +19,7 @@ export async function emptyTables(client: ClientBase, tables: readonly Table[]):
   await client.query(`TRUNCATE ${tables.map(({ name }) => `"${name}"`).join(', ')} CASCADE`);
 }
 
-/** Writes all rows of an empty table. @returns the checksum of what was read at the source */
+/** Writes all rows of an empty table. @returns the checksum of the rows at the source */
 export async function copyRows(
   source: SourceDatabase,
   client: ClientBase,

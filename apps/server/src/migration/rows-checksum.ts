@@ -8,7 +8,10 @@ export interface TableSum {
   sha256: string;
 }
 
-/** Sums up a table row by row, from either database. A changed row is subtracted as it was and added as it is. */
+/**
+ * Sums up a table row by row, from either database. For a changed row, the old values are subtracted and the new ones
+ * added.
+ */
 export interface RowsChecksum {
   add(row: readonly Value[]): void;
   remove(row: readonly Value[]): void;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createWriteGate } from './write-gate.ts';
 
-it('waits for those who are writing, and lets nobody else in meanwhile', async () => {
+it('waits for running writes, and admits no new ones meanwhile', async () => {
   const gate = createWriteGate();
   const leaves = [gate.enter(() => undefined), gate.enter(() => undefined)];
   let closed = false;
@@ -10,7 +10,7 @@ it('waits for those who are writing, and lets nobody else in meanwhile', async (
   });
   expect(() => gate.enter(() => undefined)).toThrow(expect.objectContaining({ code: 'unavailable' }));
   leaves[0]?.();
-  // Counted out once, however often it is said.
+  // A repeated call counts only once.
   leaves[0]?.();
   await new Promise(setImmediate);
   expect(closed).toBe(false);
@@ -20,7 +20,7 @@ it('waits for those who are writing, and lets nobody else in meanwhile', async (
   gate.enter(() => undefined)();
 });
 
-it('says when to ask again', () => {
+it('rejects writes with Retry-After', () => {
   const gate = createWriteGate();
   void gate.close();
   expect(() => gate.enter(() => undefined)).toThrow(
@@ -28,7 +28,7 @@ it('says when to ask again', () => {
   );
 });
 
-it('says that it is for good once it is, until it is opened after all', async () => {
+it('reports a moved deployment once it is closed for good, until it is reopened', async () => {
   const gate = createWriteGate();
   await gate.close();
   gate.closeForGood();
@@ -40,7 +40,7 @@ it('says that it is for good once it is, until it is opened after all', async ()
   expect(() => gate.enter(() => undefined)).toThrow(expect.objectContaining({ code: 'unavailable' }));
 });
 
-it('cuts who takes too long, and then need not wait', async () => {
+it('aborts writes that take too long, so that it can close', async () => {
   const gate = createWriteGate();
   const leave = gate.enter(() => leave());
   await gate.close(1);

@@ -6,7 +6,7 @@ import { resolveRegion, UnknownRegionError } from './region-setting.ts';
 import { regionSettings } from './settings.ts';
 
 describe('the city catalogue', () => {
-  it('has a place for most operators, and every entry is a region that the API may show', () => {
+  it('covers most operators, and every entry is a valid region of the API', () => {
     expect(cityCatalogue.length).toBeGreaterThanOrEqual(40);
     for (const city of cityCatalogue) {
       expect(Region.safeParse({ ...city, status: 'operational' }).error, city.code).toBeUndefined();
@@ -18,12 +18,12 @@ describe('the city catalogue', () => {
     }
   });
 
-  it('never means two places by one code, or one place by two', () => {
+  it('has no code or name twice', () => {
     expect(new Set(cityCatalogue.map(({ code }) => code)).size).toBe(cityCatalogue.length);
     expect(new Set(cityCatalogue.map(({ name }) => name)).size).toBe(cityCatalogue.length);
   });
 
-  it('knows the region that a deployment without settings is in', () => {
+  it('contains the default region of a deployment without settings', () => {
     expect(findCity(readSettings(regionSettings, {}).region)).toMatchObject({
       name: 'Frankfurt',
       zone: 'europe-central',
@@ -34,7 +34,7 @@ describe('the city catalogue', () => {
 });
 
 describe('the region setting', () => {
-  it('names a city by its code, or describes one of the operator’s own', () => {
+  it('accepts the code of a city, or the description of another one', () => {
     expect(resolveRegion('sin1').name).toBe('Singapore');
     expect(resolveRegion('ham2:Hamburg:europe-north:DE')).toEqual({
       code: 'ham2',
@@ -45,7 +45,7 @@ describe('the region setting', () => {
   });
 
   it.each(['xyz9', '', 'FRA1', 'ham2:Hamburg', 'ham2::europe-north:DE'])(
-    'says what can be written instead of %j',
+    'lists the valid forms in the error for %j',
     (setting) => {
       expect(() => resolveRegion(setting)).toThrow(UnknownRegionError);
       expect(() => resolveRegion(setting)).toThrow(/fra1.*code:City:area-direction:CC/);

@@ -9,7 +9,7 @@ const logger = pino({ level: 'silent' });
 const HOUR = 3_600_000;
 
 let repositories: Repositories;
-/** One clock that only goes forward for all, and a wall clock that jumps as it likes. */
+/** A shared clock that only moves forward, and a wall clock that may jump. */
 let monotonic: number;
 let wall: number;
 const running: RegionMonitor[] = [];
@@ -32,7 +32,7 @@ async function node(id: string, region = 'fra1'): Promise<RegionMonitor> {
     logger,
     monotonicNow: () => monotonic,
     now: () => wall,
-    // Only the ticks that a test makes happen.
+    // Intervals this long leave all ticks to the tests.
     intervalMs: HEARTBEAT_MS,
     checkMs: HEARTBEAT_MS,
   });
@@ -41,7 +41,7 @@ async function node(id: string, region = 'fra1'): Promise<RegionMonitor> {
   return monitor;
 }
 
-/** A node whose process is gone without a goodbye. */
+/** Adds a node whose process ended without signing off. */
 async function dead(id: string, region = 'fra1'): Promise<void> {
   const { code, name, zone, country } = resolveRegion(region);
   await repositories.regions.put({ code, name, zone, country, maintenance: false });
@@ -61,7 +61,7 @@ async function seen(monitor: RegionMonitor): Promise<Record<string, string>> {
 }
 
 describe('the state of a region', () => {
-  it('is operational from the first answer of a service that just started, and of that region alone', async () => {
+  it('is operational from the first answer of a new service, for its region only', async () => {
     const monitor = await node('a');
     expect(await monitor.states()).toEqual([
       {
@@ -75,7 +75,7 @@ describe('the state of a region', () => {
     ]);
   });
 
-  it('comes with the name and the maintenance that its operator gave it, also after a restart', async () => {
+  it('keeps the name and the maintenance that its operator set, even after a restart', async () => {
     const first = await node('one');
     const [known] = await repositories.regions.list();
     if (!known) throw new Error('The region is not there.');
@@ -110,20 +110,20 @@ describe('the state of a region', () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');
     await after(10_000, here, edge);
-    // Silent for exactly as long as it takes to look dead once.
+    // The edge is silent just long enough to appear dead once.
     await after(15_000, here);
     await edge.tick();
     await after(20_000, here, edge);
     expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
   });
 
-  it('does not depend on the wall clock: hours forth and back change nothing', async () => {
+  it('does not depend on the wall clock, even if it jumps by hours', async () => {
     const here = await node('a', 'fra1');
     const edge = await node('b', 'sin1');
     for (const jump of [5 * HOUR, -9 * HOUR, 20 * HOUR]) {
       await here.tick();
       wall += jump;
-      // Looks at beats from before the jump.
+      // These ticks read heartbeats from before the jump.
       await here.tick();
       await here.tick();
       expect(await seen(here)).toEqual({ fra1: 'operational', sin1: 'operational' });
@@ -132,7 +132,7 @@ describe('the state of a region', () => {
     }
   });
 
-  it('is maintenance as soon as the operator says so, whatever is measured', async () => {
+  it('is maintenance as soon as the operator sets it, whatever is measured', async () => {
     const here = await node('a');
     const record = await repositories.regions.find('fra1');
     if (!record) throw new Error('the region was not registered');
@@ -165,7 +165,7 @@ describe('nodes that come and go', () => {
     expect(await seen(restarted)).toEqual({ ams1: 'operational' });
   });
 
-  it('do not degrade their region for ever once others have replaced them', async () => {
+  it('do not degrade their region for ever after others have replaced them', async () => {
     await dead('lost');
     const here = await node('a');
     await after(60_000, here);
@@ -189,7 +189,7 @@ describe('nodes that come and go', () => {
     expect(await nodesKnown()).toEqual(['a']);
   });
 
-  it('that live are not removed by a service that was away for long', async () => {
+  it('stay if they are alive, even if a service was down for hours', async () => {
     const edge = await node('b', 'fra1');
     await edge.tick();
     wall += 5 * HOUR;
@@ -200,7 +200,7 @@ describe('nodes that come and go', () => {
     expect((await repositories.regions.nodes()).map(({ id }) => id).sort()).toEqual(['a', 'b']);
   });
 
-  it('stay for a day if none replaced them, so that the outage stays visible', async () => {
+  it('stay for a day if no other replaced them, so that the outage stays visible', async () => {
     await dead('lost', 'sin1');
     const here = await node('a');
     for (const hours of [1, 22]) {
@@ -213,7 +213,7 @@ describe('nodes that come and go', () => {
     expect(await seen(here)).toEqual({ fra1: 'operational' });
   });
 
-  it('of days ago are removed when a service starts', async () => {
+  it('are removed at the start of a service if they were last seen days ago', async () => {
     await dead('lost', 'sin1');
     wall += 25 * HOUR;
     const here = await node('a');

@@ -1,7 +1,7 @@
 import { cityCatalogue, findCity } from './city-catalogue.ts';
 import type { RegionIdentity } from './region-identity.ts';
 
-/** A region setting that names no known place. The message says how to name one. */
+/** A region setting that names no known place. The message lists the valid forms. */
 export class UnknownRegionError extends Error {
   constructor(setting: string) {
     const codes = cityCatalogue.map(({ code }) => code).sort();

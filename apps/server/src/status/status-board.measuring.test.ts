@@ -45,7 +45,7 @@ const regionState = (code: string, status: ServiceStatus = 'operational'): Regio
 });
 
 describe('the status document', () => {
-  it('names every part and region of the deployment, and is as bad as the worst of them', async () => {
+  it('lists every part and region of the deployment, and shows the worst status', async () => {
     const board = boardOf(
       [workingProbe('Database', async () => undefined)],
       [regionState('fra1'), { ...regionState('fra1', 'partial_outage'), code: 'fra2' }, regionState('sin1')],
@@ -65,9 +65,9 @@ describe('the status document', () => {
     });
   });
 
-  it('names its region as the operator does', async () => {
+  it('shows the name that the operator gave to its region', async () => {
     const board = boardOf([], [{ ...regionState('fra1'), name: 'Frankfurt West' }]);
-    // Asked before the first round, it waits for it: a document without components would be wrong.
+    // A request before the first round waits for it: a document without components would be wrong.
     const early = board.document();
     await board.tick();
     expect(await early).toMatchObject({
@@ -76,7 +76,7 @@ describe('the status document', () => {
     });
   });
 
-  it('shows a change in the middle of a round without waiting for the next interval', async () => {
+  it('shows a change during a round without waiting for the next interval', async () => {
     let known: ServiceStatus = 'operational';
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
@@ -98,7 +98,7 @@ describe('the status document', () => {
     expect((await board.document()).status).toBe('degraded_performance');
   });
 
-  it('shows a change when two rounds agree, and the first round at once', async () => {
+  it('shows a change after two equal rounds, and the first round at once', async () => {
     const sequence: ServiceStatus[] = [
       'operational',
       'major_outage',
@@ -129,7 +129,7 @@ describe('the status document', () => {
     expect((await broken.document()).status).toBe('major_outage');
   });
 
-  it('shows a part that fails or hangs, and never waits for it', async () => {
+  it('shows a part that fails or hangs without waiting for it', async () => {
     let asked = 0;
     const board = boardOf(
       [
@@ -149,16 +149,16 @@ describe('the status document', () => {
     const states = Object.fromEntries((await board.document()).components.map(({ name, status }) => [name, status]));
     expect(performance.now() - began).toBeLessThan(20);
     expect(states).toEqual({ Fails: 'major_outage', Hangs: 'major_outage', Works: 'operational' });
-    // A part that hangs is not asked again and again until nothing else has room.
+    // A hanging part is not probed again, as its probes would pile up.
     expect(asked).toBe(1);
   });
 
-  it('gives a part that hangs less time than one interval, so that its outage shows soon', async () => {
+  it('gives a hanging part less than one interval, so that its outage shows soon', async () => {
     let givenMs = 0;
     const check: Probe['check'] = async (signal) => {
       const began = performance.now();
       const given = once(signal, 'abort');
-      // Node's own clocks of signals may go with it.
+      // The garbage collection may remove timers of Node's own abort signals.
       setTimeout(collectGarbage, 100);
       await given;
       givenMs = performance.now() - began;
@@ -178,7 +178,7 @@ describe('the status document', () => {
     expect(givenMs).toBeLessThan(1_000);
   });
 
-  it('updates in the background until it is stopped', async () => {
+  it('is updated in the background until the board is stopped', async () => {
     let rounds = 0;
     const board = boardOf([
       {
@@ -224,7 +224,7 @@ describe('the probe of', () => {
   });
 
   const WORKER = { id: 'w', host: null, pid: 1, region: null, concurrency: 1, sinceMs: null };
-  it('processing shows what fails, and gives a service that just started time for its workers', async () => {
+  it('processing shows each failure, and gives new workers time to start', async () => {
     let clock = 0;
     const world = {
       beat: 0 as number | null,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { KEPT_ATTEMPTS } from '../job-queue.ts';
 import { crash, failure, type RepositoriesFixture, ready, result } from './repositories.fixture.ts';
 
-/** What is remembered of the runs of a job. */
+/** The stored attempts of a job. */
 export function attemptsConformance({ repositories, accept, claim }: RepositoriesFixture): void {
   describe('attempts', () => {
     const report = {
@@ -21,7 +21,7 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
       ],
     };
 
-    it('are remembered with how they ended, also where their worker vanished, and numbered as they came', async () => {
+    it('are stored in order with their outcome, even if their worker vanished', async () => {
       const { id } = await accept('a');
       const { jobs, media } = repositories;
       const lost = await claim();
@@ -49,7 +49,7 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
       }
     });
 
-    it('that no media object is to blame for are remembered with what it was, and the job says it', async () => {
+    it('that end without a fault of the media object are stored with their reason', async () => {
       const { id } = await accept('a');
       const { jobs } = repositories;
       const reason = async () => (await jobs.standings([id]))[0];
@@ -64,7 +64,7 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
       expect(await reason()).toMatchObject({ runs: 3, attempt: 1, lastReason: 'Its worker disappeared.' });
     });
 
-    it('are kept up to ten a media object, and go with it', async () => {
+    it('are kept up to ten for each media object, and deleted with it', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {
         await repositories.jobs.giveBack(await claim(), { kind: 'released' });

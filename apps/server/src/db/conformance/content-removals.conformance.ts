@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ALLOW, type RepositoriesFixture } from './repositories.fixture.ts';
 
-/** Deletions whose objects are still to be looked for. */
+/** Deletions whose objects were not searched for yet. */
 export function contentRemovalsConformance({ repositories, newMedia, accept }: RepositoriesFixture): void {
   const all = () => repositories.contentRemovals.page({ untilMs: null, after: null, limit: 100 });
   const one = async () => {
@@ -11,7 +11,7 @@ export function contentRemovalsConformance({ repositories, newMedia, accept }: R
   };
 
   describe('removals of content', () => {
-    it('are noted with the deletion of a media object, and not without', async () => {
+    it('are recorded with the deletion of a media object only', async () => {
       const { id, sha256 } = await accept('a');
       await accept('b');
       expect(await all()).toEqual([]);
@@ -26,12 +26,12 @@ export function contentRemovalsConformance({ repositories, newMedia, accept }: R
       expect(await repositories.contentRemovals.stands({ ...removal, sinceMs })).toBe(true);
     });
 
-    it('of one content are one, as old as the latest deletion; whoever has seen an older one drops nothing', async () => {
+    it('are merged per content, and an outdated copy drops nothing', async () => {
       const first = await accept('a');
       const second = await repositories.media.accept(newMedia('a'), ALLOW);
       await repositories.media.delete(first.id);
       const seen = await one();
-      // The clock of the repositories is the machine's.
+      // The repositories use the clock of the machine.
       await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(seen.sinceMs);
       await repositories.media.delete(second.media.id);
       const latest = await one();
@@ -46,7 +46,7 @@ export function contentRemovalsConformance({ repositories, newMedia, accept }: R
       await repositories.contentRemovals.drop(latest);
     });
 
-    it('are listed page by page in the order of their hashes, and those alone that are old enough', async () => {
+    it('are listed in pages by hash, and can be limited to the old ones', async () => {
       const hashes: string[] = [];
       for (let n = 0; n < 5; n++) {
         const { id, sha256 } = await accept(`m${n}`);
@@ -70,7 +70,7 @@ export function contentRemovalsConformance({ repositories, newMedia, accept }: R
       expect((await until(Date.now())).length).toBe(5);
     });
 
-    it('outlive that the same bytes are taken in again: whoever carries them out looks', async () => {
+    it('stay if the same bytes are accepted again, as the sweep checks them', async () => {
       await repositories.media.delete((await accept('a')).id);
       const removal = await one();
       await accept('a');

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** The database as a whole: whether it changed, and whether it answers. */
+/** The versions and the probe of the whole database. */
 export function databaseConformance({ repositories, accept, claim }: RepositoriesFixture): void {
-  it('the version changes with every write that a reader of media could see, and with no other', async () => {
+  it('the media version changes only with writes that readers of media can see', async () => {
     const { media, jobs } = repositories;
     let last = await media.version();
     const expectChange = async (changes: boolean, what: string) => {
@@ -39,14 +39,14 @@ export function databaseConformance({ repositories, accept, claim }: Repositorie
     await expectChange(true, 'delete');
   });
 
-  it('what kept answers are checked against changes with every write that a reader of anything could see, for this process at once', async () => {
+  it('versions and stamps change at once with each own write that any reader can see', async () => {
     const { assets, projects, regions, versions } = repositories;
     const look = async () => {
       const { assets: assetsVersion, others } = await versions.read();
       return [versions.stamp('others'), others, versions.stamp('assets'), assetsVersion];
     };
     let before = await look();
-    /** `others`: also of what is told without asset records. */
+    /** @param others whether the version without asset records changes too */
     const expectChange = async (changes: boolean, what: string, others = changes) => {
       const now = await look();
       const changed = now.map((value, n) => value !== before[n]);
@@ -71,7 +71,7 @@ export function databaseConformance({ repositories, accept, claim }: Repositorie
     await expectChange(true, 'a project');
   });
 
-  it('a probe of a healthy database passes', async () => {
+  it('a probe of a healthy database succeeds', async () => {
     await repositories.probe();
     await repositories.probe();
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type RepositoriesFixture, ready, result } from './repositories.fixture.ts';
 
-/** What delivery keeps: digests of pieces, and the request log. */
+/** The data of delivery: piece digests and the request log. */
 export function deliveryConformance({ repositories, tick, accept, claim }: RepositoriesFixture): void {
   describe('piece digests', () => {
     const LARGE = 3 * 1024 * 1024;
@@ -10,14 +10,14 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       ready({ name, sha256, bytes: LARGE, objectKey: `renditions/${name}` });
     const shaA = 'a'.repeat(64);
 
-    it('are found by the content, whoever writes them again; unknown content has none', async () => {
+    it('are found by content, even if written twice; unknown content has none', async () => {
       await repositories.pieceDigests.put(shaA, digests);
       await repositories.pieceDigests.put(shaA, digests);
       expect((await repositories.pieceDigests.find(shaA))?.equals(digests)).toBe(true);
       expect(await repositories.pieceDigests.find('b'.repeat(64))).toBeNull();
     });
 
-    it('go with the last media object that has the content, so that the table does not outgrow the media', async () => {
+    it('are deleted with the last media object of that content', async () => {
       const ids: string[] = [];
       for (const content of ['a', 'b']) {
         ids.push((await accept(content)).id);
@@ -31,7 +31,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       expect(await repositories.pieceDigests.find(shaA)).toBeNull();
     });
 
-    it('stay while a file of a rendition has the content', async () => {
+    it('stay while a rendition file has that content', async () => {
       const first = await accept('a');
       await repositories.pieceDigests.put(shaA, digests);
       await repositories.media.publish(await claim(), result(large(shaA)));
@@ -48,7 +48,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       expect(await repositories.pieceDigests.find(shaA)).toBeNull();
     });
 
-    it('of what was never published, or is no more, are cleared away; not while a worker may be about to publish', async () => {
+    it('of unneeded content are dropped, but not while a worker may publish it', async () => {
       const [shaB, shaC, shaD] = ['b', 'c', 'd'].map((letter) => letter.repeat(64)) as [string, string, string];
       await accept('a');
       const lease = await claim();
@@ -59,11 +59,11 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       const file = { file: '1.m4s', contentType: 'video/mp4', objectKey: 'hls/1.m4s', sha256: shaB, bytes: LARGE };
       await repositories.media.reserveFiles(lease, hls, [file]);
       await repositories.media.publish(lease, result(large(shaA), hls, large(shaD, 'preview')));
-      // Found damaged: it is made again, and may come out another.
+      // It is damaged and is made again, perhaps with other bytes.
       await repositories.media.rederive(['renditions/preview']);
       expect(await repositories.pieceDigests.dropUnneeded()).toBe(2);
-      const kept = await Promise.all([shaA, shaB, shaC, shaD].map((sha256) => repositories.pieceDigests.find(sha256)));
-      expect(kept.map((found) => found !== null)).toEqual([true, true, false, false]);
+      const left = await Promise.all([shaA, shaB, shaC, shaD].map((sha256) => repositories.pieceDigests.find(sha256)));
+      expect(left.map((found) => found !== null)).toEqual([true, true, false, false]);
     });
   });
 
@@ -79,7 +79,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
     const paths = async (query: { limit: number; region: string | null }) =>
       (await repositories.assets.latest(query)).map(({ path }) => path);
 
-    it('one record for a path in a region: the latest request decides, the first one dates it', async () => {
+    it('have one record per path and region, dated by the first request', async () => {
       await repositories.assets.record([delivered('/media/a'), delivered('/media/b')], 100);
       const [, first] = await repositories.assets.latest({ limit: 10, region: null });
       await repositories.assets.record([delivered('/media/a', { bytes: 20, cacheStatus: 'HIT' })], 100);
@@ -91,7 +91,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       expect(a?.id).toMatch(/^ast_[0-9a-z]+$/);
     });
 
-    it('are listed latest first, of all regions or of one', async () => {
+    it('are listed latest first, for all regions or for one', async () => {
       const london = { region: 'lon1' };
       await repositories.assets.record([delivered('/1'), delivered('/2', london), delivered('/1', london)], 100);
       expect(await paths({ limit: 10, region: null })).toEqual(['/1', '/2', '/1']);
@@ -100,7 +100,7 @@ export function deliveryConformance({ repositories, tick, accept, claim }: Repos
       expect(await paths({ limit: 10, region: 'ams1' })).toEqual([]);
     });
 
-    it('are kept up to a number a region, those requested longest ago going first', async () => {
+    it('are kept up to a limit per region, and the oldest requests are dropped first', async () => {
       await repositories.assets.record([delivered('/5', { region: 'lon1' })], 3);
       await repositories.assets.record([delivered('/1'), delivered('/2'), delivered('/3')], 3);
       await repositories.assets.record([delivered('/1'), delivered('/4')], 3);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** What is told of every change. */
+/** The events of every change. */
 export function eventsConformance({ repositories, accept, claim }: RepositoriesFixture): void {
   describe('events', () => {
     const all = (projectId: string | null = null, seq = 0) =>
       repositories.events.after(seq, { projectId, limit: 1000 });
 
-    it('tell of every change of a media object, in order, with the change itself', async () => {
+    it('report every change of a media object, in order', async () => {
       const { id } = await accept('a');
       const { media, jobs } = repositories;
       const lease = await claim();
@@ -47,7 +47,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
       expect(await all(null, numbers[8])).toHaveLength(1);
     });
 
-    it('tell of every rendition that failed, once, and why: nobody has to look for it in a media object that is ready', async () => {
+    it('report every failed rendition once, with the reason', async () => {
       const { media, jobs } = repositories;
       const { id } = await accept('a');
       const lost = { ...row({ name: 'hls', extension: 'm3u8' }), state: 'failed' as const, reason: 'It was killed.' };
@@ -62,7 +62,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
       expect(await media.find(id)).toMatchObject({ status: 'ready', failure });
       await media.retry(id);
       expect(await media.find(id)).toMatchObject({ status: 'ready', failure: null });
-      // Its preset went meanwhile.
+      // Its preset was removed meanwhile.
       await media.publish(await claim(), result(ready()));
       await media.rederive(['renditions/thumb.0000000a.webp']);
       await media.publish(await claim(), result(ready({ revision: '0000000b', objectKey: 'renditions/new.webp' })));
@@ -80,7 +80,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
       expect(await jobs.counts()).toMatchObject({ queued: 0, running: 0 });
     });
 
-    it("show no other project's media, and everybody what concerns everybody", async () => {
+    it("show no other project's media, and show global events to all projects", async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('a', { projectId: 'other' });
       const data = { code: 'fra1', status: 'operational' };
@@ -89,7 +89,7 @@ export function eventsConformance({ repositories, accept, claim }: RepositoriesF
       expect(await all('default')).toMatchObject([{ type: 'region.status_changed', data }]);
     });
 
-    it('wake whoever waits for them, until they no longer want to be', async () => {
+    it('wake a listener until it unsubscribes', async () => {
       let woken = 0;
       const forget = repositories.events.onAppended(() => {
         woken += 1;

@@ -13,7 +13,7 @@ const progress = (changes: Partial<FetchProgress> = {}): FetchProgress => ({
   ...changes,
 });
 
-/** The queue of fetches, and what is remembered of each. */
+/** The queue of fetches and their records. */
 export function fetchesConformance({ repositories, tick }: RepositoriesFixture): void {
   describe('fetches', () => {
     const newFetch = (changes: Partial<NewFetch> = {}): NewFetch => {
@@ -21,7 +21,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       return {
         id: `fch_${ulid(tick(1000)).toLowerCase()}`,
         projectId: 'default',
-        // Due at once, whatever the fixture's clock says.
+        // It is due at once, whatever the clock of the fixture shows.
         createdAtMs: Date.now() - 60_000,
         sourceUrl,
         filename: 'a.png',
@@ -42,14 +42,14 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       return lease;
     };
 
-    it('are handed out in the order in which they came, each to one', async () => {
+    it('are handed out in the order of arrival, once each', async () => {
       const first = await add();
       const second = await add();
       expect(first).toMatchObject({ status: 'queued', attempts: 0, receivedBytes: 0, totalBytes: null });
       const third = await add();
       const { fetch } = await claim();
       expect(fetch).toMatchObject({ id: first.id, status: 'fetching', attempts: 1, sourceUrl: SECRET_URL });
-      // Of those who ask in the same moment, either may be the one before the other.
+      // Two concurrent claims may be answered in either order.
       const leases = await Promise.all([claim(), claim()]);
       expect(new Set(leases.map((lease) => lease.fetch.id))).toEqual(new Set([second.id, third.id]));
       expect(await repositories.fetches.claim()).toBeNull();
@@ -68,7 +68,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       noteSilence: (...noted) => repositories.fetches.noteSilence(...noted),
     });
 
-    it('go on where they were when their holder is gone, and whoever lost the lease writes nothing any more', async () => {
+    it('continue after their holder died, and reject writes under the lost lease', async () => {
       const { id } = await add();
       const { fetches } = repositories;
       const lost = await claim();
@@ -93,18 +93,18 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       });
     });
 
-    it('that failed for now wait, and say why; those that are given back on a stop do neither', async () => {
+    it('wait with a reason after a temporary failure, but not after a stop', async () => {
       const { id } = await add();
       const { fetches } = repositories;
       await fetches.giveBack(await claim(), { kind: 'released' });
       expect(await fetches.find(id)).toMatchObject({ status: 'queued', attempts: 0, failure: null });
-      // With jitter it is no whole number.
+      // Jitter makes the delay a fraction.
       await fetches.giveBack(await claim(), { kind: 'retry', delayMs: 60_000.25, failure: unreachable });
       expect(await fetches.find(id)).toMatchObject({ status: 'queued', attempts: 1, failure: unreachable });
       expect(await fetches.claim()).toBeNull();
     });
 
-    it('count the attempts that brought them no further', async () => {
+    it('count the attempts without progress', async () => {
       const { fetches } = repositories;
       await add();
       const again = { kind: 'retry', delayMs: 0, failure: unreachable } as const;
@@ -119,7 +119,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect((await claim()).fetch).toMatchObject({ attempts: 4, fruitlessAttempts: 1 });
     });
 
-    it('keep no secret of their URL once they are over', async () => {
+    it('keep no secret of their URL after they ended', async () => {
       const { fetches } = repositories;
       const [done, failed, canceled] = [await add(), await add(), await add()];
       await fetches.end(await claim(), { status: 'done', mediaId: 'med_x', mediaCreated: true, receivedBytes: 9 });
@@ -132,7 +132,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(await fetches.unfinished()).toEqual([]);
     });
 
-    it('can be canceled while they wait or are fetched, and not when they are being accepted or over', async () => {
+    it('can be canceled while they wait or run, but not while accepted or ended', async () => {
       const { fetches } = repositories;
       const waiting = await add();
       expect(await fetches.cancel(waiting.id)).toBe(true);
@@ -149,7 +149,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(await fetches.cancel(accepting.id)).toBe(true);
     });
 
-    it('answer a repeated Idempotency-Key with the same fetch, and no other request', async () => {
+    it('return the same fetch for a repeated Idempotency-Key and the same request only', async () => {
       const { fetches } = repositories;
       const first = await add({ idempotencyKey: 'k' });
       expect(await fetches.add(newFetch({ idempotencyKey: 'k' }), { maxWaiting: 1 })).toMatchObject({
@@ -160,7 +160,7 @@ export function fetchesConformance({ repositories, tick }: RepositoriesFixture):
       expect(await fetches.add(other, MANY)).toEqual({ outcome: 'other', fetchId: first.id });
     });
 
-    it('are bounded by project: one that floods the queue keeps no other one out', async () => {
+    it('are limited per project, so that one project cannot block the others', async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       const { fetches } = repositories;
       const two = { maxWaiting: 2 };

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import type { RepositoriesFixture } from './repositories.fixture.ts';
 
-/** What an engine was seen to decode. */
+/** The formats that an engine decoded. */
 export function formatProofsConformance({ repositories }: RepositoriesFixture): void {
-  it('proofs of formats are those of one engine', async () => {
+  it('format proofs belong to one engine only', async () => {
     const proofs = [
       { formatId: 'jpeg', ok: true, reason: null },
       { formatId: 'heic', ok: false, reason: 'No decoder.' },

@@ -2,13 +2,13 @@ import { ulid } from 'ulid';
 import { describe, expect, it } from 'vitest';
 import { crash, EXISTING, type RepositoriesFixture } from './repositories.fixture.ts';
 
-/** What the queue tells an engine that hands its jobs out, and what it takes from it. */
+/** The exchange between the queue and an engine that hands its jobs out. */
 export function jobRecordsConformance({ repositories, newMedia, accept, claim }: RepositoriesFixture): void {
-  describe('jobs that an engine hands out', () => {
+  describe('the jobs of an external engine', () => {
     const claimJob = (jobId: number, token = ulid()) =>
       repositories.jobs.claimJob(jobId, { worker: 'worker-1', token });
 
-    it('are told of by media object, by id, and page by page', async () => {
+    it('are read by media object, by id, and in pages', async () => {
       const { jobs, media } = repositories;
       const urgent = await media.accept(newMedia('urgent'), { ...EXISTING, priority: 1 });
       const other = await accept('other');
@@ -25,7 +25,7 @@ export function jobRecordsConformance({ repositories, newMedia, accept, claim }:
       expect(await jobs.records({ mediaIds: [] })).toEqual([]);
     });
 
-    it('are claimed as it has chosen, under its token, and each by one', async () => {
+    it('are claimed by id under the token of the engine, once each', async () => {
       const { jobs, media } = repositories;
       await accept('a');
       const { id } = await accept('b');
@@ -40,7 +40,7 @@ export function jobRecordsConformance({ repositories, newMedia, accept, claim }:
       expect(await claimJob(jobId)).toBeNull();
     });
 
-    it('are claimed before they are due where it says so, and counted as ever', async () => {
+    it('can be claimed before they are due, and the attempt is counted', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });

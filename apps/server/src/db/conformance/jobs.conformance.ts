@@ -3,10 +3,10 @@ import { MAX_LOST_LEASES } from '../job-queue.ts';
 import { leaseSilenceConformance } from './lease-silence.conformance.ts';
 import { crash, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** The queue, its leases, and what is told of them. */
+/** The queue, its leases, and the state of its jobs. */
 export function jobsConformance({ repositories, newMedia, accept, claim }: RepositoriesFixture): void {
   describe('jobs', () => {
-    it('are handed out once each: the most urgent first, then the oldest', async () => {
+    it('are handed out once each, by priority and then by age', async () => {
       const low = await repositories.media.accept(newMedia('low'), { ...EXISTING, priority: 200 });
       const first = await accept('first');
       const second = await accept('second');
@@ -19,7 +19,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 4, oldestDueMs: 0 });
     });
 
-    it('are handed out in the order of acceptance, also those of one millisecond', async () => {
+    it('are handed out in the order of acceptance, even within one millisecond', async () => {
       const ids: string[] = [];
       for (let i = 0; i < 30; i++) ids.push((await accept(`${i}`)).id);
       const order: string[] = [];
@@ -27,7 +27,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(order).toEqual(ids);
     });
 
-    it('a lease that is renewed shows it by its beat, without any clock', async () => {
+    it('have a lease whose renewals raise its heartbeat count, without any clock', async () => {
       await accept('a');
       const lease = await claim();
       const [before] = await repositories.jobs.held();
@@ -50,7 +50,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       noteSilence: (...noted) => repositories.jobs.noteSilence(...noted),
     });
 
-    it('a lease that was taken away writes nothing: its worker may be alive, and late', async () => {
+    it('accept no write of a late worker whose lease was taken away', async () => {
       const { id } = await accept('a');
       const late = await claim();
       expect(await repositories.jobs.reclaim(late.token, { counted: true })).toBe(true);
@@ -71,7 +71,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.media.publish(lease, result(ready()))).toBe(false);
     });
 
-    it('a job given back on shutdown is due at once and counts for nothing', async () => {
+    it('are due at once, and no attempt is counted, if given back on shutdown', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < 5; n++) {
         const lease = await claim();
@@ -82,7 +82,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       }
     });
 
-    it('a job to be retried counts, and waits', async () => {
+    it('wait for their retry, and the attempt is counted', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [row()]);
@@ -93,7 +93,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       await due.toMatchObject({ attempt: 2 });
     });
 
-    it('a media object whose workers keep vanishing fails in the end, and never for a restart of the service', async () => {
+    it('fail after too many lost workers, but never because of restarts', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < MAX_LOST_LEASES + 2; n++) {
         await repositories.jobs.reclaim((await claim()).token, { counted: false });
@@ -109,17 +109,17 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
     });
 
-    it('tell how long the oldest has been waiting', async () => {
+    it('report how long the oldest has been waiting', async () => {
       expect((await repositories.jobs.counts()).oldestDueMs).toBe(0);
       await accept('a');
       await expect.poll(async () => (await repositories.jobs.counts()).oldestDueMs).toBeGreaterThan(0);
     });
   });
 
-  describe('where a job stands', () => {
+  describe('the state of a job', () => {
     const standing = async (id: string) => (await repositories.jobs.standings([id]))[0] ?? null;
 
-    it('in the queue, under way and how far, to be tried again and why, or nowhere', async () => {
+    it('shows its place, its progress, its retry with the reason, and its end', async () => {
       const { jobs, media } = repositories;
       const first = await accept('a');
       const second = await accept('b');
@@ -148,7 +148,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await jobs.ahead(second.id)).toBeNull();
     });
 
-    it('in a list by project and state, oldest first, a page after the other', async () => {
+    it('is listed by project and state, oldest first, in pages', async () => {
       const { jobs } = repositories;
       const ids: string[] = [];
       for (const name of ['a', 'b', 'c', 'd']) ids.push((await accept(name)).id);
@@ -174,7 +174,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(idsOf(await page({ limit: 2 }))).toEqual([ids[0], ids[2]]);
     });
 
-    it('a lease tells whether it stands, and notes no progress once it does not', async () => {
+    it('shows if its lease is still valid, and takes no progress of a lost one', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       expect(await repositories.jobs.stands(lease)).toBe(true);
@@ -183,7 +183,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.jobs.progress(lease, 0.5)).toBe(false);
     });
 
-    it('no unfinished media object has a job less: there is none to adopt, whatever came before', async () => {
+    it('is never missing for an unfinished media object, so none is stranded', async () => {
       await accept('a');
       await repositories.media.start(await claim(), [row()]);
       await accept('b');

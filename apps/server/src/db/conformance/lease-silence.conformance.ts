@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest';
 import type { NoteSilence, WatchedLease } from '../../heartbeats/lease-watch.ts';
 
-/** What is leased, by what the silence of its leases needs to know. */
+/** A queue with leases, reduced to the calls that these tests need. */
 export interface Leased {
-  /** Puts something there. */
+  /** Adds an item. */
   add(): Promise<unknown>;
-  /** Takes a lease of what is due. */
+  /** Takes a lease of an item that is due. */
   claim(): Promise<{ beat(): Promise<boolean>; reclaim(): Promise<boolean> }>;
   held(): Promise<WatchedLease[]>;
   noteSilence: NoteSilence;
 }
 
-/** How long leases have been silent, as noted with them. */
+/** The recorded silence of leases. */
 export function leaseSilenceConformance({ add, claim, held, noteSilence }: Leased): void {
   const seen = async (): Promise<WatchedLease> => {
     const [lease] = await held();
@@ -19,7 +19,7 @@ export function leaseSilenceConformance({ add, claim, held, noteSilence }: Lease
     return lease;
   };
 
-  it('the silence of a lease is noted once by those who saw the same of it, and is over with the next beat', async () => {
+  it('record the silence of a lease once, and end it with the next heartbeat', async () => {
     await add();
     const holder = await claim();
     const first = await seen();
@@ -33,7 +33,7 @@ export function leaseSilenceConformance({ add, claim, held, noteSilence }: Lease
     expect((await seen()).silentMs).toBe(0);
   });
 
-  it('the silence of a lease that was taken away is not that of the next one', async () => {
+  it('do not count the silence of a lost lease for the next one', async () => {
     await add();
     const holder = await claim();
     const first = await seen();

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { originalKey } from '../../base/object-key.ts';
 import { ALLOW, EXISTING, failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** Media as they are accepted, listed and deleted. */
+/** Media that are accepted, listed, and deleted. */
 export function mediaConformance({
   repositories,
   newMedia,
@@ -12,7 +12,7 @@ export function mediaConformance({
   thumbOf,
 }: RepositoriesFixture): void {
   describe('accepting', () => {
-    it('keeps every field of a media object and puts it in the queue', async () => {
+    it('stores every field of a media object and queues its job', async () => {
       const mediaObject = newMedia('a', { durationMs: 1234, codecs: ['h264', 'aac'], kind: 'video' });
       const accepted = await repositories.media.accept(mediaObject, { ...EXISTING, idempotencyKey: 'key' });
       const expected = { ...mediaObject, status: 'queued', failure: null, attempts: 0, thumbhash: null };
@@ -24,7 +24,7 @@ export function mediaConformance({
       expect(await repositories.jobs.counts()).toMatchObject({ queued: 1, running: 0 });
     });
 
-    it('counts what waits for a worker, of one project alone', async () => {
+    it('counts the waiting media of one project only', async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('a');
       await accept('b');
@@ -35,7 +35,7 @@ export function mediaConformance({
       expect(await queued()).toEqual([1, 1, 0]);
     });
 
-    it('has null for what is not there', async () => {
+    it('returns null for unknown media', async () => {
       expect(await repositories.media.find('med_none')).toBeNull();
       expect(await repositories.media.findBySha256('default', 'none')).toBeNull();
       expect(await repositories.media.findByIdempotencyKey('default', 'none')).toBeNull();
@@ -45,7 +45,7 @@ export function mediaConformance({
       expect(await repositories.jobs.claim('worker-1')).toBeNull();
     });
 
-    it('the same bytes twice are one media object and one job, unless the caller wants another', async () => {
+    it('stores the same bytes once, with one job, unless duplicates are allowed', async () => {
       const first = await accept('a');
       const again = await repositories.media.accept(newMedia('a'), EXISTING);
       expect(again).toMatchObject({ created: false, media: { id: first.id } });
@@ -55,7 +55,7 @@ export function mediaConformance({
       expect((await repositories.media.findBySha256('default', first.sha256))?.id).toBe(first.id);
     });
 
-    it('two uploads of the same bytes at once are one media object', async () => {
+    it('makes one media object of concurrent uploads of the same bytes', async () => {
       const outcomes = await Promise.all(
         Array.from({ length: 8 }, () => repositories.media.accept(newMedia('a'), EXISTING)),
       );
@@ -63,14 +63,14 @@ export function mediaConformance({
       expect(outcomes.filter(({ created }) => created).length).toBe(1);
     });
 
-    it("another project's media object of the same bytes is its own", async () => {
+    it('does not share a media object between projects with the same bytes', async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('a');
       const theirs = await repositories.media.accept(newMedia('a', { projectId: 'other' }), EXISTING);
       expect(theirs.created).toBe(true);
     });
 
-    it('an idempotency key that is taken gives back the media object it made, whatever comes with it', async () => {
+    it('returns the media object of a repeated idempotency key, whatever comes with it', async () => {
       const keyed = { ...EXISTING, idempotencyKey: 'key' };
       const { media } = await repositories.media.accept(newMedia('a'), keyed);
       for (const duplicate of ['existing', 'allow'] as const) {
@@ -99,14 +99,14 @@ export function mediaConformance({
       }
     };
 
-    it('walk through all media once, newest first', async () => {
+    it('list all media once, newest first', async () => {
       const ids: string[] = [];
       for (let n = 0; n < 7; n++) ids.unshift((await accept(`m${n}`)).id);
       expect(await walk(3)).toEqual(ids);
       expect(await walk(7)).toEqual(ids);
     });
 
-    it('go on after the media object that the cursor names was deleted, and after new ones came', async () => {
+    it('continue after the media object of the cursor was deleted or new ones were added', async () => {
       const ids: string[] = [];
       for (let n = 0; n < 6; n++) ids.unshift((await accept(`m${n}`)).id);
       const seen = await walk(2, async (page) => {
@@ -116,7 +116,7 @@ export function mediaConformance({
       expect(seen).toEqual(ids);
     });
 
-    it("show no other project's media, and one status alone where asked", async () => {
+    it("show no other project's media, and can be limited to one status", async () => {
       await repositories.projects.put({ id: 'other', name: 'Other', hosts: [] });
       await accept('theirs', { projectId: 'other' });
       const failed = await accept('a');
@@ -131,10 +131,10 @@ export function mediaConformance({
   });
 
   describe('deleting', () => {
-    it('takes rows and job away at once, and names the objects that nothing needs any more', async () => {
+    it('removes the rows and the job at once, and lists the unreferenced objects', async () => {
       const { id, sha256 } = await accept('a');
       const lease = await claim();
-      // Pending, too: a worker may have stored the object already.
+      // Objects of pending renditions count too: a worker may have stored them already.
       await repositories.media.start(lease, [row(), row({ name: 'large', state: 'skipped', objectKey: null })]);
       const deleted = await repositories.media.delete(id);
       expect(deleted?.media.id).toBe(id);
@@ -147,7 +147,7 @@ export function mediaConformance({
       expect(await repositories.media.find(id)).toBeNull();
     });
 
-    it('an object that another media object of the same bytes uses stays', async () => {
+    it('keeps an object that another media object of the same bytes uses', async () => {
       const first = await accept('a');
       await repositories.media.publish(await claim(), result(ready()));
       const second = await repositories.media.accept(newMedia('a'), ALLOW);

@@ -4,7 +4,7 @@ import type { RepositoriesFixture } from './repositories.fixture.ts';
 /** Projects, their hosts and their tokens. */
 export function projectsConformance({ repositories }: RepositoriesFixture): void {
   describe('projects', () => {
-    it('a request belongs to the project that claims its host, and to `default` otherwise', async () => {
+    it('are found by host, and unknown hosts belong to `default`', async () => {
       await repositories.projects.put({ id: 'shop', name: 'Shop', hosts: ['Media.Shop.Example', 'm.shop.example'] });
       expect(await repositories.projects.byHost('media.shop.example')).toEqual({ id: 'shop', name: 'Shop' });
       expect((await repositories.projects.byHost('unknown.example')).id).toBe('default');
@@ -15,7 +15,7 @@ export function projectsConformance({ repositories }: RepositoriesFixture): void
       expect(await repositories.projects.find('none')).toBeNull();
     });
 
-    it('a token is found by the hash of its text, with its scope', async () => {
+    it('have tokens that are found by hash, with their scope', async () => {
       const token = { name: 'first', projectId: 'default', scope: 'ingest' as const };
       await repositories.projects.putToken({ ...token, sha256: 'a'.repeat(64) });
       await repositories.projects.putToken({ ...token, scope: 'operate', sha256: 'a'.repeat(64) });

@@ -6,7 +6,7 @@ export function regionsConformance({ repositories }: RepositoriesFixture): void 
   describe('regions', () => {
     const frankfurt = { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false };
 
-    it('are added, changed and listed by code', async () => {
+    it('are added, changed, and listed by code', async () => {
       await repositories.regions.put({ ...frankfurt, code: 'lon1', name: 'London' });
       await repositories.regions.put(frankfurt);
       await repositories.regions.put({ ...frankfurt, maintenance: true });
@@ -15,7 +15,7 @@ export function regionsConformance({ repositories }: RepositoriesFixture): void 
       expect(await repositories.regions.find('ams1')).toBeNull();
     });
 
-    it('nodes beat, say goodbye, and are forgotten when they have been away for long', async () => {
+    it('have nodes that send heartbeats, sign off, and are removed after a long absence', async () => {
       await repositories.regions.put(frankfurt);
       await repositories.regions.heartbeat({ id: 'node-1', region: 'fra1', atMs: 1000 });
       await repositories.regions.heartbeat({ id: 'node-2', region: 'fra1', atMs: 2000 });

@@ -27,7 +27,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
     const find = (mediaId: string, name: string, revision: string | null = null) =>
       repositories.media.findFile({ mediaId, name: 'hls', revision, file: name });
 
-    it('invariant 2: none of the files is delivered before all are there', async () => {
+    it('invariant 2: deliver no file before all of them are stored', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const { media } = repositories;
@@ -44,7 +44,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect((await media.renditions(id))[0]).toMatchObject({ state: 'ready', files: 2, bytes: 30 });
     });
 
-    it('a rendition that was published early is left as it is by what is published in the end', async () => {
+    it('stay unchanged by the final publication if they were published early', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [hls(), row()]);
@@ -58,7 +58,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect(rows.find(({ name }) => name === 'thumb')).toMatchObject({ state: 'ready' });
     });
 
-    it('an attempt that makes other files than the one before it leaves none of the old names', async () => {
+    it('keep no file names of an earlier attempt that made other files', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [hls()]);
@@ -68,7 +68,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect(names.sort()).toEqual(['720p/00001.m4s', 'master.m3u8']);
     });
 
-    it('the old revision is delivered until the new one is ready, and by its own name for ever', async () => {
+    it('deliver the old revision until the new one is ready, and by its name for ever', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const b = { revision: '0000000b', objectKey: 'renditions/hls.0000000b/master.m3u8' };
@@ -84,7 +84,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect((await find(id, 'master.m3u8', '0000000a'))?.objectKey).toBe('renditions/hls.0000000a/master.m3u8');
     });
 
-    it('files are referred to from before they are stored until their last media object goes', async () => {
+    it('refer to files from before their storage until the last media object is deleted', async () => {
       const first = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [hls()]);
@@ -109,7 +109,7 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect(await repositories.media.findReadyObject('renditions/hls.0000000a/master.m3u8')).toBeNull();
     });
 
-    it('fault 18: one lost file of many has the whole rendition made again', async () => {
+    it('fault 18: are made again as a whole if one file is lost', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [hls(), row()]);
@@ -126,22 +126,22 @@ export function renditionFilesConformance({ repositories, newMedia, accept, clai
       expect(await claim()).toMatchObject({ mediaId: id });
     });
 
-    it('a film of very many files is made again where all are lost, and can be deleted', async () => {
+    it('are made again, or deleted, even with very many files', async () => {
       const { media } = repositories;
       const { id } = await accept('long');
       const lease = await claim();
       await media.start(lease, [hls()]);
-      // More than a statement of either database has parameters.
+      // More than the parameters of a statement in either database.
       const files = Array.from({ length: 66_000 }, (_, n) => file(`720p/${n}.m4s`));
       expect(await media.reserveFiles(lease, hls(), files)).toBe(true);
       await media.publish(lease, result(readyHls({ files: files.length })));
       expect(await media.rederive(files.map(({ objectKey }) => objectKey))).toEqual([id]);
-      // Beside them the original, and what the rendition itself is known by.
+      // The other two are the original and the object of the rendition itself.
       expect((await media.delete(id))?.orphans).toHaveLength(files.length + 2);
       expect(await media.find(id)).toBeNull();
     });
 
-    it('a lease that was taken away names no file and publishes nothing', async () => {
+    it('take no files and no publication under a lost lease', async () => {
       const { id } = await accept('a');
       const late = await claim();
       await repositories.media.start(late, [hls()]);

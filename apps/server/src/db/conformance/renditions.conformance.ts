@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { failure, type RepositoriesFixture, ready, result, row } from './repositories.fixture.ts';
 
-/** Renditions from the plan to their delivery, with the states of their media object. */
+/** Renditions from plan to delivery, with the states of their media object. */
 export function renditionsConformance({ repositories, accept, claim, thumbOf }: RepositoriesFixture): void {
   describe('processing', () => {
-    it('a media object is processing from its start, and nothing of it is delivered before it is published', async () => {
+    it('delivers no rendition of a media object before it is published', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const skipped = row({ name: 'large', state: 'skipped', reason: 'Too small.', objectKey: null });
@@ -30,7 +30,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect(await repositories.jobs.held()).toEqual([]);
     });
 
-    it('a failed media object says why, with its renditions, and can be tried again', async () => {
+    it('stores the reason of a failure with the renditions, and allows a retry', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [row()]);
@@ -48,7 +48,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect(await repositories.media.renditions(id)).toMatchObject([{ state: 'pending', reason: null }]);
     });
 
-    it('a new start leaves alone what is ready', async () => {
+    it('keeps ready renditions on a second start', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [ready()]);
@@ -56,7 +56,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect((await thumbOf(id))?.bytes).toBe(10);
     });
 
-    it('the old revision is delivered until the new one is ready, and by its own name for ever', async () => {
+    it('delivers the old revision until the new one is ready, and by its name for ever', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const b = { revision: '0000000b', objectKey: 'renditions/thumb.0000000b.webp' };
@@ -71,7 +71,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect(current.map(({ revision }) => revision)).toEqual(['0000000b']);
     });
 
-    it('a new revision that fails leaves the old one delivered', async () => {
+    it('delivers the old revision if the new one fails', async () => {
       const { id } = await accept('a');
       const lease = await claim();
       const failed = row({ revision: '0000000b', state: 'failed', reason: 'No memory.' });
@@ -80,7 +80,7 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
       expect((await thumbOf(id))?.revision).toBe('0000000a');
     });
 
-    it('the renditions of a whole page of media come at once', async () => {
+    it('reads the renditions of a page of media in one call', async () => {
       const ids: string[] = [];
       for (const content of ['a', 'b', 'c']) {
         ids.push((await accept(content)).id);
@@ -92,13 +92,13 @@ export function renditionsConformance({ repositories, accept, claim, thumbOf }: 
     });
   });
 
-  it('what failed of a media object that is ready can be made again, and it stays ready meanwhile', async () => {
+  it('retries failed renditions of a ready media object, which stays ready meanwhile', async () => {
     const { id } = await accept('a');
     const failed = row({ name: 'large', state: 'failed', reason: 'No memory.' });
     await repositories.media.publish(await claim(), result(ready(), failed));
     expect(await repositories.media.retry(id)).toBe(true);
     expect((await repositories.media.find(id))?.status).toBe('ready');
-    // At once, and not when a worker comes: whoever waits for them looks for what is pending.
+    // It is pending at once, before a worker claims the job: clients that wait look for pending renditions.
     const large = async () => (await repositories.media.renditions(id)).find(({ name }) => name === 'large');
     expect(await large()).toMatchObject({ state: 'pending', reason: null });
     expect(await repositories.media.retry(id)).toBe(false);

@@ -19,8 +19,8 @@ import { uploadsConformance } from './uploads.conformance.ts';
 import { workersConformance } from './workers.conformance.ts';
 
 /**
- * What the repositories must do, whatever database they keep things in.
- * @param open repositories over an empty database; the suite closes them
+ * Tests that the repositories of every database must pass.
+ * @param open opens repositories over an empty database; the suite closes them
  */
 export function repositoriesConformance(adapter: string, open: () => Promise<Repositories>): void {
   describe(`${adapter}: repositories conformance`, () => {

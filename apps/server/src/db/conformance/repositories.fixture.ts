@@ -5,9 +5,9 @@ import type { Lease } from '../job-queue.ts';
 import type { MediaRecord, NewMedia, NewRendition, ProcessingResult, RenditionRecord } from '../media-repository.ts';
 import type { Repositories } from '../repositories.ts';
 
-/** Accepting: the same bytes, or the same key, are the same media object. */
+/** Accept options: the same bytes or the same key return the existing media object. */
 export const EXISTING = { duplicate: 'existing', idempotencyKey: null } as const;
-/** Accepting: the same bytes are another media object. */
+/** Accept options: the same bytes become another media object. */
 export const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
 
 export const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true };
@@ -31,28 +31,28 @@ export const row = (overrides: Partial<NewRendition> = {}): NewRendition => ({
   ...overrides,
 });
 
-/** The same, made. */
+/** The same rendition, ready. */
 export const ready = (overrides: Partial<NewRendition> = {}) =>
   row({ state: 'ready', sha256: 'f'.repeat(64), bytes: 10, files: 1, width: 320, height: 240, ...overrides });
 
-/** What a run that made these hands over. */
+/** The result of a run that made these renditions. */
 export const result = (...renditions: NewRendition[]): ProcessingResult => ({
   renditions,
   thumbhash: 'aGFzaA==',
   warnings: ['Recovered.'],
 });
 
-/** The repositories under test, and what tests put into them. */
+/** The repositories under test, with helpers that fill them. */
 export interface RepositoriesFixture {
-  /** Those of the running test, which begins with an empty database. */
+  /** The repositories of the running test, which begins with an empty database. */
   readonly repositories: Repositories;
-  /** Moves the clock of the fixture on. @returns what it says then, in milliseconds since the epoch */
+  /** Advances the clock of the fixture. @returns its new time, in milliseconds since the epoch */
   tick(ms: number): number;
-  /** A media object, a second younger than the one before. Equal `content`, equal bytes. */
+  /** A media object, one second younger than the last one. The same `content` means the same bytes. */
   newMedia(content: string, overrides?: Partial<NewMedia>): NewMedia;
   accept(content: string, overrides?: Partial<NewMedia>): Promise<MediaRecord>;
   claim(): Promise<Lease>;
-  /** Claims until the lease of that media object comes. */
+  /** Claims jobs until that media object is claimed. */
   claimFor(mediaId: string): Promise<Lease>;
   /** The rendition that the path `thumb.webp` names. */
   thumbOf(mediaId: string, revision?: string | null): Promise<RenditionRecord | null>;
@@ -60,7 +60,7 @@ export interface RepositoriesFixture {
 
 /**
  * Opens repositories before each test of the suite that it is called in, and closes them after it.
- * @param open repositories over an empty database
+ * @param open opens repositories over an empty database
  */
 export function repositoriesFixture(open: () => Promise<Repositories>): RepositoriesFixture {
   let opened: Repositories;
@@ -71,7 +71,7 @@ export function repositoriesFixture(open: () => Promise<Repositories>): Reposito
   });
   afterEach(() => opened.close());
 
-  // Tests are written before anything is open: by these names they find what is when they run.
+  // Tests are defined before the repositories are open. These getters return the open ones when the tests run.
   const repositories: Repositories = {
     get shared() {
       return opened.shared;

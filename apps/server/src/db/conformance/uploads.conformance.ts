@@ -4,7 +4,7 @@ import type { RepositoriesFixture } from './repositories.fixture.ts';
 
 const NOW = 1_750_000_000_000;
 
-/** Uploads on their way in, and who may write to them. */
+/** Resumable uploads and their locks. */
 export function uploadsConformance({ repositories }: RepositoriesFixture): void {
   describe('uploads', () => {
     const upload = (n: number, overrides: Partial<NewUpload> = {}): NewUpload => ({
@@ -27,14 +27,14 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       return made;
     };
 
-    it('come back as they were created, open', async () => {
+    it('are stored as they were created, and open', async () => {
       const made = await add(1);
       const over = { state: 'open', mediaId: null, mediaCreated: null, failure: null };
       expect(await repositories.uploads.find(made.id)).toEqual({ ...made, ...over });
       expect(await repositories.uploads.find('upl_other')).toBeNull();
     });
 
-    it('are counted by token: one more than the bound is not written, and one that is over makes room', async () => {
+    it('are limited per token, and a finished one makes room', async () => {
       const { uploads } = repositories;
       expect(await uploads.create(upload(1), { maxOpen: 2 })).toBe(true);
       expect(await uploads.create(upload(2), { maxOpen: 2 })).toBe(true);
@@ -46,7 +46,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.countOpen()).toBe(3);
     });
 
-    it('get a length once, while they are open', async () => {
+    it('get a length once, and only while they are open', async () => {
       const { uploads } = repositories;
       const { id } = await add(1, { length: null });
       expect(await uploads.declareLength(id, 7)).toBe(true);
@@ -57,7 +57,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.declareLength(over, 7)).toBe(false);
     });
 
-    it('end once, and say how until they are forgotten', async () => {
+    it('end once, and keep their outcome until they are deleted', async () => {
       const { uploads } = repositories;
       const { id } = await add(1);
       const accepted = { state: 'accepted', mediaId: 'med_1', mediaCreated: true } as const;
@@ -70,7 +70,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.find(id)).toBeNull();
     });
 
-    it('that are open are listed in pages; those that are overdue by how long they are, and never forgotten', async () => {
+    it('are listed in pages while they are open, by age if overdue, and never deleted', async () => {
       const { uploads } = repositories;
       for (const n of [1, 2, 3]) await add(n, { expiresAtMs: NOW - n });
       await uploads.finish(upload(2).id, { state: 'terminated' }, NOW + 1000);
@@ -84,7 +84,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.forget(NOW)).toBe(0);
     });
 
-    it('have one lock each: the second to ask learns who holds it, and gets it once it is free', async () => {
+    it('have one lock each, and a second caller learns the holder', async () => {
       const { uploads } = repositories;
       const { id } = await add(1);
       expect(await uploads.lock('upl_other', 'p1')).toBeUndefined();
@@ -100,7 +100,7 @@ export function uploadsConformance({ repositories }: RepositoriesFixture): void 
       expect(await uploads.releaseRequested('p2'), 'the wish was for the holder before').toEqual([]);
     });
 
-    it('give the lock of a holder that beats to nobody, that of one that stands still to one of those who saw it', async () => {
+    it('pass the lock of a silent holder to one caller, and never that of a live one', async () => {
       const { uploads } = repositories;
       const { id } = await add(1);
       await uploads.lock(id, 'p1');

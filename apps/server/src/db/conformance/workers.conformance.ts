@@ -3,7 +3,7 @@ import { crash, EXISTING, type RepositoriesFixture } from './repositories.fixtur
 
 const WORKER = { id: 'vm:4711:a', host: 'vm', pid: 4711, region: 'fra1', concurrency: 2, sinceMs: 1_795_000_000_000 };
 
-/** Who works, and on what. */
+/** Workers and their running jobs. */
 export function workersConformance({ repositories, newMedia, accept }: RepositoriesFixture): void {
   const claimAs = async (worker: string) => {
     const lease = await repositories.jobs.claim(worker);
@@ -12,7 +12,7 @@ export function workersConformance({ repositories, newMedia, accept }: Repositor
   };
 
   describe('workers', () => {
-    it('announce themselves, beat, and sign off', async () => {
+    it('announce themselves, send heartbeats, and sign off', async () => {
       const { jobs } = repositories;
       await jobs.workerBeat(WORKER);
       const [first] = await jobs.workers();
@@ -26,19 +26,19 @@ export function workersConformance({ repositories, newMedia, accept }: Repositor
       expect(await jobs.workers()).toEqual([]);
     });
 
-    it('are told of by their ids, so that a list keeps its order while they beat', async () => {
+    it('are listed by id, so that heartbeats do not change the order', async () => {
       const { jobs } = repositories;
       for (const id of ['vm-b:1:x', 'vm-a:2:x', 'vm-B:3:x']) await jobs.workerBeat({ ...WORKER, id });
       await jobs.workerBeat({ ...WORKER, id: 'vm-b:1:x' });
       expect((await jobs.workers()).map(({ id }) => id)).toEqual(['vm-B:3:x', 'vm-a:2:x', 'vm-b:1:x']);
     });
 
-    it('have jobs of all projects, oldest first, each told of as everywhere; what waits is none of theirs', async () => {
+    it('have running jobs of all projects, oldest first, without the waiting ones', async () => {
       const { jobs, media, projects } = repositories;
       expect(await jobs.running()).toEqual([]);
       await projects.put({ id: 'other', name: 'Other', hosts: [] });
       const first = await accept('a');
-      // Of two runs of it the list is to tell of the one that is under way.
+      // The job has two runs; the list must show the running one.
       await jobs.giveBack(await claimAs('vm:1:a'), { kind: 'retry', delayMs: 0, failure: crash });
       const lease = await claimAs('vm:1:a');
       await jobs.progress(lease, 0.5);

@@ -5,14 +5,14 @@ import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
 describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
-  it('over a connection that leads nowhere answers from what it kept again within seconds, and keeps none of those waiting who asked for its version', async () => {
+  it('recovers from a dead connection within seconds, and fails all pending calls', async () => {
     await fixture.prepare();
     const proxy = await silentProxy(fixture.url);
     const cutOff = await fixture.open(proxy.url);
     try {
       await cutOff.media.version();
       proxy.goSilent();
-      // As many as ask in a second and a half of deliveries that are not in memory.
+      // This is the number of deliveries in 1.5 seconds that are not in memory.
       const asked = Array.from({ length: 300 }, () => cutOff.media.version());
       const over = Promise.allSettled(asked);
       await expect.poll(() => isTrusted(cutOff), { timeout: 10_000, interval: 20 }).toBe(false);
@@ -30,7 +30,7 @@ describeOverPostgres('a node that listens to PostgreSQL', (fixture) => {
     }
   });
 
-  it('asks for its version once for all who want to know it at a time', async () => {
+  it('reads the version once for all callers that ask at the same time', async () => {
     const node = await fixture.open();
     const query = vi.spyOn(Client.prototype, 'query');
     onTestFinished(() => query.mockRestore());

@@ -14,8 +14,8 @@ const FIRST_PAUSE_MS = 20;
 export interface ChangeListener {
   /**
    * Runs queries on this connection, which answers at once even if all others are busy. If it is lost or silent, runs them on the
-   * pool; nothing kept is trusted then. It is for versions, which decide if a kept answer still holds: they must not wait behind what
-   * is expensive. However many callers ask, at most one question of each kind waits and one runs.
+   * pool, and no cached answer is trusted. It is for versions, which decide if a cached answer is valid: they must not
+   * wait behind expensive queries. However many callers there are, at most one query of each kind waits and one runs.
    */
   readonly queries: QuerySource;
   close(): Promise<void>;
@@ -77,7 +77,7 @@ export async function startChangeListener(parts: {
       try {
         return await listen();
       } catch {
-        // The callers of queries report what is wrong with the database.
+        // The callers of queries report failures of the database.
         await sleep(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
       }
     }

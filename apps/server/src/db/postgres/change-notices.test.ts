@@ -3,18 +3,18 @@ import { EXISTING } from '../conformance/repositories.fixture.ts';
 import type { Repositories } from '../repositories.ts';
 import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
-/** The connections that listen; between their first signs of life at least. */
+/** The connections that listen. This matches at least before their first signs of life. */
 const LISTENER =
   "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mds' AND query LIKE 'LISTEN%'";
 
-describeOverPostgres('changes that other processes make in PostgreSQL', (fixture) => {
+describeOverPostgres('change notices between processes on PostgreSQL', (fixture) => {
   const { openMany, connect, rows } = fixture;
   const two = async (): Promise<[Repositories, Repositories]> => {
     const [one, other] = await openMany(2);
     if (!one || !other) throw new Error('Two are to be open.');
     return [one, other];
   };
-  it('show in the stamp within a second, each of them; what no reader sees does not', async () => {
+  it('change the stamp within a second, but not for writes that no reader sees', async () => {
     const [one, other] = await two();
     for (let n = 0; n < 3; n++) {
       const before = other.versions.stamp('others');
@@ -25,7 +25,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     }
   });
 
-  it('to asset records, which regions report twice a second, are told to nobody, and show where the counter is asked for', async () => {
+  it('are not sent for asset records, which change only the counter', async () => {
     const [one, other] = await two();
     const listening = await connect();
     const heard: string[] = [];
@@ -36,7 +36,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     const own = one.versions.stamp('assets');
     await one.assets.record([delivery], 10);
     expect(one.versions.stamp('assets')).toBeGreaterThan(own);
-    // Told in the order of commits: what comes first would have been told by now.
+    // Notices arrive in the order of commits: an earlier one would be here by now.
     const later = one.media.accept(newMedia(1), EXISTING);
     await expect.poll(() => heard.length, { timeout: 5_000, interval: 5 }).toBe(1);
     await later;
@@ -46,7 +46,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     expect((await other.versions.read()).others).toBe(version.others + 1);
   });
 
-  it('wake those who wait for events; a write that tells of nothing does not', async () => {
+  it('wake listeners for events, and not for writes without events', async () => {
     const [one, other] = await two();
     let woken = 0;
     const end = other.events.onAppended(() => {
@@ -59,7 +59,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     end();
   });
 
-  it('of a process itself change its stamp before the write can be seen, and once more when it is committed', async () => {
+  it('change the stamp of the writer before a write is visible, and after its commit', async () => {
     const [one] = await two();
     const stranger = await connect();
     await stranger.query('BEGIN; LOCK TABLE events');
@@ -74,7 +74,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     expect(one.versions.stamp('others')).toBeGreaterThanOrEqual(before + 2);
   });
 
-  it('go unheard while the connection that listens is lost: nothing is trusted then, and it comes back', async () => {
+  it('leave no stale cache trusted while the listening connection is lost', async () => {
     const [one, other] = await two();
     await Promise.all([one.probe(), other.probe()]);
     expect([isTrusted(one), isTrusted(other)]).toEqual([true, true]);
@@ -84,7 +84,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS false`);
     await stranger.query(`SELECT pg_terminate_backend(pid) ${LISTENER}`);
     await expect.poll(() => isTrusted(one) || isTrusted(other), { timeout: 5_000, interval: 5 }).toBe(false);
-    // What has a connection goes on meanwhile.
+    // Open connections keep working meanwhile.
     await one.media.accept(newMedia(1), EXISTING);
     expect(isTrusted(other)).toBe(false);
     await elsewhere.query(`ALTER DATABASE ${pathname.slice(1)} WITH ALLOW_CONNECTIONS true`);
@@ -94,7 +94,7 @@ describeOverPostgres('changes that other processes make in PostgreSQL', (fixture
     await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);
   });
 
-  it('may go unheard while the connection gives no sign of life: nothing is trusted until it does', async () => {
+  it('leave no stale cache trusted while the listening connection is silent', async () => {
     const one = await fixture.open();
     const [listener] = await rows<{ pid: number }>(`SELECT pid ${LISTENER}`);
     const pid = listener?.pid ?? 0;

@@ -13,7 +13,7 @@ export interface SharedChanges extends Changes {
   receive(payload: string): void;
   /** Whether announcements of others arrive. While they did not, anything may have happened. */
   listening(isListening: boolean): void;
-  /** What to send to the other processes. */
+  /** Returns the notification for the other processes. */
   payloadOf(change: Change): string;
 }
 

@@ -29,7 +29,7 @@ const storedBytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType:
 /** The column types of PostgreSQL. */
 export const postgresColumns = {
   table: pgTable,
-  /** Text of any length; of certain words if the type says so. */
+  /** Text of any length. The type may limit its values. */
   text: <T extends string = string>(name: string) => storedText(name).$type<T>(),
   integer: (name: string) => integer(name),
   /** For values that may exceed 2^31: bytes, milliseconds, counters. All of ours are exact as JavaScript numbers. */

@@ -12,13 +12,13 @@ describeOverPostgres(
   'many processes on one PostgreSQL',
   (fixture) => {
     const { open, openMany, connect, rows } = fixture;
-    /** Those that the server has found in this database. */
+    /** The number of deadlocks that the server found in this database. */
     const deadlocks = async () => {
       const text = 'SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()';
       return (await rows<{ n: number }>(text))[0]?.n;
     };
 
-    it('may be started at once over an empty database: one of them makes the tables', async () => {
+    it('start at once on an empty database, and one of them creates the tables', async () => {
       const all = await openMany(5);
       await Promise.all(all.map(({ media }, n) => media.accept(newMedia(n), EXISTING)));
       const [applied] = await rows<{ n: number; different: number }>(
@@ -29,9 +29,9 @@ describeOverPostgres(
       expect((await all[0]?.media.page({ projectId: 'default', limit: 10, before: null }))?.length).toBe(5);
     });
 
-    it('number events in the order of their commits: who asks for what came after one misses none', async () => {
+    it('number events in the order of commits, so that no reader misses one', async () => {
       const all = await openMany(4);
-      // Each commit takes a while, and each another one: without an order, later numbers are seen before earlier ones.
+      // Commits take different times: without an order, later numbers become visible before earlier ones.
       await rows(`
         CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
           $$ BEGIN PERFORM pg_sleep(random() * 0.01); RETURN NULL; END $$;
@@ -60,7 +60,7 @@ describeOverPostgres(
       expect(seen.length).toBe(writers.length * each);
     });
 
-    it('claim at once, and no job is given twice', async () => {
+    it('claim jobs at once, and each job is claimed once', async () => {
       const all = await openMany(PROCESSES);
       const jobs = 60;
       for (let n = 0; n < jobs; n++) await all[0]?.media.accept(newMedia(n), EXISTING);
@@ -75,7 +75,7 @@ describeOverPostgres(
         }),
       );
       await Promise.all(workers);
-      // Whoever finds all that is left locked goes away empty-handed, and comes again.
+      // A claim returns null while all remaining jobs are locked, so claim again.
       for (let lease = await all[0]?.jobs.claim('last'); lease; lease = await all[0]?.jobs.claim('last')) {
         claimed.push(lease.mediaId);
       }
@@ -83,7 +83,7 @@ describeOverPostgres(
       expect(await all[0]?.jobs.counts()).toMatchObject({ queued: 0, running: jobs });
     });
 
-    it('accept the same bytes at once, and one media object comes of it, with one job', async () => {
+    it('accept the same bytes at once as one media object with one job', async () => {
       const all = await openMany(PROCESSES);
       for (let round = 0; round < 5; round++) {
         const sha256 = String(round).repeat(64);
@@ -96,14 +96,14 @@ describeOverPostgres(
       expect(await all[0]?.jobs.counts()).toMatchObject({ queued: 5 });
     });
 
-    it('accept with the same idempotency key at once, and one media object comes of it', async () => {
+    it('accept one idempotency key at once as one media object', async () => {
       const all = await openMany(PROCESSES);
       const keyed = { ...ALLOW, idempotencyKey: 'k' };
       const accepted = await Promise.all(all.map(({ media }, n) => media.accept(newMedia(n), keyed)));
       expect(accepted.filter(({ created }) => created)).toHaveLength(1);
     });
 
-    it('begin uploads and fetches at once, and their bounds hold', async () => {
+    it('begin uploads and fetches at once, and the limits hold', async () => {
       const all = await openMany(PROCESSES);
       const upload = (n: number): NewUpload => ({
         ...{ id: `upl_${n}`, projectId: 'default', tokenSha256: 'a', createdAtMs: 0, expiresAtMs: 1, metadata: null },
@@ -122,7 +122,7 @@ describeOverPostgres(
       expect(new Set(claimed).size).toBe(claimed.length);
     });
 
-    it('record deliveries at once, and each has its own place in the order', async () => {
+    it('record deliveries at once, each with its own place in the order', async () => {
       const all = await openMany(PROCESSES);
       const delivered = (path: string) => ({ region: 'fra1', path, bytes: 1, cacheStatus: 'HIT' as const, atMs: 1 });
       await Promise.all(all.map(({ assets }, n) => assets.record([delivered('/shared'), delivered(`/${n}`)], 100)));
@@ -131,7 +131,7 @@ describeOverPostgres(
       ).toEqual([{ assets: PROCESSES + 1, places: PROCESSES + 1 }]);
     });
 
-    it('delete media while others work on them, and nobody waits for somebody who waits for him', async () => {
+    it('delete media while others process them, without a deadlock', async () => {
       const all = await Promise.all([1, 2, 3, 4].map(() => openPostgresRepositories(fixture.url, { logger: silent })));
       const [first] = all;
       if (!first) throw new Error('Nothing is open.');
@@ -149,14 +149,14 @@ describeOverPostgres(
       await Promise.all(workers);
       expect(await first.jobs.counts()).toMatchObject({ queued: 0, running: 0 });
       await Promise.all(all.map((repositories) => repositories.close()));
-      // A connection that ends tells what it met.
+      // A connection reports its deadlocks when it ends.
       const connected =
         "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mds'";
       await expect.poll(() => rows(connected), { timeout: 20_000 }).toEqual([]);
       expect(await deadlocks()).toBe(0);
     });
 
-    it('try again what lost a deadlock against somebody else: nobody hears of it', async () => {
+    it('retry a write that lost a deadlock, and its caller sees no error', async () => {
       const { projects } = await open();
       await projects.put({ id: 'other', name: 'Other', hosts: ['other.test'] });
       const stranger = await connect();
@@ -165,7 +165,7 @@ describeOverPostgres(
       const waiting = () =>
         rows("SELECT 1 FROM pg_stat_activity WHERE application_name = 'mds' AND wait_event_type = 'Lock'");
       while ((await waiting()).length === 0) await sleep(5);
-      // Now each waits for the other; the server ends the one that waited first.
+      // Now each waits for the other. The server cancels the one that waited first.
       await stranger.query("SELECT 1 FROM projects WHERE id = 'other' FOR UPDATE");
       await stranger.query('COMMIT');
       await put;

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
-/** More than a process has connections. */
+/** More than the connections of one process. */
 const CALLS = 50;
 
-describeOverPostgres('while more is asked of PostgreSQL than a process has connections for', (fixture) => {
-  it('fault 20: how long a call waits for one is told, and whether what is in memory still holds is told at once', async () => {
+describeOverPostgres('a pool with more PostgreSQL calls than connections', (fixture) => {
+  it('fault 20: reports the wait of its calls, and reads versions without a wait', async () => {
     const one = await fixture.open();
     await one.media.accept(newMedia(0), EXISTING);
     expect([one.waitMs(), isTrusted(one)]).toEqual([0, true]);
@@ -19,7 +19,7 @@ describeOverPostgres('while more is asked of PostgreSQL than a process has conne
     let answered = 0;
     for (const page of pages) void page.then(() => (answered += 1));
     await expect.poll(() => one.waitMs(), { timeout: 20_000 }).toBeGreaterThan(200);
-    // All connections wait for the lock, and everything else for them.
+    // All connections wait for the lock, and all other calls wait for a connection.
     expect([await one.versions.read(), await one.media.version(), answered]).toEqual([
       ...[version, expect.any(Number)],
       0,
@@ -30,18 +30,18 @@ describeOverPostgres('while more is asked of PostgreSQL than a process has conne
     expect(one.waitMs()).toBe(0);
   });
 
-  it('fault 20: the wait that is told is what those before will take, before anybody has waited for as long', async () => {
+  it('fault 20: estimates the wait from the calls in the queue before any call waited', async () => {
     const one = await fixture.open();
     const pages = () => Array.from({ length: 20 * CALLS }, () => one.projects.byHost('a'));
-    // From these it knows how long one takes.
+    // The estimate is based on the duration of these calls.
     await Promise.all(pages());
     const began = performance.now();
     const asked = pages();
-    const toldMs = one.waitMs();
+    const estimatedMs = one.waitMs();
     const waitedMs = performance.now() - began;
     await Promise.all(asked);
     const tookMs = performance.now() - began;
-    expect(toldMs).toBeGreaterThan(waitedMs);
-    expect(toldMs).toBeGreaterThan(tookMs / 10);
+    expect(estimatedMs).toBeGreaterThan(waitedMs);
+    expect(estimatedMs).toBeGreaterThan(tookMs / 10);
   });
 });

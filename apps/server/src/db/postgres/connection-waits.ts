@@ -8,7 +8,7 @@ const PACE_OF_CALLS = 32;
 
 /**
  * Watches the calls that wait for a connection of a pool, including single queries, for which the pool calls itself.
- * @returns how long a call that comes now will probably wait, in milliseconds; see `Repositories.waitMs`
+ * @returns the probable wait of a new call, in milliseconds; see `Repositories.waitMs`
  */
 export function watchConnectionWaits(pool: Pool): () => number {
   /** In the order of arrival, in which the pool serves them. */

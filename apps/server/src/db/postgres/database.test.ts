@@ -3,22 +3,22 @@ import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
 import { describeOverPostgres, newMedia, silent } from './postgres.fixture.ts';
 
-describeOverPostgres('over a PostgreSQL server', (fixture) => {
+describeOverPostgres('on a PostgreSQL server', (fixture) => {
   const { open, rows } = fixture;
 
   describe('the PostgreSQL database', () => {
-    it('keeps what was committed when it is closed and opened again', async () => {
+    it('keeps committed rows when it is closed and opened again', async () => {
       const first = await openPostgresRepositories(fixture.url, { logger: silent });
       await first.media.accept(newMedia(1), EXISTING);
       await first.close();
       expect(await (await open()).media.find(newMedia(1).id)).toMatchObject({ status: 'queued' });
     });
 
-    it('is that of others, too: they say so', async () => {
+    it('is marked as shared between processes', async () => {
       expect((await open()).shared).toBe(true);
     });
 
-    it('takes the beats of a worker of an earlier version, which does not say where it runs', async () => {
+    it('accepts heartbeats of an older worker, which sends no host or region', async () => {
       const { jobs } = await open();
       for (let n = 0; n < 2; n++) {
         await rows(
@@ -30,7 +30,7 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       expect(await jobs.workers()).toEqual([{ id: 'vm:1:a', pid: 1, concurrency: 2, beat: 2, ...silent }]);
     });
 
-    it('holds names and paths with NUL, which PostgreSQL has no place for, with another character in its place', async () => {
+    it('stores names and paths with NUL, which PostgreSQL rejects, with a replacement', async () => {
       const { media, assets, projects } = await open();
       const strange = newMedia(1, { filename: 'a\0b.png', warnings: ['It says "\0".'], identified: { '\0': '\0' } });
       await media.accept(strange, EXISTING);
@@ -48,20 +48,20 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       await expect(media.isReferenced('a\0')).resolves.toBe(false);
       expect(await media.publicPage({ projectId: '\0', limit: 10, before: 'med_\0' })).toEqual([]);
       const delivered = { region: 'fra1', bytes: 1, cacheStatus: 'HIT' as const, atMs: 1 };
-      // Two paths that become one, in one statement.
+      // Two paths become equal in one statement.
       const both = ['/a\0', '/a\uFFFD'].map((path) => ({ ...delivered, path }));
       await assets.record(both, 10);
       expect(await assets.latest({ limit: 10, region: null })).toMatchObject([{ path: '/a\uFFFD' }]);
     });
 
-    it('gives documents back as they were written, the order of their keys too', async () => {
+    it('returns JSON documents as they were written, with the order of their keys', async () => {
       const { media } = await open();
       const identified = { zebra: 1, a: { longer: [], b: null }, media: 'x' };
       await media.accept(newMedia(1, { identified }), EXISTING);
       expect(JSON.stringify((await media.find(newMedia(1).id))?.identified)).toBe(JSON.stringify(identified));
     });
 
-    it('gives numbers beyond 2^31, as files have them, as numbers', async () => {
+    it('returns file sizes beyond 2^31 as numbers', async () => {
       const { media } = await open();
       const bytes = 5_000_000_000_000;
       await media.accept(newMedia(1, { bytes, durationMs: 2 ** 40 }), EXISTING);
@@ -73,7 +73,7 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       });
     });
 
-    it('media that lost their job get one again: none stays queued for ever, and nodes that look at once adopt each once', async () => {
+    it('gives media that lost their job a new one, once each, if nodes look at once', async () => {
       const [one, two] = await fixture.openMany(2);
       if (!one || !two) throw new Error('Nothing is open.');
       for (const n of [1, 2, 3]) await one.media.accept(newMedia(n), EXISTING);
@@ -85,7 +85,7 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       expect((await one.jobs.counts()).queued).toBe(3);
     });
 
-    it('that is up to date is opened by a user who may write rows and make no tables', async () => {
+    it('opens for a user without the right to create tables if it is up to date', async () => {
       await fixture.prepare();
       await rows(`DROP ROLE IF EXISTS mds_node`);
       await rows(`CREATE ROLE mds_node LOGIN PASSWORD 'another-password'`);
@@ -99,7 +99,7 @@ describeOverPostgres('over a PostgreSQL server', (fixture) => {
       expect(await node.media.find(newMedia(1).id)).not.toBeNull();
     });
 
-    it('in a schema of its own leaves the others alone', async () => {
+    it('leaves other schemas alone if it has one of its own', async () => {
       const elsewhere = await open(`${fixture.url}?schema=media_delivery`);
       await elsewhere.media.accept(newMedia(1), EXISTING);
       expect(await rows("SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([]);

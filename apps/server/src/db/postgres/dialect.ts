@@ -11,14 +11,14 @@ import { isUnavailable } from './errors.ts';
 import type { PoolShare } from './pool-share.ts';
 import * as tables from './schema.ts';
 
-/** What single queries are asked over. */
+/** The connection for single queries. */
 export interface QuerySource {
   readonly $client: { query<Row extends QueryResultRow>(query: QueryConfig): Promise<QueryResult<Row>> };
 }
 
 /** The connections of a {@link Dialect} over PostgreSQL. */
 export interface PostgresParts {
-  /** For those who read, who wait for nobody's lock. */
+  /** For readers, which wait for no lock. */
   pool: Pool;
   /** For those who write, who may. */
   writing: PoolShare;
@@ -44,7 +44,7 @@ const BEGIN_SOON = 'BEGIN; SET LOCAL synchronous_commit TO off';
 export function createPostgresDialect(parts: PostgresParts): Dialect {
   const { pool, writing, listening, changes } = parts;
   const read: NodePgDatabase = drizzle(pool);
-  // Drizzle uses of a pool what a share has: single queries. Transactions are ours.
+  // Drizzle only sends single queries to a pool, which a share can do. Transactions are our own code.
   const writer: NodePgDatabase = drizzle(writing as Pool);
   const run = createTransactionRunner(parts);
   return {
@@ -85,7 +85,7 @@ export function createPostgresDialect(parts: PostgresParts): Dialect {
     append: async (event) => (await run(async (tx) => tx.append(event))).numbers[0] ?? 0,
 
     lockRows(query, { strength, of, skipLocked = false, keyShareOf }) {
-      // Drizzle has one locking clause. A second one goes before it, as text.
+      // Drizzle supports one locking clause. A second one precedes it, as text.
       const both = keyShareOf && `key share of "${getTableName(keyShareOf)}" skip locked for ${strength}`;
       const config = { ...(of ? { of } : {}), ...(skipLocked ? { skipLocked } : {}) };
       return query.for((both ?? strength) as 'update', config) as typeof query;
@@ -107,7 +107,7 @@ type TransactionRunner = <T>(
 
 function createTransactionRunner({ writing, changes, events }: PostgresParts): TransactionRunner {
   const settle = async (db: NodePgDatabase, outbox: Outbox): Promise<number[]> => {
-    // Numbers are given before the commit. Without the lock, one who reads up to 7 could miss a 6 that is committed later.
+    // Numbers are assigned before the commit. Without the lock, a reader of 7 could miss a 6 that is committed later.
     const numbers = await outbox.write(db, () =>
       db.execute(sql`SELECT pg_advisory_xact_lock(${ADVISORY_CLASS}, ${EVENTS_LOCK})`),
     );
@@ -149,9 +149,9 @@ async function lockNames(db: NodePgDatabase, names: readonly string[]): Promise<
   for (const key of keys) await db.execute(sql`SELECT pg_advisory_xact_lock(${key.toString()}::bigint)`);
 }
 
-/** Undoes what was begun. @returns why the connection must not be used again; undefined if it may */
+/** Rolls the transaction back. @returns why the connection must not be used again; undefined if it may */
 async function rolledBack(client: PoolClient, reason: unknown): Promise<Error | undefined> {
-  // Perhaps nobody answers. What was not committed is gone with the connection.
+  // The server may not answer. Uncommitted changes are lost with the connection.
   if (isUnavailable(reason)) return reason as Error;
   try {
     await client.query('ROLLBACK');

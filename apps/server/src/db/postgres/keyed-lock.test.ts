@@ -9,7 +9,7 @@ import { createPostgresKeyedLock } from './keyed-lock.ts';
 
 const bin = findPostgres();
 
-describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
+describeWith(bin, 'PostgreSQL')('the keyed lock of all nodes', () => {
   let server: PostgresServer;
   let url: string;
   beforeAll(async () => {
@@ -21,7 +21,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
   const node = (waitMs = 20_000, connectionString = url) => {
     const lock = createPostgresKeyedLock({
       ...{ connection: { connectionString }, logger: createLogger('silent'), waitMs },
-      // Silent after less than a second instead of five.
+      // The connection counts as silent after less than a second, not after five.
       timing: { beatMs: 160, lateMs: 100, silentBeats: 5 },
     });
     onTestFinished(() => lock.close());
@@ -36,7 +36,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
       await client.end();
     }
   };
-  /** One whose connections can be made to lead nowhere. */
+  /** A node whose connections can be cut silently. */
   const cutOffNode = async () => {
     const proxy = await silentProxy(url);
     const lock = node(20_000, proxy.url);
@@ -44,7 +44,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     return { lock, proxy };
   };
 
-  it('has tasks of one key run one after another, whichever node they run on, and those of other keys at once', async () => {
+  it('runs tasks of one key in turn on all nodes, and those of other keys at once', async () => {
     const nodes = [node(), node()];
     let inside = 0;
     let most = 0;
@@ -68,7 +68,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     await holding;
   });
 
-  it('says that it is busy where another has a key for too long', async () => {
+  it('rejects a task with unavailable if another node holds the key for too long', async () => {
     const [holder, other] = [node(), node(50)];
     await holder.run('key', async () => {
       await expect(other.run('key', async () => 'in')).rejects.toMatchObject({ code: 'unavailable' });
@@ -76,7 +76,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     expect(await other.run('key', async () => 'in')).toBe('in');
   });
 
-  it('is given back by a node that dies; one whose connection is lost is told that it has it no more, and goes on', async () => {
+  it('is released if its connection is lost, and the holder is notified', async () => {
     const [dying, other] = [node(), node()];
     let taken: () => void = () => undefined;
     const has = new Promise<void>((resolve) => {
@@ -107,7 +107,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     await gone;
   });
 
-  it('whose connection leads nowhere is known to be lost before another node has it, which is soon', async () => {
+  it('notifies a holder with a dead connection before another node gets the lock', async () => {
     const [{ lock, proxy }, other] = [await cutOffNode(), node()];
     await lock.run('key', async (lost, confirm) => {
       await confirm();
@@ -116,19 +116,19 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     });
   });
 
-  it('is not confirmed over a connection that leads nowhere, as another node may have it already', async () => {
+  it('is not confirmed over a dead connection, as another node may hold it', async () => {
     const [{ lock, proxy }, other] = [await cutOffNode(), node()];
     await lock.run('key', async (_, confirm) => {
       const [own] = await rows("SELECT pid FROM pg_locks WHERE locktype = 'advisory'");
       proxy.goSilent();
-      // As where another server takes over, which knows of no locks.
+      // This is like a failover to a server that has no locks.
       await rows('SELECT pg_terminate_backend($1)', [own?.['pid']]);
       expect(await other.run('key', async () => 'in')).toBe('in');
       await expect(confirm()).rejects.toMatchObject({ code: 'unavailable' });
     });
   });
 
-  it('is to be had again at once on a node whose connection led nowhere', async () => {
+  it('is available at once on a node that replaced its dead connection', async () => {
     const { lock, proxy } = await cutOffNode();
     await lock.run('key', async () => undefined);
     proxy.goSilent();
@@ -136,7 +136,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     for (let n = 0; n < 3; n++) expect(await lock.run(`key ${n}`, async () => 'in')).toBe('in');
   });
 
-  it('that was given to nobody, as the answer never came, is not kept from all others', async () => {
+  it('is not blocked for all nodes if the answer that granted it was lost', async () => {
     const [{ lock, proxy }, other] = [await cutOffNode(), node()];
     await lock.run('another', async () => undefined);
     proxy.goSilent('answers');
@@ -146,7 +146,7 @@ describeWith(bin, 'PostgreSQL')('a lock over all nodes', () => {
     expect(await lock.run('key', async () => 'in')).toBe('in');
   });
 
-  it('that the server granted and then spoke of as an error is not kept by a node that does not know of it', async () => {
+  it('is not held for ever by a node that got an error after the server granted it', async () => {
     await rows(`CREATE FUNCTION public.pg_try_advisory_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_catalog.pg_try_advisory_lock($1, $2); RAISE 'too late'; END $$`);
     const options = encodeURIComponent('-c search_path=public,pg_catalog');

@@ -22,10 +22,10 @@ interface Session {
 
 /**
  * {@link KeyedLock} over all processes of a database, by advisory locks of one connection. The locks of a process that dies are free.
- * If the connection is lost, so are its locks. Tasks learn of it, and decide if they go on without.
+ * If the connection is lost, so are its locks. Tasks are notified, and decide if they continue without a lock.
  *
- * A dead connection is detected within seconds, and before that by a task that confirms its lock. A connection on which anything failed
- * is not used any more, because nobody knows which locks its session has.
+ * A dead connection is detected within seconds, and before that by a task that confirms its lock. A connection is
+ * closed after any failure, because the locks of its session are unknown then.
  * @param parts.waitMs after it a task is refused with `unavailable`
  */
 export function createPostgresKeyedLock(parts: {
@@ -102,7 +102,7 @@ export function createPostgresKeyedLock(parts: {
   };
 }
 
-/** Ends the connection if the answer is a failure, because nobody knows then which locks it has. */
+/** Ends the connection if the answer is a failure, because its locks are unknown then. */
 async function sure<T>(locks: WatchedConnection, answer: Promise<T>): Promise<T> {
   try {
     return await answer;

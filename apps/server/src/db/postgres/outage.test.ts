@@ -4,7 +4,7 @@ import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { NoAnswerError } from '../no-answer-error.ts';
 import { describeOverPostgres, isTrusted, newMedia } from './postgres.fixture.ts';
 
-/** How a call ended, for a caller. */
+/** The outcome of a call, as its caller sees it. */
 const outcomeOf = async (call: Promise<unknown>): Promise<string> => {
   try {
     await call;
@@ -17,7 +17,7 @@ const outcomeOf = async (call: Promise<unknown>): Promise<string> => {
 describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
   const { open, connect } = fixture;
 
-  it('killed and started again: calls say so meanwhile, what was acknowledged is there, and everything goes on', async () => {
+  it('loses no acknowledged write in a crash, and calls recover after the restart', async () => {
     const repositories = await open();
     const { media, jobs, versions, projects } = repositories;
     const writers = Array.from({ length: 30 }, async (_, n) => {
@@ -56,7 +56,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     await expect.poll(() => isTrusted(repositories), { timeout: 10_000 }).toBe(true);
   });
 
-  it('whose disk is full says that there is no room', async () => {
+  it('fails writes with insufficient_storage if its disk is full', async () => {
     const { media } = await open();
     const stranger = await connect();
     await stranger.query(`
@@ -66,7 +66,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     expect(await outcomeOf(media.accept(newMedia(1), EXISTING))).toMatch(/^insufficient_storage/);
   });
 
-  it('that became a standby takes no writes until there is a new primary', async () => {
+  it('rejects writes on a standby until there is a new primary', async () => {
     const { pathname } = new URL(fixture.url);
     const { media, probe } = await open();
     const stranger = await connect();
@@ -80,7 +80,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     await expect.poll(() => outcomeOf(media.accept(newMedia(1), EXISTING))).toBe('done');
   });
 
-  it('that goes away in the middle of a commit leaves it open whether it stands, and that is told apart from a failure', async () => {
+  it('reports a lost connection during a commit as unknown, not as a failure', async () => {
     const { media } = await open();
     const stranger = await connect();
     const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()";
@@ -103,7 +103,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     }
   });
 
-  it('that does not answer fails a probe within seconds, while calls wait', async () => {
+  it('fails a probe within seconds if it does not answer, while calls wait', async () => {
     const { probe, media } = await open();
     const stranger = await connect();
     await stranger.query('BEGIN; LOCK TABLE versions');
@@ -115,7 +115,7 @@ describeOverPostgres('a PostgreSQL server that fails', (fixture) => {
     expect(await outcomeOf(accepted)).toBe('done');
   });
 
-  it('fails a call whose mistake is ours with its own words, and without the values that it was given', async () => {
+  it('passes on the error of our own mistakes without the values of the query', async () => {
     const { media } = await open();
     const twice = newMedia(1, { filename: 'a-secret.png' });
     await media.accept(twice, EXISTING);

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { EXISTING } from '../conformance/repositories.fixture.ts';
 import { describeOverPostgres, newMedia } from './postgres.fixture.ts';
 
-/** More than a process has connections. */
+/** More than the connections of one process. */
 const WRITERS = 40;
 
-describeOverPostgres('while somebody else locks tables of PostgreSQL', (fixture) => {
-  it('fault 20: whoever only reads does not stand behind writers, of whom none is forgotten', async () => {
+describeOverPostgres('while another client locks PostgreSQL tables', (fixture) => {
+  it('fault 20: readers do not queue behind writers, and no write is lost', async () => {
     const one = await fixture.open();
     await one.media.accept(newMedia(0), EXISTING);
     const frankfurt = { code: 'fra1', name: 'Frankfurt', zone: 'europe-central', country: 'DE', maintenance: false };

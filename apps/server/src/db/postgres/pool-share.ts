@@ -7,8 +7,8 @@ export interface PoolShare {
 }
 
 /**
- * Creates a share of a pool: at most `most` of its connections at a time. A writer may wait for somebody's lock with a connection that
- * nobody else can use meanwhile. With a share, readers still find one.
+ * Creates a share of a pool: at most `most` of its connections at a time. A writer that waits for a lock blocks its
+ * connection. With a share, readers still find a free one.
  * @param waitMs how long a call waits for its turn, as a call of the pool waits for a connection
  */
 export function sharePool(pool: Pool, { most, waitMs }: { most: number; waitMs: number }): PoolShare {

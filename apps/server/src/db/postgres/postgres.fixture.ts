@@ -12,25 +12,25 @@ import type { NewMedia } from '../media-repository.ts';
 import type { Repositories } from '../repositories.ts';
 import { openPostgresRepositories } from './open-repositories.ts';
 
-/** A server of the group of tests, and for each test a database of its own. */
+/** One server for a group of tests, with one database for each test. */
 export interface PostgresFixture {
   readonly server: PostgresServer;
-  /** The URL of the test's database, which is empty until somebody opens it. */
+  /** The URL of the test's database, which is empty until it is opened. */
   readonly url: string;
-  /** Repositories as one process of the service has them; closed when the test ends. */
+  /** Opens the repositories of one process of the service. The end of the test closes them. */
   open(url?: string): Promise<Repositories>;
-  /** Has the tables made, as a process does that comes and goes. */
+  /** Creates the tables by opening and closing the repositories. */
   prepare(): Promise<void>;
-  /** As many processes, at once. */
+  /** Opens the repositories of several processes at once. */
   openMany(processes: number): Promise<Repositories[]>;
-  /** A connection that is nobody's of the service; ended when the test ends. */
+  /** Opens a connection that does not belong to the service. The end of the test closes it. */
   connect(url?: string): Promise<Client>;
   rows<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
 }
 
 export const silent = pino({ level: 'silent' });
 
-/** `describe` over a PostgreSQL server, or a skipped one that says so where this machine has none. */
+/** `describe` with a PostgreSQL server, or a skipped one with the reason if this machine has none. */
 export function describeOverPostgres(
   title: string,
   tests: (fixture: PostgresFixture) => void,
@@ -92,13 +92,13 @@ export function describeOverPostgres(
   });
 }
 
-/** Whether what is kept may be relied on for as long as nothing is heard. */
+/** Whether cached answers are valid while no notice arrives. */
 export function isTrusted({ versions }: Repositories): boolean {
   const stamp = versions.stamp('others');
   return stamp === versions.stamp('others');
 }
 
-/** A media object; another number, other bytes. */
+/** A media object. Each number has its own id and bytes. */
 export function newMedia(n: number, overrides: Partial<NewMedia> = {}): NewMedia {
   return {
     id: `med_${String(n).padStart(26, '0')}`,

@@ -8,7 +8,7 @@ import { silent } from './postgres.fixture.ts';
 
 const bin = findPostgres();
 
-describeWith(bin, 'PostgreSQL')('over a PostgreSQL server', () => {
+describeWith(bin, 'PostgreSQL')('on a PostgreSQL server', () => {
   let server: PostgresServer;
   let url: string;
   beforeAll(async () => {
@@ -17,7 +17,7 @@ describeWith(bin, 'PostgreSQL')('over a PostgreSQL server', () => {
   });
   afterAll(() => server.stop());
 
-  /** One database, emptied for each test: making one takes longer than most tests. */
+  /** Empties the one database for each test. Creating one takes longer than most tests. */
   const empty = async () => {
     const client = new Client({ connectionString: url });
     await client.connect();

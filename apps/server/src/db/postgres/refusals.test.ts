@@ -6,10 +6,10 @@ import { DatabaseRefusedError, DatabaseUnreachableError } from '../database-refu
 import { openPostgresRepositories } from './open-repositories.ts';
 import { describeOverPostgres, newMedia, silent } from './postgres.fixture.ts';
 
-describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
+describeOverPostgres('a PostgreSQL database that cannot be used', (fixture) => {
   const { open, connect, rows } = fixture;
 
-  /** What the refusal says, with all that a log would show of it. */
+  /** Returns the message of the refusal. Checks that a log of it would hold no password. */
   const refusalOf = async (url: string): Promise<string> => {
     try {
       await (await openPostgresRepositories(url, { logger: silent, startWaitMs: 0 })).close();
@@ -24,14 +24,14 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
     return 'It was opened.';
   };
 
-  /** Every table and how many rows it has. */
+  /** Every table with its number of rows. */
   const tables = () =>
     rows(`SELECT schemaname, relname, (xpath('/row/n/text()', query_to_xml(
             format('SELECT count(*) AS n FROM %I.%I', schemaname, relname), false, true, '')))[1]::text AS rows
           FROM pg_stat_user_tables ORDER BY 1, 2`);
 
-  describe('fault 24: a PostgreSQL database that is not one to touch', () => {
-    it('of a newer version: refused, saying so, and not migrated down', async () => {
+  describe('fault 24: a PostgreSQL database that must not be touched', () => {
+    it('is refused, and not migrated down, if it is of a newer version', async () => {
       const { media } = await open();
       await media.accept(newMedia(1), EXISTING);
       await rows("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('future', 99999999999999)");
@@ -40,13 +40,13 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       expect(await tables()).toEqual(before);
     });
 
-    it('of another program: refused, and left as it is', async () => {
+    it('is refused, and not changed, if it belongs to another program', async () => {
       await rows('CREATE TABLE bookmarks (url text)');
       expect(await refusalOf(fixture.url)).toMatch(/belongs to another program.*MDS_DATABASE_URL/);
       expect(await tables()).toMatchObject([{ relname: 'bookmarks' }]);
     });
 
-    it('of another program that keeps such a table of migrations, too: refused, and left as it is', async () => {
+    it('is refused, and not changed, if another program has its migrations in it', async () => {
       await rows(
         "CREATE TABLE __drizzle_migrations (hash text, created_at bigint); INSERT INTO __drizzle_migrations VALUES ('a', 1)",
       );
@@ -54,15 +54,15 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       expect(await tables()).toMatchObject([{ relname: '__drizzle_migrations', rows: '1' }]);
     });
 
-    it('that cannot hold every name: refused, saying how to make one that can', async () => {
+    it('is refused, with the fix, if its encoding cannot hold every name', async () => {
       await rows("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
       const url = new URL(fixture.url);
       url.pathname = '/latin';
       expect(await refusalOf(url.href)).toMatch(/LATIN1.*ENCODING 'UTF8'/);
     });
 
-    it('a migration that fails leaves nothing behind', async () => {
-      // One of our tables can be made, the next one cannot: its name is taken by something that is no table.
+    it('keeps nothing of a migration that fails', async () => {
+      // The first table can be created, but a sequence already has the name of the next one.
       await rows('CREATE SEQUENCE versions');
       await expect(open()).rejects.toThrow('already exists');
       expect(await tables()).toEqual([]);
@@ -76,7 +76,7 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       ],
       ['that is not there', (url: URL) => Object.assign(url, { pathname: '/nowhere' }), /cannot be opened.*nowhere/],
       [
-        'whose URL says something that nothing heeds',
+        'whose URL has an unknown parameter',
         (url: URL) => Object.assign(url, { search: '?sslmod=verify-full' }),
         /heeds: sslmod\. Known are .*sslmode/,
       ],
@@ -91,34 +91,34 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
         (url: URL) => new URL(url.href.replace('postgres:', 'mysql:')),
         /begins with postgres:/,
       ],
-    ])('%s: refused at once, without a word of the password', async (_, change, said) => {
-      expect(await refusalOf(change(new URL(fixture.url)).href)).toMatch(said);
+    ])('is refused at once, without showing the password: %s', async (_, change, message) => {
+      expect(await refusalOf(change(new URL(fixture.url)).href)).toMatch(message);
     });
 
-    it('whose URL is none: refused, without repeating it', async () => {
+    it('is refused, without repeating its URL, if that is no URL', async () => {
       expect(await refusalOf(`postgres://mds:${POSTGRES_PASSWORD}@[::1/mds`)).toMatch(/MDS_DATABASE_URL is no URL/);
     });
 
     it.each(['1/x@127.0.0.1', '1?x@127.0.0.1', '1#x@127.0.0.1'])(
-      'whose password has characters that mean something in a URL: refused, without the part that looks like something else: %s',
+      'is refused, without parts of the password, if that is not encoded: %s',
       async (rest) => {
-        const said = await refusalOf(`postgres://mds:${rest}:5432/mds`);
-        expect(said).toMatch(/%40 for @/);
-        expect(said).not.toContain('x@');
+        const message = await refusalOf(`postgres://mds:${rest}:5432/mds`);
+        expect(message).toMatch(/%40 for @/);
+        expect(message).not.toContain('x@');
       },
     );
 
-    it('on a server that does not run: refused, saying which', async () => {
+    it('is refused, with its address, if its server does not run', async () => {
       const port = await freePort();
       const url = Object.assign(new URL(fixture.url), { port: String(port) });
       expect(await refusalOf(url.href)).toMatch(new RegExp(`127.0.0.1:${port}/.*cannot be opened: .*ECONNREFUSED`));
-      // It may be there when the service is started again, and whoever starts it is to know.
+      // It may run at the next start of the service, so the caller must know the difference.
       await expect(openPostgresRepositories(url.href, { logger: silent, startWaitMs: 0 })).rejects.toThrow(
         DatabaseUnreachableError,
       );
     });
 
-    it('with a user who may not make tables: refused, saying what to do; the right in its schema is enough', async () => {
+    it('is refused, with the fix, if its user may not create tables in the schema', async () => {
       await rows(`CREATE ROLE guest LOGIN PASSWORD '${POSTGRES_PASSWORD}'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`);
       const url = Object.assign(new URL(fixture.url), { username: 'guest' });
       expect(await refusalOf(url.href)).toMatch(/lacks a right.*permission denied for schema public.*mds migrate/);
@@ -127,7 +127,7 @@ describeOverPostgres('PostgreSQL that is not to be had', (fixture) => {
       expect(await refusalOf(url.href)).toBe('It was opened.');
     });
 
-    it('waits for a server that is started together with the service', async () => {
+    it('is opened as soon as its server runs, if both start together', async () => {
       const database = fixture.url;
       await fixture.server.kill9();
       const opening = open(database);

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import * as sqlite from '../sqlite/schema.ts';
 import * as postgres from './schema.ts';
 
-/** The type that a column of SQLite has in PostgreSQL. */
+/** The PostgreSQL types for each column type of SQLite. */
 const TYPES: Record<string, readonly string[]> = {
   SQLiteText: ['text COLLATE "C"'],
   SQLiteTextJson: ['json'],
@@ -14,14 +14,14 @@ const TYPES: Record<string, readonly string[]> = {
   SQLiteReal: ['double precision'],
   SQLiteBlobBuffer: ['bytea'],
 };
-/** Numbers that stay small whatever happens; all others may exceed 2^31. */
+/** Columns whose numbers always stay small. All others may exceed 2^31. */
 const SMALL = /^(width|height|files|priority|attempts?|fruitless_attempts|lost_leases|pid|concurrency)$/;
 
 type Named = { name: string };
 const byName = (a: Named, b: Named) => a.name.localeCompare(b.name);
 const names = (columns: readonly unknown[]) => columns.map((column) => (column as Named).name);
 
-/** What both kinds of table have, in words that are the same for both. */
+/** Describes a table of either database in the same terms. */
 function shapeOf(
   table: ReturnType<typeof postgresTable> | ReturnType<typeof sqliteTable>,
   sqlOf: (sql: never) => string,
@@ -63,12 +63,12 @@ const postgresTables = Object.values(postgres)
   .map(postgresTable)
   .sort(byName);
 
-it('both databases have the same tables', () => {
+it('SQLite and PostgreSQL have the same tables', () => {
   expect(sqliteTables.length).toBeGreaterThan(15);
   expect(names(postgresTables)).toEqual(names(sqliteTables));
 });
 
-it.each(names(sqliteTables))('%s has the same columns, keys, references and indexes in both', (name) => {
+it.each(names(sqliteTables))('%s has the same columns, keys, references and indexes in both databases', (name) => {
   const inSqlite = sqliteTables.find((table) => table.name === name);
   const inPostgres = postgresTables.find((table) => table.name === name);
   if (!inSqlite || !inPostgres) throw new Error(`${name} is missing.`);

@@ -5,10 +5,10 @@ import { DatabaseRefusedError } from '../database-refused-error.ts';
 export const WAIT_MS = 10_000;
 /** None of our statements takes as long. After it the server cancels the statement, and a little later the server counts as gone. */
 const STATEMENT_MS = 30_000;
-/** How long a process that stands still in the middle of a transaction keeps its locks. */
+/** How long a process that hangs during a transaction keeps its locks. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
-/** The parameters that a URL may have. With a misspelled one, the service might connect without TLS, and nobody would know. */
+/** The parameters that a URL may have. With a misspelled one, the service might connect without TLS unnoticed. */
 const PARAMETERS: ReadonlySet<string> = new Set([
   ...['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
   ...['schema', 'options', 'host', 'port', 'client_encoding'],
@@ -19,7 +19,7 @@ export const serviceName = (schema: string): string => (schema === 'public' ? 'm
 
 /**
  * The application name of a service that is opening the database and has done nothing yet. If it waits for the tables during a move, it
- * sees what was moved.
+ * sees the moved rows.
  */
 export const OPENING_NAME = 'mds-opening';
 

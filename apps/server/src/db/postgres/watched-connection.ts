@@ -14,7 +14,10 @@ export interface WatchTiming {
 
 /** Late after half a second, given up after 5 s. */
 const TIMING: WatchTiming = { beatMs: 1_000, lateMs: 500, silentBeats: 5 };
-/** How much longer the server waits for us than we for it. So nobody gets our locks before we know that we lost them. */
+/**
+ * How much longer the server waits for us than we for it. So no other process gets our locks before we know that we
+ * lost them.
+ */
 const SERVER_WAIT_FACTOR = 4;
 /** How long it may take to connect, if the configuration does not set it. */
 const CONNECT_MS = 10_000;
@@ -43,8 +46,8 @@ export interface WatchedConnection {
  * Opens a connection and asks it for signs of life until it is lost. A connection can be dead without a sign: its server was replaced,
  * or a firewall forgot it. The system would notice after a quarter of an hour.
  *
- * Silence is counted in heartbeats without an answer, not in time. A process that stood still, or its machine, has asked once when it
- * goes on, and not five times.
+ * Silence is counted in heartbeats without an answer, not in time. After a pause of the process or its machine, only
+ * one heartbeat is unanswered, and not five.
  * @throws the error of the attempt to connect
  */
 export async function openWatchedConnection(parts: {

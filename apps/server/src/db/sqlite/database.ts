@@ -83,7 +83,7 @@ function damaged(file: string, cause?: unknown): DatabaseRefusedError {
 /** Reads the structure of the file. The full content check takes longer with every row, so only small files get it. */
 function refuseDamaged(client: Database, file: string): void {
   const pages = client.pragma('page_count', { simple: true }) as number;
-  // Of a larger file, the schema and one row of each table must be readable.
+  // In a larger file, only the schema and one row of each table must be readable.
   if (pages < 4096) {
     const verdict = client.pragma('quick_check(1)', { simple: true });
     if (verdict !== 'ok') throw damaged(file, verdict);
@@ -115,12 +115,15 @@ function hasMigrations(client: Database): boolean {
   return client.prepare("SELECT 1 FROM sqlite_schema WHERE name = '__drizzle_migrations'").get() !== undefined;
 }
 
-/** When the newest migration was made that the database has had; 0 if it has had none. They are applied in this order, and none is left out. */
+/**
+ * The creation time of the newest applied migration; 0 if there is none. Migrations are applied in this order, without
+ * gaps.
+ */
 function lastApplied(client: Database): number {
   return Number(client.prepare('SELECT max(created_at) FROM __drizzle_migrations').pluck().get() ?? 0);
 }
 
-/** Opens a second connection to an open database. It sees what is committed, and can write nothing. */
+/** Opens a second connection to an open database. It sees committed rows, and can write nothing. */
 export function openReader({ $client: writer }: SqliteDatabase): Database {
   const client = new Database(writer.name, { timeout: 10_000 });
   client.pragma('query_only = ON');

@@ -21,13 +21,13 @@ interface Prepared<Row> {
 /**
  * Adapts a SQLite file to the {@link Dialect}. Transactions are asynchronous functions, so other calls run between their statements.
  * On one connection those would read rows that are not committed, and their writes would join the transaction. So all writes take
- * turns on one connection, and all reads use the other, which sees only what is committed.
+ * turns on one connection, and all reads use the other, which sees only committed rows.
  */
 export function createSqliteDialect(
   { writer, reader }: { writer: Database; reader: Database },
   events: EventOptions = {},
 ): SqliteDialect {
-  // Awaited, the statements of this synchronous driver return what those of PostgreSQL do.
+  // With `await`, the statements of this synchronous driver return the same as those of PostgreSQL.
   const read = drizzle(reader) as unknown as Executor;
   const db = drizzle(writer) as unknown as Executor;
   const commits = createGroupCommit(writer);

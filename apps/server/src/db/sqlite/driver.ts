@@ -9,7 +9,7 @@ const [major = 0] = process.versions.node.split('.').map(Number);
  */
 const Database = createRequire(import.meta.url)(
   major >= 22 ? 'better-sqlite3' : 'better-sqlite3-node20',
-  // The interface is the same in both; what a `require` gives, the compiler cannot know.
+  // Both versions have the same interface, but the compiler does not know the type of a `require`.
 ) as typeof BetterSqlite3;
 
 /** An open database file. */

@@ -2,12 +2,12 @@ import { beforeEach, expect, it } from 'vitest';
 import { Database } from './driver.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 
-let said: string[];
+let statements: string[];
 let client: Database;
 let commits: GroupCommit;
 beforeEach(() => {
-  said = [];
-  client = new Database(':memory:', { verbose: (statement) => said.push(String(statement)) });
+  statements = [];
+  client = new Database(':memory:', { verbose: (statement) => statements.push(String(statement)) });
   client.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text BLOB NOT NULL UNIQUE)');
   commits = createGroupCommit(client);
 });
@@ -15,16 +15,16 @@ beforeEach(() => {
 const insert = (statement: string, ...values: string[]) => client.prepare(statement).run(...values).lastInsertRowid;
 const note = (text: string) => () => insert('INSERT INTO notes (text) VALUES (?)', text);
 const notes = () => client.prepare('SELECT text FROM notes ORDER BY id').pluck().all();
-const committed = () => said.filter((statement) => statement === 'COMMIT').length;
+const committed = () => statements.filter((statement) => statement === 'COMMIT').length;
 
-it('commits what comes in one turn once, in its order, and what comes later by itself', async () => {
+it('commits all writes of one turn together, in order, and later ones separately', async () => {
   expect(await Promise.all(['a', 'b', 'c'].map((text) => commits.write(note(text))))).toEqual([1, 2, 3]);
   expect(committed()).toBe(1);
   await commits.write(note('d'));
   expect([notes(), committed()]).toEqual([['a', 'b', 'c', 'd'], 2]);
 });
 
-it('undoes what fails and nothing else: all that it had written, and not what the others wrote', async () => {
+it('rolls back all writes of failed work, and none of the others', async () => {
   const outcomes = await Promise.allSettled([
     commits.write(note('a')),
     commits.write(() => {
@@ -40,7 +40,7 @@ it('undoes what fails and nothing else: all that it had written, and not what th
   expect([notes(), committed()]).toEqual([['a', 'b'], 1]);
 });
 
-it('fault 17: what finds no room in the file takes nobody with it, though that ends the transaction of all', async () => {
+it('fault 17: a write that fills the file fails alone, as the others are repeated', async () => {
   client.pragma('max_page_count = 20');
   const outcomes = await Promise.allSettled([
     commits.write(note('a')),
@@ -52,12 +52,12 @@ it('fault 17: what finds no room in the file takes nobody with it, though that e
   expect(notes()).toEqual(['a', 'b']);
 });
 
-it('a commit that fails for one of them is made again for each, so that only that one hears of it', async () => {
+it('repeats a failed commit for each write, so that only the bad one fails', async () => {
   client.pragma('foreign_keys = ON');
   client.exec('CREATE TABLE parts (note INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED)');
   const orphan = () => insert('INSERT INTO parts (note) VALUES (99)');
   const outcomes = await Promise.allSettled([commits.write(note('a')), commits.write(orphan)]);
-  // Together they fail for one of them; by themselves, the other is well.
+  // Together both fail; separately the valid one succeeds.
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   expect(outcomes[1]).toMatchObject({ reason: { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' } });
   expect(notes()).toEqual(['a']);

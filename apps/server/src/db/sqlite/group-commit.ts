@@ -1,10 +1,11 @@
 import type { Database } from './driver.ts';
 
-/** Lets writes that wait at the same moment share one commit, because the sync of a commit is what a write costs. */
+/** Lets writes that wait at the same moment share one commit, because most of the cost of a write is the sync. */
 export interface GroupCommit {
   /**
-   * Runs `work` in a transaction, together with whatever else is waiting. It takes effect whole or not at all, whatever happens to the
-   * others. It may run twice, the first time in vain. It must wait for nothing but this connection.
+   * Runs `work` in a transaction, together with all other waiting work. It takes effect completely or not at all,
+   * independently of the others. It may run twice, if the first run is rolled back. It must only wait for this
+   * connection.
    * @returns what `work` returned, after the commit
    */
   write<T>(work: () => T | Promise<T>, options?: CommitOptions<T>): Promise<T>;
@@ -13,11 +14,11 @@ export interface GroupCommit {
 }
 
 export interface CommitOptions<T> {
-  /** Called at the commit, before anything else can see what was written. */
+  /** Called at the commit, before any other code can see its writes. */
   onCommit?(result: T): void;
   /** False: the commit does not wait for the disk, unless that of another write of the group does. */
   isSynced?: boolean;
-  /** Begins at once, with all that waits. Otherwise it waits for what else arrives in this turn of the event loop. */
+  /** Starts at once, with all waiting work. Otherwise it waits for work that arrives in this turn of the event loop. */
   isUrgent?: boolean;
 }
 
@@ -25,7 +26,7 @@ export interface CommitOptions<T> {
 const NORMAL = 1;
 
 interface Waiting {
-  /** Does the work inside a transaction. @returns what to do when that is committed */
+  /** Does the work inside a transaction. @returns the action after its commit */
   attempt(): Promise<() => void>;
   reject(reason: unknown): void;
   isSynced: boolean;
@@ -34,7 +35,7 @@ interface Waiting {
 
 /**
  * Creates a {@link GroupCommit} over a connection that nothing else writes with. A commit blocks the event loop while the disk syncs.
- * What arrives meanwhile is looked at in the next turn, all at once, and waits for one more sync instead of one each.
+ * All work that arrives meanwhile runs together in the next turn, and waits for one more sync instead of one each.
  */
 export function createGroupCommit(client: Database): GroupCommit {
   const statements = new Map<string, { run(): unknown }>();
@@ -54,7 +55,7 @@ export function createGroupCommit(client: Database): GroupCommit {
     try {
       const settle = await work();
       run('COMMIT');
-      // At once: nothing may read what was committed before `onCommit` was called.
+      // At once: no code may read the committed rows before `onCommit` was called.
       settle();
     } catch (error) {
       if (client.inTransaction) run('ROLLBACK');
@@ -99,7 +100,7 @@ export function createGroupCommit(client: Database): GroupCommit {
       try {
         return await together(group);
       } catch {
-        // Nothing was committed. Each gets its own failure, and nobody else's.
+        // Nothing was committed. Each write gets its own failure only.
       }
     }
     for (const one of group) await alone(one);

@@ -32,7 +32,7 @@ const notesOf = (db: Database) => ({
 });
 
 describe('a database that another connection has locked', () => {
-  it('fault 20: keeps writes waiting, in their order, while reads and the event loop go on; nothing is written twice', async () => {
+  it('fault 20: delays writes, in order and once each, but not reads or the event loop', async () => {
     const queue = createLockQueue();
     const notes = queue.guard(notesOf(mine));
     other.exec('BEGIN EXCLUSIVE');
@@ -45,33 +45,33 @@ describe('a database that another connection has locked', () => {
     clearInterval(ticking);
     expect(await notes.texts()).toEqual([]);
     expect(notes.size()).toBe(0);
-    // 60 without anything to do; 0 where waiting puts the thread to sleep.
+    // An idle loop makes 60 turns; a wait that blocks the thread allows none.
     expect(turns).toBeGreaterThan(15);
     other.exec('COMMIT');
     expect(await Promise.all(adding)).toEqual([1, 1, 1, 1]);
     expect(await notes.texts()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('is told of as unavailable after a while, to each as long as it waits, and nothing was written', async () => {
+  it('fails each write as unavailable after its own wait, and writes nothing', async () => {
     const queue = createLockQueue();
-    const patient = queue.guard(notesOf(mine), 5_000);
-    const hasty = queue.guard(notesOf(mine), 100);
+    const longWait = queue.guard(notesOf(mine), 5_000);
+    const shortWait = queue.guard(notesOf(mine), 100);
     other.exec('BEGIN EXCLUSIVE');
-    const long = patient.add('long');
+    const long = longWait.add('long');
     const began = performance.now();
-    await expect(hasty.add('short')).rejects.toMatchObject({
+    await expect(shortWait.add('short')).rejects.toMatchObject({
       code: 'unavailable',
       status: 503,
       headers: { 'Retry-After': '5' },
     });
-    // Though somebody else is before it.
+    // It does not wait for the write before it.
     expect(performance.now() - began).toBeLessThan(4_000);
     other.exec('COMMIT');
     await long;
-    expect(await patient.texts()).toEqual(['long']);
+    expect(await longWait.texts()).toEqual(['long']);
   });
 
-  it('does not hide what else is wrong with a write, and is closed when nobody waits any more', async () => {
+  it('does not hide other errors of a write, and drains before it is closed', async () => {
     const queue = createLockQueue();
     const notes = queue.guard(notesOf(mine));
     await notes.add('a');

@@ -3,7 +3,10 @@ import { systemCode } from '../../base/storage-error.ts';
 
 /** How long a call waits for a database that another process has locked, by default; in milliseconds. */
 export const LOCK_WAIT_MS = 10_000;
-/** Pauses between two tries, the first and the longest. Our transactions take a few milliseconds; a longer lock is some tool's. */
+/**
+ * Pauses between two tries, the first and the longest. Our transactions take a few milliseconds; another program holds
+ * a longer lock.
+ */
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 25;
 
@@ -14,7 +17,7 @@ interface Waiting {
   deadlineMs: number;
 }
 
-/** Lets calls wait for a locked database while the event loop goes on. */
+/** Lets calls wait for a locked database without blocking the event loop. */
 export interface LockQueue {
   /**
    * Wraps a repository. Each method is tried again while the database is locked. That is safe, because it is one transaction or one
@@ -22,7 +25,7 @@ export interface LockQueue {
    * @throws AppError `unavailable`, by each method, if the lock lasts longer than `waitMs`; then nothing was written
    */
   guard<T extends object>(repository: T, waitMs?: number): T;
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no call is waiting. */
   drained(): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import { createLockQueue } from './lock-queue.ts';
 /** Readiness and status must know soon if the database can be written; in milliseconds. */
 const PROBE_WAIT_MS = 1_000;
 
-/** What tests set. */
+/** Options for tests. */
 export interface SqliteOptions {
   /** The wall clock, milliseconds since the epoch. */
   now?: () => number;
@@ -23,8 +23,8 @@ export interface SqliteOptions {
 
 /**
  * Opens the embedded database and every repository over it.
- * @param file path of the SQLite file; `:memory:` for one that goes when it is closed
- * @throws DatabaseRefusedError if the file is not one to touch
+ * @param file path of the SQLite file; `:memory:` for one that is deleted when it is closed
+ * @throws DatabaseRefusedError if the file must not be touched
  */
 export function openSqliteRepositories(file: string, { now, keptEvents }: SqliteOptions = {}): Repositories {
   const { writer, reader } = openConnections(file);
@@ -32,7 +32,7 @@ export function openSqliteRepositories(file: string, { now, keptEvents }: Sqlite
   const { id, name } = DEFAULT_PROJECT_RECORD;
   const project = 'INSERT INTO projects (id, name, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';
   writer.prepare(project).run(id, name, Date.now());
-  // Whoever opens the file waits for its lock as SQLite does. From now on no event loop does.
+  // SQLite itself waits for the lock while the file is opened. From now on, it must not block the event loop.
   for (const connection of [writer, reader]) connection.pragma('busy_timeout = 0');
   const dialect = createSqliteDialect({ writer, reader }, { now, keep: keptEvents });
   const locks = createLockQueue();
@@ -59,7 +59,7 @@ export function openSqliteRepositories(file: string, { now, keptEvents }: Sqlite
   };
 }
 
-/** Two connections: {@link createSqliteDialect} says why. */
+/** Opens two connections, for the reason given at {@link createSqliteDialect}. */
 function openConnections(file: string): { writer: Database; reader: Database } {
   const isTemporary = file === ':memory:';
   const path = isTemporary ? join(mkdtempSync(join(tmpdir(), 'mds-memory-')), 'mds.sqlite') : file;
@@ -73,7 +73,7 @@ function openConnections(file: string): { writer: Database; reader: Database } {
   return { writer: database.$client, reader };
 }
 
-/** Which deployment the database belongs to; the first time, to a new one. */
+/** Returns the deployment of the database. The first call creates a new one. */
 function deploymentOf(client: Database): Deployment {
   const make = client.transaction(() => {
     const known = client.prepare('SELECT id FROM deployments').pluck().get() as string | undefined;

@@ -10,7 +10,7 @@ import { openSqliteRepositories } from './open-repositories.ts';
 
 repositoriesConformance('SQLite', async () => openSqliteRepositories(':memory:'));
 
-const MEDIUM = {
+const MEDIA_OBJECT = {
   id: 'med_01k0c4s6q8y2v4w6x8z0a2c4e6',
   projectId: 'default',
   createdAtMs: 0,
@@ -38,40 +38,40 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 describe('the SQLite file', () => {
-  it('keeps what was committed when it is closed and opened again', async () => {
+  it('keeps committed rows when it is closed and opened again', async () => {
     const first = openSqliteRepositories(file);
-    await first.media.accept(MEDIUM, EXISTING);
+    await first.media.accept(MEDIA_OBJECT, EXISTING);
     await first.close();
     const second = openSqliteRepositories(file);
-    expect(await second.media.find(MEDIUM.id)).toMatchObject({ id: MEDIUM.id, status: 'queued' });
+    expect(await second.media.find(MEDIA_OBJECT.id)).toMatchObject({ id: MEDIA_OBJECT.id, status: 'queued' });
     await second.close();
   });
 
-  it('invariant 1: a commit is on disk before it is acknowledged', async () => {
+  it('invariant 1: syncs a commit to disk before it is acknowledged', async () => {
     const db = openDatabase(file);
     expect(db.$client.pragma('journal_mode', { simple: true })).toBe('wal');
-    // 2 is FULL: fsync of the log at every commit. NORMAL may lose the last commits with the power.
+    // 2 is FULL: fsync of the log at every commit. NORMAL may lose the last commits in a power cut.
     expect(db.$client.pragma('synchronous', { simple: true })).toBe(2);
     db.$client.close();
   });
 
-  it('two processes see one queue: a job is claimed by one of them, and the other sees what it wrote', async () => {
+  it('shares one queue between processes: one claims a job, the other sees its writes', async () => {
     const service = openSqliteRepositories(file);
     const worker = openSqliteRepositories(file);
-    await service.media.accept(MEDIUM, EXISTING);
+    await service.media.accept(MEDIA_OBJECT, EXISTING);
     const version = await service.media.version();
     const [one, two] = await Promise.all([worker.jobs.claim('a'), service.jobs.claim('b')]);
     expect([one, two].filter((lease) => lease !== null)).toHaveLength(1);
     const lease = one ?? two;
     if (!lease) throw new Error('Nobody got the job.');
     await worker.media.start(lease, []);
-    expect((await service.media.find(MEDIUM.id))?.status).toBe('processing');
+    expect((await service.media.find(MEDIA_OBJECT.id))?.status).toBe('processing');
     expect(await service.media.version()).not.toBe(version);
     await service.close();
     await worker.close();
   });
 
-  it('takes the beats of a worker of an earlier version, which does not say where it runs', async () => {
+  it('accepts heartbeats of an older worker, which sends no host or region', async () => {
     const { jobs, close } = openSqliteRepositories(file);
     const earlier = new Database(file);
     const beat = earlier.prepare(
@@ -86,7 +86,7 @@ describe('the SQLite file', () => {
   });
 });
 
-it('finds known bytes by their index: an upload costs the same among a million media', async () => {
+it('finds known bytes by an index, so that uploads stay fast among a million media', async () => {
   const prepared = vi.spyOn(Database.prototype, 'prepare');
   const { media, close } = openSqliteRepositories(file);
   await media.findBySha256('default', 'a'.repeat(64));
@@ -103,48 +103,48 @@ it('finds known bytes by their index: an upload costs the same among a million m
 });
 
 describe('events', () => {
-  it('are kept up to a number: the table of a busy service does not grow for ever', async () => {
+  it('are kept up to a limit, so that the table does not grow for ever', async () => {
     const { events, close } = openSqliteRepositories(':memory:', { keptEvents: 3 });
     const data = { code: 'fra1', status: 'operational' };
     for (let n = 0; n < 7; n++) await events.append({ projectId: null, type: 'region.status_changed', data });
-    const kept = await events.after(0, { projectId: null, limit: 100 });
-    expect(kept.map(({ seq }) => seq)).toEqual([5, 6, 7]);
+    const stored = await events.after(0, { projectId: null, limit: 100 });
+    expect(stored.map(({ seq }) => seq)).toEqual([5, 6, 7]);
     await close();
   });
 
-  it('of a change that was rolled back are not told', async () => {
+  it('are not sent for a change that was rolled back', async () => {
     const { media, events, close } = openSqliteRepositories(file);
-    await media.accept(MEDIUM, EXISTING);
-    // The job of a media object whose events are written first cannot be written.
+    await media.accept(MEDIA_OBJECT, EXISTING);
+    // Events are written first; then the job cannot be written.
     const client = new Database(file);
     client.exec('DROP TABLE jobs');
     client.close();
-    await expect(media.accept({ ...MEDIUM, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
+    await expect(media.accept({ ...MEDIA_OBJECT, id: 'med_2', sha256: 'b' }, EXISTING)).rejects.toThrow();
     expect(await events.latest()).toBe(1);
     await close();
   });
 });
 
 describe('media that lost their job', () => {
-  it('get one again when the service starts: none stays queued for ever', async () => {
+  it('get a new one at the start of the service, so that none stays queued for ever', async () => {
     const repositories = openSqliteRepositories(file);
-    await repositories.media.accept(MEDIUM, EXISTING);
+    await repositories.media.accept(MEDIA_OBJECT, EXISTING);
     const client = new Database(file);
     client.exec("DELETE FROM jobs; UPDATE media SET status = 'processing'");
     client.close();
     expect(await repositories.jobs.claim('worker')).toBeNull();
     expect(await repositories.jobs.adoptStranded()).toBe(1);
-    expect(await repositories.media.find(MEDIUM.id)).toMatchObject({ status: 'queued' });
-    expect(await repositories.jobs.claim('worker')).toMatchObject({ mediaId: MEDIUM.id });
+    expect(await repositories.media.find(MEDIA_OBJECT.id)).toMatchObject({ status: 'queued' });
+    expect(await repositories.jobs.claim('worker')).toMatchObject({ mediaId: MEDIA_OBJECT.id });
     await repositories.close();
   });
 });
 
 describe('fault 23: a wall clock that jumps', () => {
-  it('a job to be retried waits neither for hours nor for ever when the clock is set back', async () => {
+  it('does not delay a retry for hours if it is set back', async () => {
     let nowMs = Date.UTC(2026, 0, 31);
     const { media, jobs, close } = openSqliteRepositories(':memory:', { now: () => nowMs });
-    await media.accept(MEDIUM, EXISTING);
+    await media.accept(MEDIA_OBJECT, EXISTING);
     const lease = await jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
     await jobs.giveBack(lease, {
@@ -160,7 +160,7 @@ describe('fault 23: a wall clock that jumps', () => {
   });
 });
 
-describe('fault 24: a database file that is not one to touch', () => {
+describe('fault 24: a database file that must not be touched', () => {
   const refusalOf = (path: string): string => {
     try {
       openDatabase(path).$client.close();
@@ -179,12 +179,12 @@ describe('fault 24: a database file that is not one to touch', () => {
     const repositories = openSqliteRepositories(file);
     for (let n = 0; n < media; n++) {
       const id = `med_${String(n).padStart(26, '0')}`;
-      await repositories.media.accept({ ...MEDIUM, id, sha256: id.padStart(64, '0') }, EXISTING);
+      await repositories.media.accept({ ...MEDIA_OBJECT, id, sha256: id.padStart(64, '0') }, EXISTING);
     }
     await repositories.close();
   };
 
-  it('of a newer version: refused, saying so, and not migrated down', async () => {
+  it('is refused, and not migrated down, if it is of a newer version', async () => {
     await makeDatabase();
     const client = new Database(file);
     client
@@ -195,14 +195,14 @@ describe('fault 24: a database file that is not one to touch', () => {
     await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/written by a newer version.*Start that version/));
   });
 
-  it('of another program: refused, and left as it is', async () => {
+  it('is refused, and not changed, if it belongs to another program', async () => {
     const client = new Database(file);
     client.exec("CREATE TABLE bookmarks (url text); INSERT INTO bookmarks VALUES ('https://example.org')");
     client.close();
     await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/belongs to another program.*MDS_DATA_DIR/));
   });
 
-  it('not a database at all: refused, and left as it is', async () => {
+  it('is refused, and not changed, if it is no database', async () => {
     await writeFile(file, 'This is a shopping list, not a database.\n'.repeat(100));
     await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/damaged or not a database.*backup/));
   });
@@ -212,13 +212,13 @@ describe('fault 24: a database file that is not one to touch', () => {
     ['a cut-off end', (bytes: Buffer) => bytes.subarray(0, Math.floor(bytes.length / 2))],
     ['a page overwritten deep inside', (bytes: Buffer) => bytes.fill(0xa5, bytes.length - 4096)],
     ['a flipped header', (bytes: Buffer) => bytes.fill(0x5a, 0, 40)],
-  ])('with %s: refused, saying what to do, and left as it is', async (_, damage) => {
+  ])('is refused, with the fix, and not changed if it is damaged: %s', async (_, damage) => {
     await makeDatabase(60);
     await writeFile(file, damage(await readFile(file)));
     await sameBytesAfter(() => expect(refusalOf(file)).toMatch(/damaged or not a database.*backup/));
   });
 
-  it('in a folder that is not there: refused, saying which', () => {
+  it('is refused if its folder does not exist', () => {
     expect(refusalOf(join(folder, 'none', 'mds.sqlite'))).toMatch(/cannot be opened/);
   });
 });

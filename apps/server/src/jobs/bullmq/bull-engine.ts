@@ -37,7 +37,7 @@ interface JobData {
 
 export interface BullEngineParts<B extends IQueueBackend, C> {
   bull: Bull;
-  /** Of the queue. */
+  /** The name of the queue. */
   name: string;
   /** Storage of BullMQ's jobs; closed with the engine. */
   store: BullStore<B>;
@@ -134,7 +134,7 @@ export function createBullEngine<B extends IQueueBackend, C>(parts: BullEnginePa
     },
   };
 
-  /** A worker that takes jobs on request only, and looks for nothing by itself. */
+  /** A worker that takes jobs on request only, and runs no checks in the background. */
   function openWorker(id: string) {
     const options = { connection, name: id, autorun: false, lockDuration: lockMs, ...NO_QUESTIONS };
     const opened: BullWorker<B, C> = new bull.Worker(name, null, options, createBackend);

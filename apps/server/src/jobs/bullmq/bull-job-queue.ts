@@ -34,8 +34,8 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
           throw error;
         });
         if (lease !== null) return lease;
-        // Its media object was deleted, or its row has a lease that only the lease monitor ends; whoever frees the row puts the job in
-        // again.
+        // Its media object was deleted, or its row has a lease that only the lease monitor ends. The node that frees
+        // the row adds the job again.
         await engine.remove({ jobId, token });
       }
     },

@@ -10,10 +10,10 @@ import { accept, bullQueues, claim, describeWithPostgres, NOTHING_MADE, openRows
 import type { NodeRole } from './queue-node.fixture.ts';
 
 const logger = createLogger('silent');
-/** How long BullMQ locks a job unless it is told otherwise. */
+/** The default duration of BullMQ's lock on a job. */
 const BULLMQ_LOCK_MS = 30_000;
 
-/** Starts a node in a process of its own. */
+/** Starts a node in its own process. */
 function startNode(url: string, role: NodeRole): ChildProcess {
   const child = fork(new URL('./queue-node.fixture.ts', import.meta.url), [url, role], {
     execArgv: ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')],
@@ -22,7 +22,7 @@ function startNode(url: string, role: NodeRole): ChildProcess {
   return child;
 }
 
-/** How it ended; one that is to be killed by itself, too. */
+/** Waits for the end of a node, also of one that kills itself. @returns its signal */
 async function ended(child: ChildProcess): Promise<unknown> {
   const [, signal] = await once(child, 'exit');
   return signal;
@@ -47,14 +47,14 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
   }
 
   describe('a node that is killed', () => {
-    it('fault 1: the job of a killed node is taken over within a minute', async () => {
+    it('fault 1: loses its job to another worker within a minute', async () => {
       const url = await database();
       const node = await open(url);
       const id = await accept(node);
       const holder = startNode(url, 'hold');
       const [lease] = (await once(holder, 'message')) as [Lease];
       expect(lease.mediaId).toBe(id);
-      // As the service sets them.
+      // The monitor runs with the timing of the service.
       monitor({ jobs: node.jobs });
       await sleep(4_000);
       expect(await node.jobs.claim('worker-2')).toBeNull();
@@ -68,7 +68,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       expect(await node.media.publish(lease, NOTHING_MADE)).toBe(false);
     });
 
-    it('fault 1: between the commit of a media object and BullMQ: the media object is worked on', async () => {
+    it('fault 1: loses no media object between its commit and BullMQ', async () => {
       const url = await database();
       const dying = startNode(url, 'accept-and-die');
       expect(await ended(dying)).toBe('SIGKILL');
@@ -82,7 +82,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       await taken.toMatchObject({ mediaId: waiting?.mediaId });
     });
 
-    it('fault 1: between BullMQ and the claim of the row: the job is handed out again', async () => {
+    it('fault 1: loses no job between BullMQ and the claim of its row', async () => {
       const url = await database();
       const node = await open(url, { timing: { intervalMs: 100, suspectMs: 500 } });
       const id = await accept(node);
@@ -92,7 +92,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       await taken.toMatchObject({ mediaId: id });
     });
 
-    it('fault 1: kills among working nodes lose and repeat no job', async () => {
+    it('fault 1: loses and repeats no job among other working nodes', async () => {
       const url = await database();
       const node = await open(url, { timing: { intervalMs: 200, suspectMs: 1_000 } });
       monitor({ jobs: node.jobs, leaseMs: 1_000, intervalMs: 100 });
@@ -100,7 +100,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       for (let n = 0; n < 60; n++) ids.push(await accept(node));
       const nodes = Array.from({ length: 4 }, () => startNode(url, 'work'));
       for (const victim of nodes.slice(0, 3)) {
-        // It has claimed a job, at which it will be for a while.
+        // It has claimed a job and will work on it for a while.
         await once(victim, 'message');
         victim.kill('SIGKILL');
         await ended(victim);
@@ -123,7 +123,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     }, 180_000);
   });
 
-  it('a worker that is slow, and lives, keeps its job over many times the time of a lease', async () => {
+  it('stay with a slow worker that renews for many times the lease time', async () => {
     const url = await database();
     const [slow, other] = [await open(url), await open(url)];
     monitor({ jobs: other.jobs, leaseMs: 500, intervalMs: 50 });
@@ -137,7 +137,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     expect(await slow.media.publish(lease, NOTHING_MADE)).toBe(true);
   });
 
-  it('fault 23: a job that looks stalled by a slow clock has no second worker', async () => {
+  it('fault 23: give no second worker to a job that looks stalled by a slow clock', async () => {
     const url = await database();
     const [slow, other] = [await open(url, { lockMs: BULLMQ_LOCK_MS }), await open(url)];
     const id = await accept(other);
@@ -151,12 +151,12 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     expect(await other.jobs.claim('worker-2')).toBeNull();
     expect(await slow.jobs.renew(lease)).toBe(true);
     expect(await slow.jobs.attempts(id)).toHaveLength(1);
-    // And it is not lost: whoever frees it puts it in again.
+    // The job is not lost: the node that frees it adds it again.
     await slow.jobs.giveBack(lease, { kind: 'released' });
     expect(await claim(other)).toMatchObject({ mediaId: id });
   });
 
-  it('fault 23: a worker whose clock is an hour behind keeps its job, and its job is done', async () => {
+  it('fault 23: stay with a worker whose clock is an hour behind', async () => {
     const url = await database();
     const [behind, other] = [await open(url), await open(url)];
     monitor({ jobs: other.jobs, leaseMs: 500, intervalMs: 50 });
@@ -171,7 +171,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     expect(await other.jobs.attempts(id)).toHaveLength(1);
   });
 
-  /** BullMQ's own search for stalled jobs, which the service does without. */
+  /** Runs BullMQ's own search for stalled jobs, which the service does not use. */
   async function lookForStalled(url: string, onStalled: (jobId: string) => void): Promise<void> {
     const { createPostgresBackend } = await import('bullmq');
     const options = { connection: url, autorun: false, stalledInterval: 100 };

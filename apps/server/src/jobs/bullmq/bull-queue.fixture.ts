@@ -13,14 +13,14 @@ import { openPostgresRepositories } from '../../db/postgres/open-repositories.ts
 import type { Repositories } from '../../db/repositories.ts';
 import { type BullQueueOptions, openBullQueue } from './open-bull-queue.ts';
 
-/** Accepting: the same bytes are another media object. */
+/** Accept options: the same bytes become another media object. */
 const ALLOW = { duplicate: 'allow', idempotencyKey: null } as const;
-/** Comparing in the background is off: a test compares when it wants to. */
+/** Turns comparisons in the background off: a test compares on demand. */
 export const BY_HAND = { intervalMs: Number.POSITIVE_INFINITY };
 const logger = createLogger('silent');
 const program = findRedis();
 
-/** A suite over one PostgreSQL of its own; where this machine has none, a test that is skipped and says so. */
+/** A suite with its own PostgreSQL. Without PostgreSQL on this machine, a skipped test that names the reason. */
 export function describeWithPostgres(title: string, suite: (server: () => PostgresServer) => void): void {
   const bin = findPostgres();
   if (bin === null) {
@@ -37,13 +37,13 @@ export function describeWithPostgres(title: string, suite: (server: () => Postgr
   });
 }
 
-/** Servers of a suite: BullMQ keeps its jobs in Redis where there is one, and in PostgreSQL otherwise. */
+/** The servers of a suite: BullMQ stores its jobs in Redis if there is one, and in PostgreSQL otherwise. */
 export interface BullServers {
   postgres: () => PostgresServer;
   redis: (() => RedisServer) | null;
 }
 
-/** A suite with BullMQ over a Redis of its own. The rows are in PostgreSQL all the same. */
+/** A suite with BullMQ on its own Redis. The rows are still in PostgreSQL. */
 export function describeWithRedis(
   title: string,
   suite: (servers: BullServers & { redis: () => RedisServer }) => void,
@@ -53,7 +53,7 @@ export function describeWithRedis(
   });
 }
 
-/** A suite that runs twice: with what BullMQ keeps in PostgreSQL, and in Redis. */
+/** A suite that runs twice: with the jobs of BullMQ in PostgreSQL, and in Redis. */
 export function describeWithEither(title: string, suite: (servers: BullServers) => void): void {
   describeWithPostgres(title, (postgres) => {
     describe('in PostgreSQL', () => suite({ postgres, redis: null }));
@@ -70,7 +70,7 @@ function redisOfSuite(): () => RedisServer {
   return () => redis;
 }
 
-/** What the jobs are rows of, without BullMQ. */
+/** Opens the repositories with the rows of the jobs, without BullMQ. */
 export function openRows(url: string): Promise<Repositories> {
   return openPostgresRepositories(url, { logger });
 }
@@ -83,7 +83,7 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
   });
   const closeLater = (close: () => Promise<unknown>) => closing.push(close);
   const inRedis = () => (redis === null ? undefined : { url: redis().url });
-  /** Asks the database itself. */
+  /** Queries the database directly. */
   const ask = async <Row>(url: string, query: string): Promise<Row[]> => {
     const client = new Client({ connectionString: url });
     await client.connect();
@@ -98,13 +98,13 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
     return `mds-media-${id}`;
   };
 
-  /** Has all tables, BullMQ's too. Making them takes longer than most tests. */
+  /** A database with all tables, also those of BullMQ. Creating them takes longer than most tests. */
   let template: Promise<string> | undefined;
   const prepareTemplate = async () => {
     const url = await server().createDatabase();
     const queue = await openBullQueue({ repositories: await openRows(url), url, redis: inRedis(), logger });
     await queue.close();
-    // Each copy is of a deployment of its own.
+    // Each copy belongs to its own deployment.
     await ask(url, 'DELETE FROM deployments');
     return url;
   };
@@ -112,12 +112,12 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
   return {
     closeLater,
     ask,
-    /** Where BullMQ keeps its jobs if not in the database: what `openBullQueue` is told. */
+    /** The Redis option of `openBullQueue`; undefined if the jobs are in the database. */
     inRedis,
-    /** What BullMQ has, oldest first. */
+    /** The jobs of BullMQ, oldest first. */
     bullJobs: async (url: string): Promise<BullJob[]> =>
       redis === null ? ask<BullJob>(url, BULL_JOBS) : jobsInRedis(redis().url, await redisQueue(url)),
-    /** Lines of BullMQ's own events that are kept. */
+    /** The number of stored events of BullMQ. */
     async bullEvents(url: string): Promise<number> {
       if (redis !== null)
         return Number((await redis().command('XLEN', `bull:${await redisQueue(url)}:events`)).slice(1));
@@ -127,24 +127,24 @@ export function bullQueues({ postgres: server, redis }: BullServers) {
       );
       return events;
     },
-    /** Cuts the connections that belong to BullMQ, and that of whoever compares. @returns how many */
+    /** Cuts the connections of BullMQ and of the comparing node. @returns their number */
     async cutBull(url: string): Promise<number> {
       const ours = "application_name IN ('mds-queue', 'mds-media') AND datname = current_database()";
       const cut = await ask(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${ours}`);
       if (redis === null) return cut.length;
       return cut.length + Number((await redis().command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')).slice(1));
     },
-    /** Has BullMQ forget everything. */
+    /** Deletes all data of BullMQ. */
     async emptyBull(url: string): Promise<void> {
       if (redis === null) await ask(url, 'TRUNCATE bullmq.job, bullmq.event, bullmq.meta CASCADE');
       else await redis().command('FLUSHALL');
     },
-    /** Makes a database with all tables and no rows. @returns its URL */
+    /** Creates a database with all tables and no rows. @returns its URL */
     async database(): Promise<string> {
       template ??= prepareTemplate();
       return server().createDatabase(await template);
     },
-    /** As another node of the service does. */
+    /** Opens the queue like another node of the service. */
     async open(url: string, options: Partial<BullQueueOptions> = {}): Promise<Repositories> {
       const repositories = options.repositories ?? (await openRows(url));
       const opened = await openBullQueue({ url, redis: inRedis(), logger, timing: BY_HAND, ...options, repositories });
@@ -162,7 +162,7 @@ export interface BullJob {
   failed_reason: string | null;
 }
 
-/** As BullMQ's own interface tells of them. */
+/** Reads the jobs through BullMQ's own interface. */
 async function jobsInRedis(url: string, name: string): Promise<BullJob[]> {
   const connection = new Redis(url);
   const queue = new Queue(name, { connection });
@@ -188,7 +188,7 @@ export const newMedia = (): NewMedia => ({
   ...{ codecs: [], warnings: [], identified: {} },
 });
 
-/** Takes a media object in. @returns its id */
+/** Accepts a media object. @returns its id */
 export async function accept({ media }: Pick<Repositories, 'media'>, priority?: number): Promise<string> {
   const accepted = await media.accept(newMedia(), priority === undefined ? ALLOW : { ...ALLOW, priority });
   return accepted.media.id;
@@ -200,5 +200,5 @@ export async function claim({ jobs }: Pick<Repositories, 'jobs'>, worker = 'work
   return lease;
 }
 
-/** What a run that made nothing hands over. */
+/** The result of a run that made nothing. */
 export const NOTHING_MADE = { renditions: [], thumbhash: null, warnings: [] };

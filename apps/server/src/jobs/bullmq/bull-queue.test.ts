@@ -11,7 +11,7 @@ const crash = { code: 'engine_crashed', message: 'It crashed.', retryable: true 
 describeWithEither('jobs that BullMQ hands out', (servers) => {
   const { open, database, bullJobs, bullEvents } = bullQueues(servers);
 
-  it('each job goes to one node, in the order of urgency and age', async () => {
+  it('go to one node each, by priority and age', async () => {
     const url = await database();
     const api = await open(url);
     const workers = [await open(url), await open(url), await open(url)];
@@ -34,13 +34,13 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     );
     expect(new Set(order).size).toBe(60);
     expect(order).toHaveLength(60);
-    // Three claim at once, so that neighbours may swap places; no later job overtakes a sooner one by more.
+    // Three nodes claim at once, so jobs may move by up to three places, and not by more.
     const misplaced = order.filter((id, at) => Math.abs(at - [...soon, ...late].indexOf(id)) > workers.length);
     expect(misplaced).toEqual([]);
     expect(await bullJobs(url)).toEqual([]);
   });
 
-  it('a job given back keeps its place before those that came after it', async () => {
+  it('keep their place before later ones if they are given back', async () => {
     const url = await database();
     const node = await open(url);
     const ids = [await accept(node), await accept(node), await accept(node)];
@@ -51,7 +51,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     expect(order.map(({ mediaId }) => mediaId)).toEqual(ids);
   });
 
-  it('a job to be retried waits in BullMQ, and comes back by itself to whichever node', async () => {
+  it('wait in BullMQ for their retry, and then go to any node', async () => {
     const url = await database();
     const [one, other] = [await open(url), await open(url)];
     const id = await accept(one);
@@ -62,7 +62,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     await due.toMatchObject({ mediaId: id, attempt: 2 });
   });
 
-  it('deleting a media object leaves no job to hand out', async () => {
+  it('are removed with their media object', async () => {
     const url = await database();
     const node = await open(url);
     const running = await accept(node);
@@ -76,19 +76,19 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     expect(await node.jobs.claim('worker-2')).toBeNull();
   });
 
-  it('a media object that was deleted by a node that is not told of BullMQ is never handed out', async () => {
+  it('are not handed out if a node without BullMQ deleted the media object', async () => {
     const url = await database();
     const node = await open(url);
     const gone = await accept(node);
-    const kept = await accept(node);
+    const remaining = await accept(node);
     const rows = await openRows(url);
     await rows.media.delete(gone);
     await rows.close();
-    expect(await claim(node)).toMatchObject({ mediaId: kept });
+    expect(await claim(node)).toMatchObject({ mediaId: remaining });
     expect(await bullJobs(url)).toMatchObject([{ state: 'active' }]);
   });
 
-  it('what fails for good is kept among the dead letters, with the reason', async () => {
+  it('stay in the dead letters with the reason if they fail for good', async () => {
     const url = await database();
     const node = await open(url);
     await accept(node);
@@ -102,12 +102,12 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
       { state: 'failed', lock_token: null, failed_reason: 'corrupt_media: It is\uFFFDdamaged.' },
       { state: 'failed', lock_token: null, failed_reason: expect.stringMatching(/^worker_lost: Processing was begun/) },
     ]);
-    // Made again, it is another job.
+    // A retry makes another job.
     expect(await node.media.retry(lost)).toBe(true);
     expect(await claim(node)).toMatchObject({ mediaId: lost, attempt: 1 });
   });
 
-  it('nothing grows with the jobs that were done: neither jobs, nor events, nor locks', async () => {
+  it('leave no growing number of finished jobs, events, or locks', async () => {
     const url = await database();
     const node = await open(url);
     for (let n = 0; n < 350; n++) {
@@ -115,11 +115,11 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
       await node.media.publish(await claim(node), NOTHING_MADE);
     }
     expect(await bullJobs(url)).toEqual([]);
-    // Of 1,750; it clears up every 256.
+    // There were 1,750 events. BullMQ trims them every 256.
     expect(await bullEvents(url)).toBeLessThanOrEqual(1_000 + 256);
   });
 
-  it('a node says what to do where BullMQ is not installed', async () => {
+  it('are refused at the start, with the fix, if BullMQ is not installed', async () => {
     const rows = await openRows(await database());
     const load = () =>
       Promise.reject(Object.assign(new Error("Cannot find package 'bullmq'"), { code: 'ERR_MODULE_NOT_FOUND' }));

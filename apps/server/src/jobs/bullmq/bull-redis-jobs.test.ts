@@ -4,7 +4,7 @@ import type { JobRecord } from '../../db/job-queue.ts';
 import { bullQueues, describeWithRedis, openRows } from './bull-queue.fixture.ts';
 import { openBullEngine } from './open-bull-engine.ts';
 
-describeWithRedis('what BullMQ has in Redis', (servers) => {
+describeWithRedis('the jobs of BullMQ in Redis', (servers) => {
   const { closeLater, database } = bullQueues(servers);
   const { redis } = servers;
 
@@ -23,7 +23,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
       dueInMs,
     }));
 
-  it('is read in pages while jobs move: every job is met, and many in a few steps', async () => {
+  it('are all read in few pages, even while they change their state', async () => {
     const engine = await openEngine('moving');
     const waiting = jobs(1_000);
     const delayed = jobs(1_600, 60_000).slice(1_000);
@@ -33,7 +33,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     for (let after: string | null = null; ; pages += 1) {
       const page = await engine.page(after, 100);
       for (const { jobId } of page.jobs) met.add(jobId);
-      // As they do by themselves: what is delayed comes to be due, and what is due is taken.
+      // Like in service: delayed jobs become due, and due jobs are taken.
       const due = delayed.splice(0, 30);
       for (const { jobId } of due) await engine.hasten(jobId);
       for (let n = 0; n < 40; n++) await engine.take({ worker: 'w', token: `${pages}-${n}` });
@@ -44,7 +44,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     expect(pages).toBeLessThan(60);
   });
 
-  it('is found by the thousand in one command, each where it stands', async () => {
+  it('are found by the thousand in one command, each with its state', async () => {
     const engine = await openEngine('standing');
     await engine.put([...jobs(998), ...jobs(999, 60_000).slice(998)]);
     const out = await engine.take({ worker: 'w', token: 'token-1' });
@@ -65,7 +65,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     expect(found[998]?.dueInMs).toBeLessThanOrEqual(60_000);
   });
 
-  it('needs only the rights of docs/jobs.md, one connection and about 1 KB a job', async () => {
+  it('need only the rights of docs/jobs.md, one connection and about 1 KB per job', async () => {
     const rights = ['~bull:mds-media-*', '+@all', '-@admin', '-@dangerous', '+info'];
     await redis().command('ACL', 'SETUSER', 'mds', 'on', '>of-the-user', 'resetchannels', ...rights);
     const url = new URL(redis().url);
@@ -90,7 +90,7 @@ describeWithRedis('what BullMQ has in Redis', (servers) => {
     expect(users).toHaveLength(1);
   });
 
-  it('belongs to one database: two services on one Redis do not get each other’s jobs', async () => {
+  it('belong to one database, and are not shared by services on one Redis', async () => {
     const [one, other] = [await openEngine('one'), await openEngine('other')];
     await one.put(jobs(1));
     expect(await other.take({ worker: 'w', token: 't' })).toBeNull();

@@ -8,31 +8,31 @@ import { accept, bullQueues, claim, describeWithRedis, NOTHING_MADE, openRows } 
 import { openBullQueue } from './open-bull-queue.ts';
 
 const AT_ONCE_MS = 1_500;
-/** Of the service: 10 s between two comparisons. */
+/** Compares often. The service waits 10 s between two comparisons. */
 const BY_ITSELF = { timing: { intervalMs: 100, suspectMs: 300 } };
-/** Of the service: 2 s. */
+/** The service uses 2 s. */
 const ANSWER_MS = 400;
 
-/** How long it takes, in milliseconds, and what comes of it. */
+/** Runs it. @returns its duration in milliseconds, and its result */
 async function timed<T>(run: () => Promise<T>): Promise<[number, T]> {
   const began = performance.now();
   const result = await run();
   return [performance.now() - began, result];
 }
 
-describeWithRedis('a Redis that is away', (servers) => {
+describeWithRedis('a node with a failing Redis', (servers) => {
   const { open, database, bullJobs, emptyBull, cutBull } = bullQueues(servers);
   const { redis } = servers;
   const here = () => ({ redis: { url: redis().url, answerMs: ANSWER_MS } });
 
-  /** A log that is read by the test. */
+  /** A log that the test reads. */
   function openLog() {
     const lines: { level: number; msg: string; reason?: string }[] = [];
     const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
     return { logger, warnings: () => lines.filter(({ level }) => level >= 40), lines };
   }
 
-  it('killed: media are accepted, running jobs finish, and waiting ones resume on an empty Redis', async () => {
+  it('accepts media, finishes jobs, and resumes waiting ones on an empty Redis', async () => {
     const url = await database();
     const { logger, lines, warnings } = openLog();
     const node = await open(url, { ...here(), ...BY_ITSELF, logger });
@@ -68,7 +68,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     expect(lines.some(({ msg }) => msg === 'Redis answers again')).toBe(true);
   });
 
-  it('and stands still: nobody waits for it longer than for an answer, and then not at all', async () => {
+  it('delays calls by one answer timeout at most if Redis hangs', async () => {
     const url = await database();
     const { logger, warnings } = openLog();
     const node = await open(url, { ...here(), ...BY_ITSELF, logger });
@@ -80,7 +80,7 @@ describeWithRedis('a Redis that is away', (servers) => {
       expect(claimMs).toBeLessThan(ANSWER_MS + AT_ONCE_MS);
       const took: number[] = [];
       for (let n = 0; n < 5; n++) took.push((await timed(() => accept(node)))[0]);
-      // It never comes to be connected before it goes on, so that none of these waits.
+      // No connection succeeds while Redis hangs, so none of these calls waits.
       expect(took.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(AT_ONCE_MS);
       expect(warnings()).toHaveLength(1);
     } finally {
@@ -99,7 +99,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     expect(claimed).toContain(waiting);
   });
 
-  it('and has its memory full: it is as if it were away', async () => {
+  it('accepts media while the memory of Redis is full, and hands them out later', async () => {
     const url = await database();
     const node = await open(url, { ...here(), ...BY_ITSELF });
     await accept(node);
@@ -111,7 +111,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     await expect.poll(() => node.jobs.claim('worker-1'), { timeout: 20_000 }).toMatchObject({ mediaId: during });
   });
 
-  it('from the start: a node starts, says so, and takes media in', async () => {
+  it('starts with a warning, and accepts media, if Redis is down', async () => {
     const url = await database();
     await redis().kill9();
     const { logger, warnings } = openLog();
@@ -122,7 +122,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     expect(warnings()[0]?.reason).toContain('ECONNREFUSED');
     await redis().restart();
     await expect.poll(() => node.jobs.claim('worker-1'), { timeout: 20_000 }).toMatchObject({ mediaId: id });
-    // A thousand at once need BullMQ's scripts, which the new Redis has not seen.
+    // Adding many jobs at once needs the scripts of BullMQ, which the new Redis does not have.
     const rows = await openRows(url);
     for (let n = 0; n < 3; n++) await accept(rows);
     await rows.close();
@@ -132,7 +132,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     }
   });
 
-  it.each(['killed', 'standing still', 'away from the start'])('and is %s: a node stops in good time', async (how) => {
+  it.each(['killed', 'standing still', 'away from the start'])('stops in time with a Redis that is %s', async (how) => {
     const url = await database();
     const rows = await openRows(url);
     if (how === 'away from the start') await redis().kill9();
@@ -150,7 +150,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     }
   });
 
-  it('and is emptied, again and again, while nodes work: every job is done, and done once', async () => {
+  it('loses no job and repeats none if Redis is emptied repeatedly', async () => {
     const url = await database();
     const nodes = [await open(url, { ...here(), ...BY_ITSELF }), await open(url, { ...here(), ...BY_ITSELF })];
     const [api] = nodes;
@@ -166,7 +166,7 @@ describeWithRedis('a Redis that is away', (servers) => {
           await sleep(10);
           continue;
         }
-        // One after the other, as what empties it is cut off with the rest.
+        // In turns, because a cut also hits the connection that empties Redis.
         if (index === 0) faults += 1;
         if (index === 0 && faults % 4 === 1) await emptyBull(url);
         if (index === 0 && faults % 4 === 3) await cutBull(url);
@@ -181,14 +181,14 @@ describeWithRedis('a Redis that is away', (servers) => {
     await expect.poll(() => bullJobs(url), { timeout: 20_000 }).toEqual([]);
   });
 
-  it('evicts keys: a job without its lock or its place is handed out again', async () => {
+  it('hands out a job again if Redis evicted its lock or its place', async () => {
     const url = await database();
     const node = await open(url);
     const { logger } = openLog();
     const [one, other] = [await accept(node), await accept(node)];
     const [first] = await bullJobs(url);
     const [id = ''] = (await redis().command('KEYS', '*:prioritized')).split('\r\n').slice(-1);
-    // Out, and not with the worker that gave its row back.
+    // The job is active in BullMQ, but its row is free again.
     const lease = await claim(node);
     await redis().command('DEL', id.replace('prioritized', `${first?.id}:lock`));
     await node.jobs.giveBack(lease, { kind: 'released' });
@@ -207,7 +207,7 @@ describeWithRedis('a Redis that is away', (servers) => {
       .toBe(true);
   });
 
-  it('a Redis that may throw jobs away is warned of', async () => {
+  it('logs a warning if Redis may evict jobs', async () => {
     await redis().command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
     const { logger, warnings } = openLog();
     await open(await database(), { ...here(), logger });
@@ -215,7 +215,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     await expect.poll(warnings).toMatchObject([{ policy: 'allkeys-lru', msg: expect.stringContaining('noeviction') }]);
   });
 
-  it('a node does not start with a password that Redis refuses, and does not show it', async () => {
+  it('does not start with a password that Redis refuses, and does not show it', async () => {
     const rows = await openRows(await database());
     const start = async (change: (url: URL) => void) => {
       const wrong = new URL(redis().url);
@@ -241,7 +241,7 @@ describeWithRedis('a Redis that is away', (servers) => {
     await rows.close();
   });
 
-  it('a node says what to do where the client for Redis is not installed', async () => {
+  it('does not start without the Redis client, and reports the fix', async () => {
     const rows = await openRows(await database());
     const load = () =>
       Promise.reject(Object.assign(new Error("Cannot find package 'ioredis'"), { code: 'ERR_MODULE_NOT_FOUND' }));

@@ -2,8 +2,8 @@ import type { IQueueBackend } from 'bullmq';
 import type { QueueEngine } from './queue-engine.ts';
 
 /**
- * Storage of BullMQ's jobs, where it matters which one: BullMQ's interface reads jobs one by one, and does not define what happens if the
- * server is unavailable.
+ * The operations that differ between the storages of BullMQ: its interface reads jobs one by one, and does not define
+ * the behavior of an unavailable server.
  */
 export interface BullStore<B extends IQueueBackend> extends Pick<QueueEngine, 'find' | 'page' | 'alone' | 'close'> {
   /** Runs a call to the server. @throws EngineAwayError if it does not answer, and that is logged elsewhere */

@@ -3,7 +3,9 @@ import type { JobQueue } from '../../db/job-queue.ts';
 import type { MediaFailureRecord } from '../../db/media-repository.ts';
 import { EngineAwayError, type HandedOut, type QueueEngine } from './queue-engine.ts';
 
-/** Informs the engine of committed changes of the rows. These calls never fail: the reconciler makes up for what the engine missed. */
+/**
+ * Informs the engine of committed changes of the rows. These calls never fail: the reconciler repairs missed changes.
+ */
 export interface EngineUpdates {
   /** These media have waiting jobs. */
   queued(mediaIds: string[]): Promise<void>;
@@ -27,7 +29,7 @@ export function createEngineUpdates(parts: {
       if (error instanceof EngineAwayError) return;
       logger.warn({ err: error }, 'job engine could not be updated; the reconciler does it later');
     });
-  /** Puts the jobs of free rows. A held row is put by whoever frees it. */
+  /** Adds the jobs of free rows. The job of a held row is added when the row is freed. */
   const putFree = async (selection: { mediaIds: string[] } | { jobIds: number[] }) =>
     engine.put((await rows.records(selection)).filter(({ token }) => token === null));
 

@@ -3,15 +3,15 @@ import { createLogger } from '../../base/logger.ts';
 import { accept, BY_HAND, claim, NOTHING_MADE, openRows } from './bull-queue.fixture.ts';
 import { openBullQueue } from './open-bull-queue.ts';
 
-/** What a forked node does, and what it tells of on its way. */
+/** The task of a forked node, and the messages that it sends. */
 export type NodeRole =
-  /** Takes a media object in, and dies after the commit, before BullMQ is told. */
+  /** Accepts a media object, and dies after the commit, before BullMQ has the job. */
   | 'accept-and-die'
-  /** Dies after BullMQ has handed it a job, before it has claimed the row. */
+  /** Takes a job from BullMQ, and dies before it claims the row. */
   | 'take-and-die'
-  /** Claims one job, tells its lease, and renews it until it is killed. */
+  /** Claims one job, sends its lease, and renews it until it is killed. */
   | 'hold'
-  /** Works jobs off until it is killed, telling of each that it claimed. */
+  /** Processes jobs until it is killed, and sends the lease of each. */
   | 'work';
 
 const [url = '', role = ''] = process.argv.slice(2);
@@ -19,7 +19,7 @@ const die = (): never => {
   process.kill(process.pid, 'SIGKILL');
   throw new Error('There is no life after SIGKILL.');
 };
-const tell = (message: unknown) => new Promise((resolve) => process.send?.(message, resolve));
+const send = (message: unknown) => new Promise((resolve) => process.send?.(message, resolve));
 
 const rows = await openRows(url);
 const jobs = { ...rows.jobs };
@@ -33,7 +33,7 @@ if (role === 'accept-and-die') await accept(node);
 if (role === 'take-and-die') await claim(node, worker);
 if (role === 'hold') {
   const lease = await claim(node, worker);
-  await tell(lease);
+  await send(lease);
   for (;;) {
     await node.jobs.renew(lease);
     await sleep(100);
@@ -46,9 +46,9 @@ if (role === 'work') {
       await sleep(50);
       continue;
     }
-    await tell(lease);
+    await send(lease);
     await node.media.start(lease, []);
-    // Long enough to be killed in.
+    // This takes long enough to be killed meanwhile.
     for (let beat = 0; beat < 5; beat++) {
       await sleep(40);
       await node.jobs.renew(lease);

@@ -5,18 +5,18 @@ import { databaseSettings } from '../../db/postgres/settings.ts';
 import { describeWithPostgres } from './bull-queue.fixture.ts';
 import { createAlone, openQueuePool } from './queue-pool.ts';
 
-describeWithPostgres('what only one process does', (server) => {
-  it('ends the connection of which nobody knows whether it has the lock, and no other', async () => {
+describeWithPostgres('a task that one process runs at a time', (server) => {
+  it('closes its connection if the lock may still be held, and only then', async () => {
     const url = await server().createDatabase();
     const proxy = await silentProxy(url);
     const settings = databaseSettings(proxy.url);
     Object.assign(settings.connection, { query_timeout: 500 });
     const pool = openQueuePool(settings, { logger: createLogger('silent'), max: 1 });
     try {
-      // Its unlocking arrives nowhere.
+      // The request to unlock is lost.
       await expect(createAlone(pool, 'queue')(async () => proxy.goSilent())).rejects.toThrow();
       expect(pool.totalCount).toBe(0);
-      // A task that fails says nothing of the connection.
+      // A failed task does not affect the connection.
       const failing = createAlone(pool, 'another')(() => Promise.reject(new Error('of the task')));
       await expect(failing).rejects.toThrow('of the task');
       expect(pool.totalCount).toBe(1);

@@ -11,7 +11,7 @@ const logger = createLogger('silent');
 const SUSPECT_MS = 60_000;
 const PAGE_SIZE = 5;
 
-it('an engine that did not answer is compared again after the usual pause', async () => {
+it('compares again after the usual pause if the engine did not answer', async () => {
   let asked = 0;
   const alone = async () => {
     asked += 1;
@@ -25,10 +25,10 @@ it('an engine that did not answer is compared again after the usual pause', asyn
   await reconciler.stop();
 });
 
-describeWithEither('rows and BullMQ are compared', (servers) => {
+describeWithEither('the comparison of rows and BullMQ', (servers) => {
   const { open, closeLater, database, cutBull, bullJobs, emptyBull, inRedis } = bullQueues(servers);
 
-  /** Another node, which compares when it is told to, by a clock of its own. */
+  /** Another node with its own clock, which compares on demand. */
   async function comparing(url: string) {
     const rows = await openRows(url);
     const where = inRedis();
@@ -52,7 +52,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     };
   }
 
-  it('media whose node died between commit and BullMQ get into it, in their order', async () => {
+  it('adds jobs whose node died between commit and BullMQ, in order', async () => {
     const url = await database();
     const node = await open(url);
     const { rows, reconcile } = await comparing(url);
@@ -64,7 +64,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(order.map(({ mediaId }) => mediaId)).toEqual(ids);
   });
 
-  it('more of them than it looks at at once', async () => {
+  it('repairs more jobs than one page holds', async () => {
     const url = await database();
     const { rows, reconcile } = await comparing(url);
     for (let n = 0; n < 3 * PAGE_SIZE + 2; n++) await accept(rows);
@@ -77,7 +77,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it('after BullMQ was emptied, every job is processed by one worker', async () => {
+  it('restores every job, for one worker each, after BullMQ was emptied', async () => {
     const url = await database();
     const node = await open(url);
     const { reconcile } = await comparing(url);
@@ -93,12 +93,12 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await node.jobs.claim('worker-2')).toBeNull();
     expect((await bullJobs(url)).map(({ state }) => state)).toEqual(['delayed', 'active']);
     expect((await node.jobs.standings([later]))[0]?.dueInMs).toBeGreaterThan(0);
-    // Whoever frees a job puts it in again.
+    // The node that frees a job adds it again.
     await node.jobs.giveBack(lease, { kind: 'released' });
     expect(await claim(node)).toMatchObject({ mediaId: running });
   });
 
-  it('jobs of BullMQ without a row are removed, active ones after their claim died', async () => {
+  it('removes jobs of BullMQ without a row, and active ones after a delay', async () => {
     const url = await database();
     const node = await open(url);
     const { rows, reconcile, pass } = await comparing(url);
@@ -115,7 +115,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await bullJobs(url)).toEqual([]);
   });
 
-  it('an active job whose row is free is handed out again; a held one is left alone', async () => {
+  it('hands out an active job with a free row again, but not a held one', async () => {
     const url = await database();
     const node = await open(url);
     const { engine, reconcile, pass } = await comparing(url);
@@ -135,7 +135,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect((await node.media.find(held))?.status).toBe('ready');
   });
 
-  it('fault 23: a delay that a clock set back by an hour would draw out ends', async () => {
+  it('fault 23: ends a delay that a clock set back by an hour would extend', async () => {
     const url = await database();
     const node = await open(url);
     const { reconcile } = await comparing(url);
@@ -153,7 +153,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await claim(node)).toMatchObject({ mediaId: id });
   });
 
-  it('is done by one process at a time', async () => {
+  it('runs in one process at a time', async () => {
     const url = await database();
     const [one, other] = [await comparing(url), await comparing(url)];
     const whileOneCompares = await one.engine.alone(() => other.reconcile());
@@ -161,7 +161,7 @@ describeWithEither('rows and BullMQ are compared', (servers) => {
     expect(await other.reconcile()).toEqual({ added: 0, removed: 0, freed: 0 });
   });
 
-  it('goes on by itself, and so do claims, after every connection was cut', async () => {
+  it('continues, as claims do, after all connections were cut', async () => {
     const url = await database();
     const node = await open(url, { timing: { intervalMs: 50 } });
     const rows = await openRows(url);

@@ -4,7 +4,10 @@ import { EngineAwayError, type EngineJob, type QueueEngine } from './queue-engin
 
 /** Jobs in one comparison step. */
 const PAGE = 1_000;
-/** Least time between two comparisons. After a long one the pause is longer, so that they take less than a twentieth of the time. */
+/**
+ * Shortest pause between two comparisons. It grows with their duration, so that they take less than a twentieth of the
+ * time.
+ */
 const INTERVAL_MS = 10_000;
 const PAUSE_PER_MS = 20;
 /** If a job is active in the engine and its row disagrees, it is being claimed or ended. After this time, its claim counts as dead. */
@@ -24,7 +27,7 @@ export interface ReconcilerParts {
   monotonicNow?: () => number;
 }
 
-/** What a comparison has repaired. */
+/** The repairs of a comparison. */
 export interface Reconciled {
   /** Jobs that wait by their rows, but were missing in the engine. */
   added: number;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseRedisUrl } from './redis-location.ts';
 
-describe('the address of a Redis', () => {
+describe('the URL of a Redis server', () => {
   it.each([
     ['redis://r', { host: 'r', port: 6379, db: 0, tls: false, shown: 'redis://r:6379/0' }],
     ['redis://r:7000/', { host: 'r', port: 7000, db: 0, tls: false, shown: 'redis://r:7000/0' }],
@@ -16,12 +16,12 @@ describe('the address of a Redis', () => {
       'redis://:secret@[::1]:6380/1',
       { host: '::1', port: 6380, password: 'secret', db: 1, tls: false, shown: 'redis://[::1]:6380/1' },
     ],
-  ])('is read: %s', (url, location) => {
+  ])('is parsed: %s', (url, location) => {
     expect(parseRedisUrl(url)).toEqual(location);
   });
 
   it.each(['redis:', 'redis://', 'http://secret@r', 'redis://secret@r/1/2', 'redis://r?db=secret', 'redis://r#secret'])(
-    'is refused, and not repeated: %s',
+    'is refused, and not shown in the error: %s',
     (url) => {
       const read = () => parseRedisUrl(url);
       expect(read).toThrow(RangeError);
@@ -29,7 +29,7 @@ describe('the address of a Redis', () => {
     },
   );
 
-  it('is refused where its password is not encoded as in a URL', () => {
+  it('is refused if its password is not URL-encoded', () => {
     expect(() => parseRedisUrl('redis://:100%secret@r')).toThrow(RangeError);
   });
 });

@@ -22,7 +22,7 @@ export function parseRedisUrl(text: string): RedisLocation {
   if (url === null || !['redis:', 'rediss:'].includes(url.protocol) || url.hostname === '') {
     throw new RangeError('It has to be redis://user:password@host:6379/0, or rediss:// for TLS.');
   }
-  // A query would set options of the client, which could break what is promised for an outage.
+  // A query would set options of the client, which could break the guarantees for an outage.
   if (url.search !== '' || url.hash !== '') throw new RangeError('Nothing may follow the number of the database.');
   const db = /^\/?(\d{0,5})$/.exec(url.pathname)?.[1];
   if (db === undefined) throw new RangeError('After the host there may be the number of a database, as in /0.');
