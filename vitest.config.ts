@@ -11,10 +11,10 @@ const cores = availableParallelism();
 /** For files that leave processors idle for a third of the time or more. A number, because vitest limits a share to 100 %. */
 const MORE_THAN_CORES = cores + Math.ceil(cores / 2);
 
-/** Tests that wait: for a minute without an origin, for leases to end, for a locked database. `npm test` runs them beside the others. */
+/** Tests that wait: for a minute without an origin, for leases to end, for a locked database. `npm test` runs them first, alone. */
 const waiting = ['**/*.waiting.test.ts'];
 
-/** Tests that measure a service under load, in time or memory. They run last, one file for each core, with nothing beside them. */
+/** Tests that measure a service under load, in time or memory. They run last, one file at a time. */
 const measuring = ['**/*.measuring.test.ts'];
 
 /**
@@ -73,7 +73,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'measuring', include: measuring, maxWorkers: '100%', sequence: { groupOrder: 3 } },
+        test: { name: 'measuring', include: measuring, maxWorkers: 1, sequence: { groupOrder: 3 } },
       },
     ],
     pool: 'forks',

@@ -11,16 +11,17 @@ await main(async () => {
   await runTests(...(args.length > 0 ? [[[{ args }]]] : await everything()));
 });
 
-/** All tests: the waiting ones beside the working ones, then the measuring ones alone. */
+/**
+ * All tests in three stages. Waiting tests come first and alone: they watch for late answers, which a busy machine gives, too. Measuring
+ * ones come last and alone. The repetition on PostgreSQL and S3 runs beside the rest.
+ */
 async function everything() {
   const isMeasuring = (file) => file.includes('.measuring.');
   const onBoth = (await hasServers()) ? ALWAYS_ON_BOTH : [];
   const onServers = (files) => (files.length > 0 ? [{ args: files, env: ON_POSTGRES_AND_S3 }] : []);
   return [
-    [
-      [{ args: ['--project=working', '--project=light'] }],
-      [{ args: ['--project=waiting'] }, ...onServers(onBoth.filter((file) => !isMeasuring(file)))],
-    ],
+    [[{ args: ['--project=waiting'] }]],
+    [[{ args: ['--project=working', '--project=light'] }], onServers(onBoth.filter((file) => !isMeasuring(file)))],
     [[{ args: ['--project=measuring'] }, ...onServers(onBoth.filter(isMeasuring))]],
   ];
 }
