@@ -31,7 +31,7 @@ import type { Service, ServiceOptions } from './service.ts';
 import { composeStatus } from './status/compose.ts';
 import { composeUploads } from './uploads/compose.ts';
 
-/** What changes while the service runs. */
+/** State that changes while the service runs. */
 interface ServiceState {
   /** Base address that clients use; known once the service listens. */
   publicUrl: string;

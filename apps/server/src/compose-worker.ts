@@ -90,6 +90,7 @@ export function superviseWorker(config: Config, jobs: Repositories['jobs'], logg
   return createWorkerSupervisor({
     entry: fileURLToPath(new URL(fromSource ? './worker-process.ts' : './worker-process.js', import.meta.url)),
     execArgv: fromSource ? ['--conditions=@mds/source', '--import', import.meta.resolve('tsx')] : [],
+    // Handed on without the settings, and not read: PATH, HOME, and the credentials that the SDK of S3 looks for.
     env: environmentWithoutSettings(process.env),
     config: configOfWorker(config),
     jobs,

@@ -100,7 +100,7 @@ export function isPointOfPresence({ roles }: Pick<Config, 'roles'>): boolean {
 const ORIGIN_OF_AN_API =
   'MDS_ORIGIN_URL: a service with the role api is an origin itself. Leave this out, or set MDS_ROLES=edge for a point of presence of that origin';
 
-/** What a point of presence lacks, or must not have. */
+/** Settings that a point of presence lacks, or must not have. */
 function edgeConflicts(settings: SettingsOf<typeof SETTINGS>): string[] {
   const problems: string[] = [];
   const ofOrigin = [

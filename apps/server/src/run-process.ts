@@ -8,7 +8,7 @@ import { ObjectStorageError, StorageAheadError } from './storage/s3-failure.ts';
 /** A stop that takes longer is cut short; orchestrators kill after about this time, too. */
 const STOP_DEADLINE_MS = 25_000;
 
-/** What runs in this process until it ends. */
+/** The service or worker that runs in this process until it ends. */
 interface Running {
   storageKnown: Promise<void>;
   stop(options?: StopOptions): Promise<void>;

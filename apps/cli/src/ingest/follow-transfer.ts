@@ -4,7 +4,7 @@ import type { SendEvents } from './send-file.ts';
 
 /** Updates a transfer, and describes what the service already has if the file is interrupted. */
 export interface TransferFollower extends SendEvents {
-  /** What the service has or continues to fetch, as a sentence without its subject; null if it has nothing. */
+  /** The part that the service has or continues to fetch, as a sentence without its subject; null if it has nothing. */
   partialState(): string | null;
 }
 

@@ -11,7 +11,7 @@ export interface Column<T> {
   align?: 'left' | 'right';
   /** The smallest width that the column may be shortened to. Absent for columns that must stay whole, such as ids. */
   shrinkTo?: number;
-  /** Which part of a shortened text stays; by default the start. */
+  /** The part of a shortened text that stays; by default the start. */
   keep?: 'start' | 'end';
   /** Columns with a value are dropped if shortening is not enough, the highest value first. */
   expendable?: number;

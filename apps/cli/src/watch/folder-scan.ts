@@ -9,7 +9,7 @@ import { createFolderEvents } from './folder-events.ts';
 import type { Candidate, Settling } from './settling.ts';
 import { isTemporaryName } from './temporary-name.ts';
 
-/** Which folder to scan, and what to report. */
+/** The folder to scan, and the receivers of its reports. */
 export interface FolderScanOptions {
   /** Absolute. */
   folder: string;

@@ -36,7 +36,7 @@ interface Lockable {
   for(strength: 'update', config?: object): unknown;
 }
 
-/** Which rows of a query are locked. */
+/** The row locks of a query. */
 export interface RowLocks {
   /** `no key update` lets others refer to the row; `key share` only prevents its deletion. */
   strength: 'update' | 'no key update' | 'key share';

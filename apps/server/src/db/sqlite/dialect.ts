@@ -27,7 +27,7 @@ export function createSqliteDialect(
   { writer, reader }: { writer: Database; reader: Database },
   events: EventOptions = {},
 ): SqliteDialect {
-  // With `await`, the statements of this synchronous driver return the same as those of PostgreSQL.
+  // The casts are the seam of ADR 29: repositories are typed as for PostgreSQL. With `await`, the statements of this synchronous driver return the same as those of PostgreSQL.
   const read = drizzle(reader) as unknown as Executor;
   const db = drizzle(writer) as unknown as Executor;
   const commits = createGroupCommit(writer);
@@ -82,6 +82,7 @@ export function createSqliteDialect(
           name,
           value === null ? null : sql.placeholder(name),
         ]);
+        // `build` is typed as for PostgreSQL; SQLite's insert can be prepared and run.
         const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
         const insert = one.prepare();
         inserts.set(nulls, insert);
