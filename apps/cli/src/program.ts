@@ -67,8 +67,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return EXIT.done;
-      if (asJson)
-        writeJsonError(io, { message: usageMessage(error), hints: ['--help shows how'], exitCode: EXIT.usage });
+      if (asJson) writeJsonError(io, { message: usageMessage(error), hints: ['see --help'], exitCode: EXIT.usage });
       return EXIT.usage;
     }
     return report(error, io, context());
@@ -109,7 +108,7 @@ function writeJsonError(
   io.stderr.write(`${jsonText({ error: { message, hints, exit_code: exitCode, problem } }, 0)}\n`);
 }
 
-/** @param asJson {@link run} then reports wrong arguments as JSON */
+/** @param asJson suppresses commander's own messages; {@link run} reports them as JSON */
 function createProgram(io: Io, asJson: boolean): Command {
   const colours = coloursFor(io.stdout, io.env);
   return new Command('mds')
@@ -120,9 +119,9 @@ function createProgram(io: Io, asJson: boolean): Command {
     .option('--url <address>', `address of the service (MDS_URL; ${DEFAULT_URL})`)
     .option('--token <token>', "operator's token (MDS_TOKEN; else the file control-token in MDS_DATA_DIR or ./data)")
     .option('--json', "print the service's own JSON")
-    .option('-q, --quiet', 'print results and errors alone')
+    .option('-q, --quiet', 'print only results and errors')
     .exitOverride()
-    .showHelpAfterError('(--help shows how)')
+    .showHelpAfterError('(see --help)')
     .configureHelp({ showGlobalOptions: true, styleTitle: (text) => colours.bold(text) })
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),

@@ -149,7 +149,7 @@ export function waitingJob(id: string): Job {
   return {
     ...{ object: 'job', id: 'job-7', media_id: id, state: 'queued', priority: 100, attempts: 2, worker: null },
     ...{ due_at: '2026-01-31T08:17:00Z', started_at: null, progress: null },
-    last_reason: 'The storage or the database did not answer. Processing goes on when they do.',
+    last_reason: 'The storage or the database did not answer. Processing continues when they do.',
   };
 }
 

@@ -67,7 +67,7 @@ export async function composeApi(config: Config, logger: Logger, options: Servic
     teardown.add(() => drainServer(server));
     // Readers of events and slow senders keep their connections, and so the server, open for ever.
     teardown.add(() => eventStream.stop());
-    teardown.add(() => uploads.leave());
+    teardown.add(() => uploads.endBodies());
     teardown.add(() => {
       state.stopping = true;
     });
@@ -244,7 +244,7 @@ function createServer(
     workers: async () => (await jobs.workers()).length,
     ingest: () => ingest.stats,
     regions: regionMonitor.overview,
-    uploads: () => uploads.figures(),
+    uploads: () => uploads.stats(),
   });
   const app = createApp({
     ...{ logger, publicUrl, metrics },

@@ -53,7 +53,7 @@ export async function composeEdge(config: Config, logger: Logger, options: Servi
       async notReady() {
         if (stopping) return 'This process is stopping.';
         // While the origin is away the node is ready, as it serves its caches. It is not if the origin has never accepted it.
-        return origin.acceptance.wasEverAccepted ? null : origin.acceptance.trouble;
+        return origin.acceptance.wasEverAccepted ? null : origin.acceptance.refusal;
       },
       instead(app) {
         mountStatus(app, status);

@@ -19,7 +19,6 @@ export interface Foundation {
   isStoreRemote: boolean;
   /** Whether the store belongs to the database. */
   storageBinding: StorageBinding;
-  /** Delivery reads objects from here. */
   /** Serializes work on one original across all nodes; keys are SHA-256 hashes. */
   originalsLock: KeyedLock;
   engine: Engine;

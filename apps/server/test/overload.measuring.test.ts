@@ -105,7 +105,7 @@ describe('fault 20: ten times the load that the service can handle', () => {
     const admission = createAdmission({ limits, lateness: { turnMs: 60_000, databaseMs: 60_000, burstMs: 60_000 } });
     const app = await startApp({
       delivery: {
-        answerHot: (req, sink, also) => {
+        answerFromMemory: (req, sink, also) => {
           if (req.url !== '/media/kept') return null;
           sink.send(200, prepareFields(['Content-Length', '4']), also, [Buffer.from('kept')]);
           return 200;

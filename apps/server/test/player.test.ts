@@ -86,7 +86,7 @@ describe('a real player', { timeout: 120_000 }, () => {
     await page.close();
   });
 
-  inBrowser('the MP4 plays while it arrives, and a seek requests a range', async () => {
+  inBrowser('the MP4 plays before it is fully downloaded, and a seek requests a range', async () => {
     const page = await openPage();
     const answers: { status: number; range: string | undefined }[] = [];
     page.on('response', async (response) => {

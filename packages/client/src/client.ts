@@ -29,13 +29,13 @@ export interface GetOptions extends DownloadOptions {
 
 /** A client of one Media Delivery Service. */
 export interface Client extends ReadClient {
-  /** The base address, without a trailing slash. */
+  /** The base URL, without a trailing slash. */
   readonly baseUrl: string;
   /** The operator's API; needs a token. */
   readonly control: ControlClient;
   /**
-   * The address of a rendition: `client.url(media, 'thumb', { extension: 'webp' })`. Makes no request.
-   * Without an extension, the Accept field selects the format of a picture. `hls`, `mp4`, `storyboard` and `audio` default to m3u8,
+   * The URL of a rendition: `client.url(media, 'thumb', { extension: 'webp' })`. Makes no request.
+   * Without an extension, the Accept field selects the format of an image. `hls`, `mp4`, `storyboard` and `audio` default to m3u8,
    * mp4, vtt and m4a.
    */
   url(media: MediaReference, name: string, options?: UrlOptions): string;
@@ -44,10 +44,10 @@ export interface Client extends ReadClient {
    * they are computed. With only an id, they are the widths of the presets. Empty for video and audio.
    */
   srcset(media: SrcsetMedia, options?: SrcsetOptions): string;
-  /** Everything that a page needs to show a media object. */
+  /** Requests the manifest: everything that a page needs to show the media object. */
   manifest(media: MediaReference, options?: RequestOptions): Promise<Manifest>;
   /**
-   * Sends a GET for a rendition by its address or path, always without the token. Resolves when the headers have arrived; the caller
+   * Sends a GET for a rendition by its URL or path, always without the token. Resolves when the headers have arrived; the caller
    * reads the body, and the signal still aborts it. Throws an `ApiError` for a status of 400 or above.
    */
   download(urlOrPath: string, options?: DownloadOptions): Promise<Response>;
@@ -75,7 +75,7 @@ export function createClient(options: ClientOptions): Client {
       return body as Manifest;
     },
     download: async (urlOrPath, { headers = {}, signal } = {}) => {
-      return transport.get(checkedAddress(baseUrl, urlOrPath), { headers, signal });
+      return transport.get(checkedUrl(baseUrl, urlOrPath), { headers, signal });
     },
     get: async (path, { headers = {}, authorize = false, signal } = {}) => {
       if (!path.startsWith('/'))
@@ -85,14 +85,14 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
-function checkedAddress(baseUrl: string, urlOrPath: string): string {
+function checkedUrl(baseUrl: string, urlOrPath: string): string {
   if (!URL.canParse(urlOrPath, `${baseUrl}/`)) {
-    throw new ConfigurationError(`${JSON.stringify(urlOrPath)} is neither an address nor a path`);
+    throw new ConfigurationError(`${JSON.stringify(urlOrPath)} is neither a URL nor a path`);
   }
-  const address = absoluteUrl(baseUrl, urlOrPath);
-  const { protocol, username, password } = new URL(address);
+  const url = absoluteUrl(baseUrl, urlOrPath);
+  const { protocol, username, password } = new URL(url);
   // fetch refuses these too, but its message contains the password.
-  if (username || password) throw new ConfigurationError('an address must not contain a user name or a password');
+  if (username || password) throw new ConfigurationError('a URL must not contain a user name or a password');
   if (protocol !== 'http:' && protocol !== 'https:') throw new ConfigurationError(`${protocol} is not http: or https:`);
-  return address;
+  return url;
 }

@@ -18,7 +18,7 @@ export function backoffMs(attempt: number, random: () => number = Math.random): 
 }
 
 /**
- * The pause before the next attempt in milliseconds, or null if another attempt is useless: the error would repeat, or the service asks
+ * The pause before the next attempt in milliseconds, or null if another attempt cannot help: the error would repeat, or the service asks
  * for a longer pause than {@link MAX_RETRY_AFTER_MS}. An earlier attempt would be refused again, so the error is thrown now, with its
  * `retryAfterMs`.
  * @param attempt the attempt that failed, from 1

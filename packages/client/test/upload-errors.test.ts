@@ -38,7 +38,7 @@ describe('invalid options are refused before anything is sent', () => {
     ['a length that differs from the body', new Blob([content]), { bytes: 5 }, 'bytes is 5'],
     ['a negative length', pieces(), { bytes: -1 }, 'bytes has to be'],
     ['empty chunks', new Blob([content]), { chunkBytes: 0 }, 'chunkBytes has to be'],
-    ['half a retry', new Blob([content]), { maxRetries: 0.5 }, 'maxRetries has to be'],
+    ['half a retry', new Blob([content]), { maxRetries: 0.5 }, 'maxRetries must be'],
   ])('%s', async (_, body, options, message) => {
     await using service = await startTusService();
     const error = await rejection(clientOf(service.url).upload(body, options));
@@ -249,7 +249,7 @@ it('an upload whose media object is never named ends with an error', async () =>
     return false;
   });
   const error = await rejection(clientOf(service.url).upload(new Blob([content]), { maxRetries: 1 }));
-  expect(String(error)).toContain('nothing says which media object it became');
+  expect(String(error)).toContain('its media object is unknown');
 });
 
 it('a body that can be read once fails clearly if the service forgot the upload', async () => {

@@ -226,7 +226,7 @@ describe('with a resumeKey', () => {
     await using service = await startTusService();
     const resumeStore = createFileUploadStore(join(file, 'not-a-folder'));
     const error = await rejection(clientOf(service.url).upload(new Blob([content]), { resumeKey: 'k', resumeStore }));
-    expect(String(error)).toContain('cannot be made resumable');
+    expect(String(error)).toContain('the resume store: ');
     expect(service.patchedFrom()).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ const c = initContract();
 export const CacheStatus = z.enum(['HIT', 'MISS']);
 export type CacheStatus = z.infer<typeof CacheStatus>;
 
-/** The asset of interface.md 2.4: one record for each path and region. The latest request sets `cache_status`. */
+/** The asset of the promised read interface: one record for each path and region. The latest request sets `cache_status`. */
 export const Asset = z
   .strictObject({
     id: AssetId,

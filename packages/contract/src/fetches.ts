@@ -69,7 +69,7 @@ export const Fetch = z
       description: 'False if the project already had these bytes; null until `done`',
     }),
     error: MediaFailure.nullable().meta({
-      description: 'Why the fetch `failed`, or, while it is `queued`, why the last attempt failed',
+      description: 'Reason of the failure: of the fetch if `failed`, of the last attempt if `queued`',
     }),
   })
   .meta({ id: 'Fetch' });

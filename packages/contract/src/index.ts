@@ -21,11 +21,11 @@ const c = initContract();
 const controlOptions = { pathPrefix: CONTROL_API_PREFIX, strictStatusCodes: true } as const;
 
 /**
- * Every route of the service, by API and resource. OpenAPI, the server and the client iterate over this tree: it is the only list of
- * resources. A route without a handler in the server does not compile.
+ * Every route of the service, by API and resource: the only list of resources. OpenAPI and the server iterate over this tree, and the
+ * client takes its types from it. A route without a handler in the server does not compile.
  */
 export const api = {
-  /** The public read-only API: exactly the seven GETs of interface.md. */
+  /** The public read-only API: exactly the seven GETs of the promised read interface. */
   read: c.router(
     {
       media: mediaRoutes,

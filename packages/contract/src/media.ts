@@ -11,7 +11,7 @@ export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed'], {
 });
 export type MediaStatus = z.infer<typeof MediaStatus>;
 
-/** The media object of interface.md 2.2: these seven fields and no other. */
+/** The media object of the promised read interface: these seven fields and no other. */
 export const Media = z
   .strictObject({
     id: MediaId,

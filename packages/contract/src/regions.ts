@@ -6,7 +6,7 @@ import { ServiceStatus } from './status.ts';
 
 const c = initContract();
 
-/** The region of interface.md 2.3: these five fields and no other. */
+/** The region of the promised read interface: these five fields and no other. */
 export const Region = z
   .strictObject({
     code: RegionCode,

@@ -64,7 +64,7 @@ export const Limit = z
     description: 'Maximum number of items to return',
   });
 
-/** The list envelope of interface.md 2.1: `object` and `data`, nothing else. */
+/** The list envelope of the promised read interface: `object` and `data`, nothing else. */
 export function listOf<T extends z.ZodType>(record: T) {
   return z.strictObject({ object: z.literal('list'), data: z.array(record) });
 }

@@ -28,7 +28,7 @@ export const StatusComponent = z
   .meta({ id: 'StatusComponent' });
 export type StatusComponent = z.infer<typeof StatusComponent>;
 
-/** The status document of interface.md 2.5. The response status is always 200. */
+/** The status document of the promised read interface. The response status is always 200. */
 export const Status = z
   .strictObject({
     status: ServiceStatus,

@@ -14,7 +14,7 @@ export const IndexedResource = z.strictObject({
 });
 export type IndexedResource = z.infer<typeof IndexedResource>;
 
-/** The version index and resource map of interface.md 4.5. */
+/** The version index and resource map of the promised read interface. */
 export const VersionIndex = z
   .strictObject({
     object: z.literal('index'),

@@ -30,7 +30,10 @@ export interface PlannedVideo {
   readonly frameRate: Ratio | null;
   /** How the played audio track is made; `none` if the source has no audio. */
   readonly audio: 'copy' | 'encode' | 'none';
-  /** Why it is encoded: "because …". Null if there is none, or if it is copied, unless reading the track shows a reason not to. */
+  /**
+   * Reason for encoding the audio. Null if there is no audio, or if it is copied. Reading the track may still show a reason to
+   * encode it.
+   */
   readonly audioBecause: string | null;
 }
 
@@ -45,7 +48,7 @@ export interface PlannedRendition {
   readonly state: 'make' | 'skip' | 'not_applicable';
   /** A sentence: why it is skipped, or what it shows of the source. */
   readonly reason: string;
-  /** The size that the rendition has or would have, in pixels. A ladder has that of its largest rung; without a size it is 0. */
+  /** The size of the rendition in pixels, even if it is skipped. For a ladder: the size of its largest rung. 0 if it has no size. */
   readonly width: number;
   readonly height: number;
   /** For `hls` and `mp4` that are made; null for everything else. */
@@ -77,7 +80,10 @@ export function planRenditions(source: IdentifiedFile, presets: readonly Preset[
   }));
 }
 
-/** The largest size within the box that keeps the source's shape and does not enlarge it; at least 1 x 1. Null: no limit. */
+/**
+ * The largest size within the box that keeps the source's shape and does not enlarge it. At least 1 x 1; 0 x 0 if the source has no
+ * size. Null: no limit.
+ */
 export function fitInside(source: Size, box: { width: number | null; height: number | null }): Size {
   const { width, height } = source;
   if (width < 1 || height < 1) return { width: 0, height: 0 };
@@ -90,14 +96,13 @@ export function fitInside(source: Size, box: { width: number | null; height: num
  * of odd size loses a row or column, because nothing is enlarged; at least 2 x 2.
  */
 export function fitVideo(source: Size, box: { width: number | null; height: number | null }): Size {
-  const size = fitInside(source, turned(source, box));
-  const even = (edge: number, most: number) =>
-    Math.max(2, Math.min(2 * Math.round(edge / 2), 2 * Math.floor(most / 2)));
+  const size = fitInside(source, turnBox(source, box));
+  const even = (edge: number, max: number) => Math.max(2, Math.min(2 * Math.round(edge / 2), 2 * Math.floor(max / 2)));
   return { width: even(size.width, source.width), height: even(size.height, source.height) };
 }
 
 /** Turns a box for landscape video if the source is portrait. */
-function turned<B extends { width: number | null; height: number | null }>(source: Size, box: B): B {
+function turnBox<B extends { width: number | null; height: number | null }>(source: Size, box: B): B {
   const upright = source.height > source.width;
   const wide = (box.width ?? Infinity) > (box.height ?? Infinity);
   return upright && wide ? { ...box, width: box.height, height: box.width } : box;
@@ -125,8 +130,8 @@ function decide(source: IdentifiedFile, preset: Preset): Decision {
   }
 }
 
-function noTrack(source: IdentifiedFile, kind: 'video' | 'audio'): Decision {
-  return { state: 'skip', reason: `This ${source.kind} has no ${kind} track to make it from.` };
+function noTrack(source: IdentifiedFile, kind: 'video' | 'audio' | 'video or audio'): Decision {
+  return { state: 'skip', reason: `This ${source.kind} has no ${kind} track.` };
 }
 
 function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision {
@@ -136,10 +141,10 @@ function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision 
   if (Math.max(size.width, size.height) > largest) {
     return { state: 'skip', reason: `${preset.container} allows at most ${largest} pixels on each side.`, ...size };
   }
-  const moves = source.kind === 'image' && source.frames > 1;
+  const isAnimated = source.kind === 'image' && source.frames > 1;
   // If an AVIF and a WebP share a name, clients that accept both get the AVIF. A still AVIF would freeze the animation for
   // nearly everybody. Only clients that accept neither get the JPEG, so a JPEG of the first frame is made.
-  if (moves && preset.container === 'avif') {
+  if (isAnimated && preset.container === 'avif') {
     return {
       state: 'skip',
       reason: 'The source is an animation, and AVIF renditions are still images; WebP keeps the animation.',
@@ -147,16 +152,18 @@ function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision 
     };
   }
   const shrunk = size.width < source.width || size.height < source.height;
-  const how = shrunk ? `Fitted into the preset's box.` : `Kept at the source's size: renditions are never enlarged.`;
-  const what =
+  const sizeReason = shrunk
+    ? `Fitted into the preset's box.`
+    : `Kept at the source's size: renditions are never enlarged.`;
+  const contentNote =
     source.kind === 'video'
       ? 'A frame of the video that is not black. '
-      : moves && preset.container !== 'webp'
+      : isAnimated && preset.container !== 'webp'
         ? 'First frame of the animation. '
-        : moves
+        : isAnimated
           ? `All ${source.frames} frames. `
           : '';
-  return { state: 'make', reason: what + how, ...size };
+  return { state: 'make', reason: contentNote + sizeReason, ...size };
 }
 
 /** Most pixels per edge of each container: VP8 has 14 bits, JPEG has 16. AV1's limit is libaom's. */
@@ -172,7 +179,7 @@ const maxFrameRate = 60;
 
 function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Decision {
   const { tracks } = source;
-  if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video');
+  if (!tracks?.video && !tracks?.audio.length) return noTrack(source, 'video or audio');
   const audioTrack = playedAudio(tracks.audio);
   const audioBecause = audioTrack && audioEncodeReason(audioTrack);
   const audio = audioTrack === null ? 'none' : audioBecause === null ? 'copy' : 'encode';
@@ -198,7 +205,7 @@ function decideVideo(source: IdentifiedFile, preset: HlsPreset | Mp4Preset): Dec
 function ladderFor(source: IdentifiedFile, video: VideoTrack, preset: HlsPreset): PlannedRung[] {
   const largestFirst = [...preset.rungs].sort((a, b) => b.width * b.height - a.width * a.height);
   const fitting = largestFirst.filter((rung) => {
-    const box = turned(source, rung);
+    const box = turnBox(source, rung);
     return Math.min(box.width / source.width, box.height / source.height) <= 1;
   });
   // A source below the smallest rung gets that rung at its own size.
@@ -217,14 +224,14 @@ function planRung(
   size: Size,
 ): PlannedRung {
   const sameSize = size.width === source.width && size.height === source.height;
-  const tooMuch = () =>
+  const bitrateReason = () =>
     video.bitrate === null
       ? 'its bit rate is unknown'
       : video.bitrate > bitrate
         ? `its ${megabits(video.bitrate)} are more than the ${megabits(bitrate)} of this rung`
         : null;
   const encodedBecause = sameSize
-    ? (videoEncodeReason(video) ?? tooMuch())
+    ? (videoEncodeReason(video) ?? bitrateReason())
     : `the source has another size, ${source.width} x ${source.height}`;
   return { name, bitrate, ...size, encodedBecause };
 }
@@ -233,7 +240,7 @@ function megabits(bitrate: number): string {
   return `${Number((bitrate / 1e6).toPrecision(3))} Mb/s`;
 }
 
-/** Why this is not H.264 that every browser and phone decodes, upright and with square pixels: "because …", or null. */
+/** Reason why this track must be encoded again, or null if it can be copied. Every browser and phone plays a copied track. */
 function videoEncodeReason(video: VideoTrack): string | null {
   const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
   if (codec !== 'h264') return 'it is not H.264';
@@ -255,13 +262,13 @@ export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T
   return tracks.find(({ isDefault }) => isDefault) ?? tracks[0] ?? null;
 }
 
-/** Why this is not AAC that every browser plays at a modest bit rate: "because …", or null. */
+/** Reason why this track must be encoded again, or null if it can be copied. Every browser plays a copied track. */
 function audioEncodeReason({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
   if (codec !== 'aac') return 'it is not AAC';
   if (profile !== null && profile !== 'LC') return `it is ${profile}, not AAC-LC`;
   if (channels > 2) return `it has ${channels} channels`;
   if (sampleRate > 48_000) return `its sample rate, ${sampleRate} Hz, is above 48000`;
-  // If the container has no bit rate, the copy reveals it.
+  // If the container states no bit rate, it is measured on the copied track.
   return bitrate === null ? null : bitrateEncodeReason(bitrate);
 }
 
@@ -273,7 +280,7 @@ export function bitrateEncodeReason(bitrate: number): string | null {
 function rateReason({ variableFrameRate }: VideoTrack, { num, den }: Ratio): string {
   const rate = Number((num / den).toFixed(3));
   return variableFrameRate
-    ? ` The source's frame rate varies; the rendition has a constant ${rate} a second, as in the moving parts of the source.`
+    ? ` The source's frame rate varies; the rendition has a constant frame rate of ${rate}, that of the moving parts of the source.`
     : '';
 }
 

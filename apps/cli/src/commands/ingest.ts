@@ -15,7 +15,7 @@ export function registerIngest(program: Command, context: () => Context): void {
         .choices(['existing', 'allow'])
         .default('existing'),
     )
-    .option('--wait', 'wait until everything is processed; failures there fail the command')
+    .option('--wait', 'wait until all files are processed; exit with 1 if processing fails')
     .option('--parallel <count>', 'files to send at once, 1 to 16', parallelism, 3)
     .option('--journal <file>', 'file that records what was ingested')
     .option('--again', 'ignore the journal and send everything')
@@ -35,15 +35,15 @@ path, size and time of change). There is one journal for each service and set of
 paths, in $XDG_STATE_HOME/mds or ~/.local/state/mds. After Ctrl-C, run the same
 command again: it sends what is missing and retries what failed.
 
-In a pipe, a line for each finished file: id, outcome (created, existing,
-remembered, failed), status, file, reason (or the renditions that failed),
-warnings, tab-separated. With --json, one object a line:
+In a pipe, prints one tab-separated line for each finished file: id, outcome
+(created, existing, remembered, failed), status, file, reason (or the renditions
+that failed), warnings. With --json, one object a line:
   {"file","outcome","media_id","media": the API's media object or null,
    "error": {"code","message"} or null, "failed_renditions": ["hls.m3u8", ...]}
 
 The service fetches URLs itself. It refuses addresses that are not public unless
-its operator allows them. It continues if you interrupt mds: see mds fetches.
-Secrets of a URL (user, password, query) are not printed.
+its operator allows them. The service continues a fetch if you interrupt mds:
+see mds fetches. Secrets of a URL (user, password, query) are not printed.
 
 If you interrupt --wait, the service still processes the files that it has. Their
 status is then queued or processing.

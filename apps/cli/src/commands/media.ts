@@ -79,7 +79,7 @@ export function registerMedia(program: Command, context: () => Context): void {
     .command('retry')
     .description('process again what failed (needs a token)')
     .argument('<id...>', 'med_…')
-    .option('--wait', 'wait until they are processed; failures there fail the command')
+    .option('--wait', 'wait until all files are processed; exit with 1 if processing fails')
     .action(async (ids: string[], options: { wait?: boolean }) => {
       const { retryMedia } = await import('../media/retry-media.ts');
       return retryMedia(context(), ids, options.wait === true);

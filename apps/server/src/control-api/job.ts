@@ -1,9 +1,9 @@
 import type { Job } from '@mds/contract';
 import { type Presented, timestamp } from '../base/presented.ts';
-import type { JobStanding } from '../db/job-queue.ts';
+import type { JobView } from '../db/job-queue.ts';
 
 /** A job as its operator sees it. @param hide replaces paths and secrets in failure messages by names */
-export function presentJob(job: JobStanding, hide: (text: string) => string): Presented<Job> {
+export function presentJob(job: JobView, hide: (text: string) => string): Presented<Job> {
   return {
     object: 'job',
     id: `job-${job.jobId}`,

@@ -23,7 +23,7 @@ it('lists running and queued jobs, oldest first, by page and state', async () =>
   const outage = { code: 'unavailable', message: 'The storage did not answer.', retryable: true };
   const second = await jobs.claim('vm:1:a');
   if (second === null) throw new Error('There is nothing more to claim.');
-  await jobs.giveBack(second, { kind: 'released', failure: outage });
+  await jobs.release(second, { kind: 'released', failure: outage });
 
   const { data } = await list();
   expect(data.map(({ media_id: id }) => id)).toEqual(ids);
@@ -51,7 +51,7 @@ it("shows only the project's own jobs, and no path of the machine", async () => 
   const lease = await jobs.claim('w1');
   if (lease === null) throw new Error('There is nothing to claim.');
   const failure = { code: 'internal_error', message: 'No room in /srv/private/scratch.', retryable: true };
-  await jobs.giveBack(lease, { kind: 'retry', delayMs: 1000, failure });
+  await jobs.release(lease, { kind: 'retry', delayMs: 1000, failure });
   expect((await list('', TOKENS.ingest)).data).toMatchObject([
     { media_id: own, last_reason: 'No room in DATA/scratch.' },
   ]);

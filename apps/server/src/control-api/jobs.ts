@@ -21,8 +21,8 @@ export function createControlJobsHandlers({ jobs, hidden }: ControlJobsParts) {
       const { projectId } = tokenOf(req);
       const after = decodeCursor(projectId, cursor, 'jobs');
       const afterId = after === null ? null : Number(after.slice(PREFIX.length));
-      const standings = await jobs.page({ projectId, limit: limit + 1, afterId, ...(state && { state }) });
-      const rows = standings.map((job) => ({ id: cursorIdOf(job.jobId), job }));
+      const views = await jobs.page({ projectId, limit: limit + 1, afterId, ...(state && { state }) });
+      const rows = views.map((job) => ({ id: cursorIdOf(job.jobId), job }));
       const { page, nextCursor } = pageOf(rows, limit, projectId, 'jobs');
       if (nextCursor !== null) {
         res.setHeader('Link', nextLink(api.control.jobs.list.path, { limit, cursor: nextCursor, state }));

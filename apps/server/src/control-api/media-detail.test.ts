@@ -14,7 +14,7 @@ it('progress does not fall back if the last step ends during the request', async
     const before = await media.find(id);
     if (!before) throw new Error('The media object is gone.');
     await media.publish(lease, { renditions: [], thumbhash: null, warnings: [] });
-    const [job = null] = await jobs.standings([id]);
+    const [job = null] = await jobs.findJobViews([id]);
     expect(presentMediaDetail(before, [], job, '')).toMatchObject({ status: 'processing', progress: 1 });
   } finally {
     await app.stop();

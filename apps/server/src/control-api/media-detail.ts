@@ -6,14 +6,14 @@ import {
   renditionPath,
 } from '@mds/contract';
 import type { Presented } from '../base/presented.ts';
-import type { JobQueue, JobStanding } from '../db/job-queue.ts';
+import type { JobQueue, JobView } from '../db/job-queue.ts';
 import type { MediaFailureRecord, MediaRecord, MediaRepository, RenditionRecord } from '../db/media-repository.ts';
 import { presentMedia } from '../read-api/media.ts';
 
 /** Parts for reading a media object in detail. */
 export interface MediaDetailParts {
   media: Pick<MediaRepository, 'renditions'>;
-  jobs: Pick<JobQueue, 'standings'>;
+  jobs: Pick<JobQueue, 'findJobViews'>;
   /** Base address that clients use, without a trailing slash. */
   publicUrl(): string;
 }
@@ -24,7 +24,7 @@ export async function readMediaDetail(
   record: MediaRecord,
 ): Promise<Presented<MediaDetail>> {
   const renditions = await media.renditions(record.id);
-  const [job = null] = await jobs.standings([record.id]);
+  const [job = null] = await jobs.findJobViews([record.id]);
   return presentMediaDetail(record, renditions, job, publicUrl());
 }
 
@@ -36,7 +36,7 @@ export async function readMediaDetail(
 export function presentMediaDetail(
   media: MediaRecord,
   renditions: readonly RenditionRecord[],
-  job: Pick<JobStanding, 'progress'> | null,
+  job: Pick<JobView, 'progress'> | null,
   publicUrl: string,
 ): Presented<MediaDetail> {
   return {

@@ -43,7 +43,7 @@ describe('the reason why a media object waits', () => {
     await media.start(claimed, [{ ...thumb, state: 'pending' }]);
     await jobs.progress(claimed, 0.42);
     expect(await waiting(id)).toBe('Worker w1 works on it: attempt 1, 42 % done.');
-    await jobs.giveBack(claimed, { kind: 'released' });
+    await jobs.release(claimed, { kind: 'released' });
     expect(await waiting(id)).toMatch(/queue.* 1 attempt so far, which did not finish: Its worker was stopped\.$/);
 
     await jobs.reclaim((await claim()).token, { counted: true });
@@ -51,7 +51,7 @@ describe('the reason why a media object waits', () => {
       /queue.* 2 attempts so far; the last one did not finish: Its worker disappeared\.$/,
     );
 
-    await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
+    await jobs.release(await claim(), { kind: 'retry', delayMs: 5_000, failure: crash });
     // Attempts have the same numbers as in the sentence.
     expect((await explain(id)).attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
     expect(await waiting(id)).toMatch(
@@ -99,12 +99,12 @@ describe('the job in an explanation', () => {
     expect(await job()).toMatchObject({ state: 'running', attempts: 1, worker: 'w1', progress: 0.5 });
     expect(Date.parse((await job())?.started_at ?? '')).toBeGreaterThan(Date.now() - 60_000);
     const outage = { code: 'unavailable', message: 'The storage did not answer.', retryable: true };
-    await jobs.giveBack(claimed, { kind: 'released', failure: outage });
+    await jobs.release(claimed, { kind: 'released', failure: outage });
     expect(await job()).toMatchObject({ state: 'queued', attempts: 1, worker: null, last_reason: outage.message });
     expect((await explain(id)).attempts).toMatchObject([{ outcome: 'released', error: outage }]);
     expect(await waiting(id)).toMatch(/1 attempt so far, which did not finish: The storage did not answer\.$/);
 
-    await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 60_000, failure: crash });
+    await jobs.release(await claim(), { kind: 'retry', delayMs: 60_000, failure: crash });
     const retried = await job();
     expect(retried).toMatchObject({ state: 'queued', attempts: 2, last_reason: 'It crashed.' });
     expect(Date.parse(retried?.due_at ?? '')).toBeGreaterThan(Date.now() + 50_000);

@@ -7,7 +7,7 @@ import {
   planRenditions,
 } from '@mds/transcode';
 import { type Presented, timestamp } from '../base/presented.ts';
-import type { AttemptRecord, JobStanding } from '../db/job-queue.ts';
+import type { AttemptRecord, JobView } from '../db/job-queue.ts';
 import type { MediaRecord } from '../db/media-repository.ts';
 import { hiderOf } from './hidden-texts.ts';
 import { presentJob } from './job.ts';
@@ -16,7 +16,7 @@ import { presentFailure } from './media-detail.ts';
 /** Parts of an explanation. */
 export interface ExplanationParts {
   media: MediaRecord;
-  job: JobStanding | null;
+  job: JobView | null;
   /** Jobs ahead of this one in the queue; null if it is not waiting. */
   ahead: number | null;
   /** Whether the deployment was moved, so that nothing is processed here any more. */

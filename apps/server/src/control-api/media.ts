@@ -20,7 +20,7 @@ import { abortWhenGone, requireFileBody } from './upload-headers.ts';
 /** Parts of the media routes. */
 export interface ControlMediaParts {
   media: Pick<MediaRepository, 'find' | 'page' | 'retry' | 'renditions' | 'renditionsOf'>;
-  jobs: Pick<JobQueue, 'standings' | 'ahead' | 'attempts'>;
+  jobs: Pick<JobQueue, 'findJobViews' | 'ahead' | 'attempts'>;
   presets: readonly Preset[];
   /** Texts to hide in explanations (paths of this machine, secrets), each with its replacement. */
   hidden: Readonly<Record<string, string>>;
@@ -77,16 +77,11 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
       const { page, nextCursor } = pageOf(rows, limit, projectId);
       const ids = page.map(({ id }) => id);
       const renditions = byMedia(await media.renditionsOf(ids));
-      const standings = new Map((await parts.jobs.standings(ids)).map((job) => [job.mediaId, job]));
+      const views = new Map((await parts.jobs.findJobViews(ids)).map((job) => [job.mediaId, job]));
       const body: Presented<MediaDetailList> = {
         object: 'list',
         data: page.map((record) =>
-          presentMediaDetail(
-            record,
-            renditions.get(record.id) ?? [],
-            standings.get(record.id) ?? null,
-            parts.publicUrl(),
-          ),
+          presentMediaDetail(record, renditions.get(record.id) ?? [], views.get(record.id) ?? null, parts.publicUrl()),
         ),
         next_cursor: nextCursor,
       };
@@ -100,7 +95,7 @@ export function createControlMediaHandlers(parts: ControlMediaParts) {
 
     explain: async ({ params: { id }, req }) => {
       const record = await findOwn(req, id);
-      const [job = null] = await parts.jobs.standings([id]);
+      const [job = null] = await parts.jobs.findJobViews([id]);
       const body = presentExplanation({
         media: record,
         job,

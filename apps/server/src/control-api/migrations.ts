@@ -24,29 +24,29 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
   /** Settings of the latest migration's destination, without the password. */
   let settings: Record<string, string> | null = null;
 
-  const present = (standing: MigrationProgress): Presented<MigrationDocument> => ({
+  const present = (progress: MigrationProgress): Presented<MigrationDocument> => ({
     object: 'migration',
-    state: standing.state,
-    phase: standing.phase,
-    started_at: instant(standing.startedAtMs),
-    frozen_at: standing.frozenAtMs === null ? null : instant(standing.frozenAtMs),
-    ended_at: standing.endedAtMs === null ? null : instant(standing.endedAtMs),
-    writes_refused: standing.frozen,
-    destination: standing.destination,
+    state: progress.state,
+    phase: progress.phase,
+    started_at: instant(progress.startedAtMs),
+    frozen_at: progress.frozenAtMs === null ? null : instant(progress.frozenAtMs),
+    ended_at: progress.endedAtMs === null ? null : instant(progress.endedAtMs),
+    writes_refused: progress.frozen,
+    destination: progress.destination,
     objects: {
-      passes: standing.objects.passes,
-      verified: standing.objects.verified,
-      verified_bytes: standing.objects.verifiedBytes,
-      copied: standing.objects.copied,
-      copied_bytes: standing.objects.copiedBytes,
-      total: standing.extent?.objects ?? null,
-      total_bytes: standing.extent?.bytes ?? null,
+      passes: progress.objects.passes,
+      verified: progress.objects.verified,
+      verified_bytes: progress.objects.verifiedBytes,
+      copied: progress.objects.copied,
+      copied_bytes: progress.objects.copiedBytes,
+      total: progress.extent?.objects ?? null,
+      total_bytes: progress.extent?.bytes ?? null,
     },
-    rows: { copied: standing.copiedRows, total: standing.extent?.rows ?? null, tables: standing.tables },
-    open_uploads: standing.openUploads,
-    error_count: standing.errorCount,
-    errors: standing.errors,
-    settings: standing.state === 'done' ? settings : null,
+    rows: { copied: progress.copiedRows, total: progress.extent?.rows ?? null, tables: progress.tables },
+    open_uploads: progress.openUploads,
+    error_count: progress.errorCount,
+    errors: progress.errors,
+    settings: progress.state === 'done' ? settings : null,
   });
 
   return initServer().router(api.control.migrations, {
@@ -56,16 +56,16 @@ export function createControlMigrationsHandlers({ migration, s3Endpoint, openDes
         throw new AppError('state_conflict', 'This service already uses PostgreSQL: there is nothing to move.');
       }
       const where = body.s3_endpoint === undefined && s3Endpoint !== null ? { ...body, s3_endpoint: s3Endpoint } : body;
-      const standing = await migration.begin(() => openDestination(where).catch((error) => refuse(error)));
+      const progress = await migration.begin(() => openDestination(where).catch((error) => refuse(error)));
       settings = settingsOf(where);
-      return { status: 202, body: present(standing) };
+      return { status: 202, body: present(progress) };
     },
 
     get: async ({ req }) => {
       requireDeploymentOperator(req);
-      const standing = migration?.current() ?? null;
-      if (standing === null) throw noMigration();
-      return { status: 200, body: present(standing) };
+      const progress = migration?.current() ?? null;
+      if (progress === null) throw noMigration();
+      return { status: 200, body: present(progress) };
     },
 
     cancel: async ({ req }) => {

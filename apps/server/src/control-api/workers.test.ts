@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop());
 
-const announce = (id: string) => app.repositories.jobs.workerBeat({ id, ...FACTS });
+const announce = (id: string) => app.repositories.jobs.announceWorker({ id, ...FACTS });
 const claim = async (worker: string) => {
   const lease = await app.repositories.jobs.claim(worker);
   if (lease === null) throw new Error('There is nothing to claim.');
@@ -51,7 +51,7 @@ it("the list names only the project's own media, counts the others, and hides pa
   const theirs = await app.addMedia({ projectId: 'other' });
   await announce('vm:1:a');
   const failure = { code: 'internal_error', message: 'No room in /srv/private/scratch.', retryable: true };
-  await app.repositories.jobs.giveBack(await claim('vm:1:a'), { kind: 'retry', delayMs: 0, failure });
+  await app.repositories.jobs.release(await claim('vm:1:a'), { kind: 'retry', delayMs: 0, failure });
   for (let n = 0; n < 2; n += 1) await claim('vm:1:a');
   expect(await list(TOKENS.ingest)).toMatchObject([
     { running: 2, jobs: [{ media_id: own, last_reason: 'No room in DATA/scratch.' }] },

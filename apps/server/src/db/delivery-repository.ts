@@ -108,7 +108,9 @@ export function createAssetRepository(dialect: Dialect): AssetRepository {
           return { id, region, path, createdAtMs, bytes, cacheStatus, requestSeq: before + 1 + n };
         });
         const target = [assets.region, assets.path];
-        await insertAll(rows, (some) => db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }));
+        await insertAll('put_assets', rows, (some) =>
+          db.insert(assets).values(some).onConflictDoUpdate({ target, set: written }),
+        );
         for (const region of new Set(rows.map((row) => row.region))) {
           await keepLatest(db, { table: assets, group: eq(assets.region, region), column: assets.requestSeq, keep });
         }

@@ -54,14 +54,14 @@ export interface Dialect {
   /** Single queries. Each sees what was committed before it began, and waits for no writer. */
   readonly read: Executor;
   /**
-   * Prepares a query that is asked often. SQLite builds it once. PostgreSQL plans it once for each connection.
-   * @param name unique among all queries
+   * Prepares a statement that runs often and returns rows. SQLite builds it once. PostgreSQL plans it once for each connection.
+   * @param name unique among all statements
    * @returns runs it, on the transaction's connection if one is given
    */
   prepare<Row>(
     name: string,
     build: (db: Executor) => Preparable<Row>,
-  ): (values: Record<string, string | number | null>, tx?: Pick<Transaction, 'db'>) => Promise<Row[]>;
+  ): (values: Record<string, unknown>, tx?: Pick<Transaction, 'db'>) => Promise<Row[]>;
   /**
    * Prepares SQL without a mapper, for what is asked with every request. Columns are text or whole numbers. Parameters are `$1`, `$2`, …,
    * each used once and in this order.
@@ -89,9 +89,14 @@ export interface Dialect {
   writeSoon<T>(work: (tx: Pick<Transaction, 'db'>) => Promise<T>): Promise<T>;
   /**
    * Inserts many rows with the same columns, in one transaction.
+   * @param name unique among all statements; the same for the same `build`
    * @param build the INSERT of some of them
    */
-  insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>): Promise<void>;
+  insertAll<Row extends object>(
+    name: string,
+    rows: readonly Row[],
+    build: (rows: Row[]) => PromiseLike<unknown>,
+  ): Promise<void>;
   /** Writes one event. @returns its `seq` */
   append(event: OwnedEvent): Promise<number>;
   /** Locks the rows that a query of a transaction finds. No effect in SQLite: a transaction that writes locks the whole database. */

@@ -144,21 +144,15 @@ function recordOf(row: FetchRow): FetchRecord {
 
 /** Creates the {@link FetchRepository}. @param options.now the wall clock, milliseconds since the epoch */
 export function createFetchRepository(
-  { tables, read, change, write, lockRows }: Dialect,
+  dialect: Dialect,
   { now = Date.now, keep = KEPT_FETCHES }: { now?: () => number; keep?: number } = {},
 ): FetchRepository {
-  const { fetches } = tables;
-  const held = ({ fetch, token }: FetchLease) => and(eq(fetches.id, fetch.id), eq(fetches.leaseToken, token));
+  const { read, write } = dialect;
+  const { fetches } = dialect.tables;
 
   const find = async (db: Executor, projectId: string, key: string): Promise<FetchRow | undefined> => {
     const ofKey = and(eq(fetches.projectId, projectId), eq(fetches.idempotencyKey, key));
     return (await db.select().from(fetches).where(ofKey))[0];
-  };
-
-  /** Writes to a fetch if its lease is still held. */
-  const underLease = async (db: Executor, lease: FetchLease, values: Partial<FetchRow>): Promise<boolean> => {
-    const change = { updatedAtMs: now(), ...values };
-    return changedRows(await db.update(fetches).set(change).where(held(lease))) === 1;
   };
 
   /** Removes secrets from a fetch that is over, and forgets the oldest of its project. */
@@ -210,6 +204,38 @@ export function createFetchRepository(
       return rows.map(({ id }) => id);
     },
 
+    cancel: (id) =>
+      write(async ({ db }) => {
+        const canceled = { ...NO_LEASE, status: 'canceled' as const, failure: null, updatedAtMs: now() };
+        const cancelable = and(eq(fetches.id, id), inArray(fetches.status, UNDER_WAY), eq(fetches.accepting, false));
+        const [row] = await db.update(fetches).set(canceled).where(cancelable).returning();
+        if (row === undefined) return false;
+        await tidy(db, recordOf(row));
+        return true;
+      }),
+
+    ...createFetchLeases(dialect, { now, tidy }),
+  };
+}
+
+/** Creates the claims of fetches, and the writes of those who hold a lease. @param options.tidy called for a fetch that ends */
+function createFetchLeases(
+  { tables, read, change, write, lockRows }: Dialect,
+  { now, tidy }: { now: () => number; tidy: (db: Executor, fetch: FetchRecord) => Promise<void> },
+): Pick<
+  FetchRepository,
+  'claim' | 'beat' | 'beginAccepting' | 'giveBack' | 'end' | 'held' | 'noteSilence' | 'reclaim'
+> {
+  const { fetches } = tables;
+  const held = ({ fetch, token }: FetchLease) => and(eq(fetches.id, fetch.id), eq(fetches.leaseToken, token));
+
+  /** Writes to a fetch if its lease is still held. */
+  const underLease = async (db: Executor, lease: FetchLease, values: Partial<FetchRow>): Promise<boolean> => {
+    const change = { updatedAtMs: now(), ...values };
+    return changedRows(await db.update(fetches).set(change).where(held(lease))) === 1;
+  };
+
+  return {
     async claim() {
       const at = now();
       const isDue = or(lte(fetches.dueAtMs, at), gt(fetches.dueAtMs, at + LONGEST_DELAY_MS));
@@ -269,16 +295,6 @@ export function createFetchRepository(
         const done = end.status === 'done' ? { totalBytes: end.receivedBytes, failure: null } : {};
         if (!(await underLease(db, lease, { ...end, ...done, ...NO_LEASE }))) return false;
         await tidy(db, lease.fetch);
-        return true;
-      }),
-
-    cancel: (id) =>
-      write(async ({ db }) => {
-        const canceled = { ...NO_LEASE, status: 'canceled' as const, failure: null, updatedAtMs: now() };
-        const cancelable = and(eq(fetches.id, id), inArray(fetches.status, UNDER_WAY), eq(fetches.accepting, false));
-        const [row] = await db.update(fetches).set(canceled).where(cancelable).returning();
-        if (row === undefined) return false;
-        await tidy(db, recordOf(row));
         return true;
       }),
 

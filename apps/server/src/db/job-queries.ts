@@ -2,7 +2,7 @@ import type { JobState } from '@mds/contract';
 import { and, asc, count, eq, gt, isNotNull, isNull, lt, lte, min, or, sql } from 'drizzle-orm';
 import type { Dialect } from './dialect.ts';
 import type { JobQueue, JobSelection } from './job-queue.ts';
-import { jobRecordOf, LONGEST_JOB_DELAY_MS, standingOf } from './job-rules.ts';
+import { jobRecordOf, jobViewOf, LONGEST_JOB_DELAY_MS } from './job-rules.ts';
 import type { JobParts } from './job-writes.ts';
 
 /** Creates the part of {@link JobQueue} that only reads jobs. */
@@ -11,17 +11,17 @@ export function createJobQueries({
   now,
 }: Pick<JobParts, 'dialect' | 'now'>): Pick<
   JobQueue,
-  'records' | 'counts' | 'standings' | 'page' | 'running' | 'ahead' | 'underWay'
+  'records' | 'counts' | 'findJobViews' | 'page' | 'running' | 'ahead' | 'underWay'
 > {
   const { tables, read, prepare, isAnyOf, unindexed } = dialect;
   const { jobs, media, processingAttempts: attempts } = tables;
   const isWaiting = isNull(jobs.leaseToken);
   // SQLite's index of leases serves this comparison, and not `IS NOT NULL`, which would go through all that waits.
   const isHeld = gt(jobs.leaseToken, '');
-  const standing = { job: jobs, latest: { attempt: attempts.attempt, startedAtMs: attempts.startedAtMs } };
+  const view = { job: jobs, latest: { attempt: attempts.attempt, startedAtMs: attempts.startedAtMs } };
   /** Joins a job to the latest run of its media object's jobs. */
   const isLatestRun = sql`${attempts.id} = (SELECT max(${attempts.id}) FROM ${attempts} WHERE ${attempts.mediaId} = ${jobs.mediaId})`;
-  const standings = () => read.select(standing).from(jobs).leftJoin(attempts, isLatestRun);
+  const selectViews = () => read.select(view).from(jobs).leftJoin(attempts, isLatestRun);
 
   const selected = (selection: JobSelection) => {
     if ('mediaIds' in selection) return isAnyOf(jobs.mediaId, selection.mediaIds);
@@ -68,32 +68,32 @@ export function createJobQueries({
       return { queued, running, oldestDueMs: dueAtMs === null ? 0 : Math.max(0, now() - dueAtMs) };
     },
 
-    async standings(mediaIds) {
-      const rows = await standings().where(isAnyOf(jobs.mediaId, mediaIds));
-      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
+    async findJobViews(mediaIds) {
+      const rows = await selectViews().where(isAnyOf(jobs.mediaId, mediaIds));
+      return rows.map(({ job, latest }) => jobViewOf(job, latest, now()));
     },
 
     async page({ projectId, limit, afterId, state }) {
       // Not a join: SQLite might begin it with all media of the project, and there may be millions of those.
       const project = read.select({ id: media.projectId }).from(media).where(eq(media.id, jobs.mediaId));
       const after = afterId === null ? undefined : gt(jobs.id, afterId);
-      const rows = await standings()
+      const rows = await selectViews()
         .where(and(sql`${project} = ${projectId}`, after, inState(state)))
         .orderBy(asc(jobs.id))
         .limit(limit);
-      return rows.map(({ job, latest }) => standingOf(job, latest, now()));
+      return rows.map(({ job, latest }) => jobViewOf(job, latest, now()));
     },
 
     async running() {
       const rows = await read
-        .select({ ...standing, projectId: media.projectId })
+        .select({ ...view, projectId: media.projectId })
         .from(jobs)
         .innerJoin(media, eq(media.id, jobs.mediaId))
         .leftJoin(attempts, isLatestRun)
         .where(isHeld)
         // By the index of ids, all that waits would be gone through.
         .orderBy(unindexed(jobs.id));
-      return rows.map(({ job, latest, projectId }) => ({ ...standingOf(job, latest, now()), projectId }));
+      return rows.map(({ job, latest, projectId }) => ({ ...jobViewOf(job, latest, now()), projectId }));
     },
 
     async ahead(mediaId) {
@@ -121,15 +121,15 @@ export function createWorkerRows({
   tables: { workers },
   read,
   change,
-}: Dialect): Pick<JobQueue, 'workerBeat' | 'workerGone' | 'workers'> {
+}: Dialect): Pick<JobQueue, 'announceWorker' | 'signOffWorker' | 'workers'> {
   return {
-    async workerBeat(worker) {
+    async announceWorker(worker) {
       const set = { ...worker, beat: sql`${workers.beat} + 1` };
       const announced = { ...worker, beat: 1 };
       await change((db) => db.insert(workers).values(announced).onConflictDoUpdate({ target: workers.id, set }));
     },
 
-    async workerGone(id) {
+    async signOffWorker(id) {
       await change((db) => db.delete(workers).where(eq(workers.id, id)));
     },
 

@@ -8,7 +8,7 @@ export interface Lease {
   mediaId: string;
   /** Unique to this claim. */
   token: string;
-  /** 1 for the first attempt; leases that were lost or given back do not count. */
+  /** 1 for the first attempt; leases that were lost or released do not count. */
   attempt: number;
 }
 
@@ -73,8 +73,8 @@ export interface AttemptRecord {
   report: AttemptReport | null;
 }
 
-/** The state of a media object's job. */
-export interface JobStanding {
+/** The job of a media object, as the control API shows it. */
+export interface JobView {
   jobId: number;
   mediaId: string;
   /** The lower, the sooner. */
@@ -98,7 +98,7 @@ export interface JobStanding {
 }
 
 /** A job that a worker has, of any project. */
-export interface RunningJob extends JobStanding {
+export interface RunningJob extends JobView {
   projectId: string;
 }
 
@@ -148,15 +148,15 @@ export interface JobQueue {
   /** Sends the holder's heartbeat. False: the lease was taken away; stop working on it. */
   renew(lease: Lease): Promise<boolean>;
   /** Whether the lease is still held. Writes nothing. */
-  stands(lease: Lease): Promise<boolean>;
+  isHeld(lease: Lease): Promise<boolean>;
   /** Records the progress, 0 to 1. False: the lease was taken away; stop working on it. */
   progress(lease: Lease, fraction: number): Promise<boolean>;
   /**
-   * Gives a job back: at once and uncounted (`released`), or counted, after `delayMs` (`retry`). A job is released on shutdown, or after
-   * a `failure` that no media object causes.
+   * Puts a job back into the queue: at once and uncounted (`released`), or counted, after `delayMs` (`retry`). It is `released` on
+   * shutdown, or after a `failure` that no media object causes.
    * @param report what the attempt did
    */
-  giveBack(
+  release(
     lease: Lease,
     as:
       | { kind: 'released'; failure?: NonNullable<AttemptRecord['failure']> }
@@ -174,18 +174,13 @@ export interface JobQueue {
   reclaim(token: string, options: { counted: boolean }): Promise<boolean>;
   counts(): Promise<QueueCounts>;
   /** The jobs of these media, if they have one, in any order. */
-  standings(mediaIds: string[]): Promise<JobStanding[]>;
+  findJobViews(mediaIds: string[]): Promise<JobView[]>;
   /**
    * Jobs of a project in the order of their ids, which is that of acceptance.
    * @param selection.afterId the page starts after this job; null: with the oldest
    * @param selection.state only jobs in this state
    */
-  page(selection: {
-    projectId: string;
-    limit: number;
-    afterId: number | null;
-    state?: JobState;
-  }): Promise<JobStanding[]>;
+  page(selection: { projectId: string; limit: number; afterId: number | null; state?: JobState }): Promise<JobView[]>;
   /** The jobs that workers have, of all projects, in the order of their ids. */
   running(): Promise<RunningJob[]>;
   /** How many jobs are handed out before the media object's; null if it has none that waits. */
@@ -197,8 +192,9 @@ export interface JobQueue {
   /** Puts every unfinished media object without a job back into the queue. No order of events should leave one. */
   adoptStranded(): Promise<number>;
   /** Announces a worker, and sends its heartbeat from then on. */
-  workerBeat(worker: WorkerAnnouncement): Promise<void>;
-  workerGone(id: string): Promise<void>;
+  announceWorker(worker: WorkerAnnouncement): Promise<void>;
+  /** Removes a worker that ends or is gone. */
+  signOffWorker(id: string): Promise<void>;
   /** Workers that have announced themselves and not signed off, by id. */
   workers(): Promise<WorkerRecord[]>;
 }

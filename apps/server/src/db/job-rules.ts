@@ -1,4 +1,4 @@
-import { type JobRecord, type JobStanding, MAX_LOST_LEASES } from './job-queue.ts';
+import { type JobRecord, type JobView, MAX_LOST_LEASES } from './job-queue.ts';
 import type { MediaFailureRecord } from './media-repository.ts';
 
 /** A job never waits longer than this, even if the wall clock was set back. */
@@ -35,11 +35,11 @@ export interface JobRow {
  * Returns the state of a stored job, by the wall clock.
  * @param latest the latest run of the media object's jobs; null: there was none. If the job is under a lease, this is the run in progress.
  */
-export function standingOf(
+export function jobViewOf(
   job: JobRow,
   latest: { attempt: number; startedAtMs: number } | null,
   nowMs: number,
-): JobStanding {
+): JobView {
   const isRunning = job.leaseToken !== null;
   return {
     jobId: job.id,

@@ -84,7 +84,7 @@ export function createJobLeases({
   now,
 }: JobParts): Pick<
   JobQueue,
-  'renew' | 'progress' | 'giveBack' | 'held' | 'stands' | 'noteSilence' | 'reclaim' | 'adoptStranded'
+  'renew' | 'progress' | 'release' | 'held' | 'isHeld' | 'noteSilence' | 'reclaim' | 'adoptStranded'
 > {
   const { tables, read, change, write, lockRows, isAnyOf } = dialect;
   const { jobs, media, projects } = tables;
@@ -108,7 +108,7 @@ export function createJobLeases({
       return changedRows(await change((db) => db.update(jobs).set({ progress }).where(underLease(lease)))) === 1;
     },
 
-    async giveBack(lease, as, report = null) {
+    async release(lease, as, report = null) {
       const retried = as.kind === 'retry' ? as : null;
       const counted = retried && {
         attempts: lease.attempt,
@@ -137,7 +137,7 @@ export function createJobLeases({
       }));
     },
 
-    stands: async (lease) => (await read.select({ id: jobs.id }).from(jobs).where(underLease(lease))).length > 0,
+    isHeld: async (lease) => (await read.select({ id: jobs.id }).from(jobs).where(underLease(lease))).length > 0,
 
     async noteSilence({ token, beat, silentMs: before }, silentMs) {
       const asSeen = and(eq(jobs.leaseToken, token), eq(jobs.leaseBeat, beat), eq(jobs.leaseSilentMs, before));

@@ -49,7 +49,7 @@ export function createLeaseWrites(
         );
         await db.delete(renditionFiles).where(ofRendition);
         const rows = files.map((file) => ({ ...file, mediaId, name, extension, revision }));
-        await dialect.insertAll(rows, (some) => db.insert(renditionFiles).values(some));
+        await dialect.insertAll('put_rendition_files', rows, (some) => db.insert(renditionFiles).values(some));
       }),
 
     publishRendition: (lease, rendition) =>

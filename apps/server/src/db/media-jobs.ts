@@ -42,7 +42,9 @@ export function createMediaJobs({ tables, read, lockRows, insertAll }: Dialect, 
   return {
     async enqueue({ db }, { mediaIds, nowMs, priority = DEFAULT_PRIORITY }) {
       const rows = mediaIds.map((mediaId) => ({ mediaId, priority, dueAtMs: nowMs }));
-      await insertAll(rows, (some) => db.insert(jobs).values(some).onConflictDoNothing({ target: jobs.mediaId }));
+      await insertAll('enqueue_jobs', rows, (some) =>
+        db.insert(jobs).values(some).onConflictDoNothing({ target: jobs.mediaId }),
+      );
     },
 
     async lockHeld({ db }, { mediaId, token }) {

@@ -24,7 +24,7 @@ export function createMediaWrites(
   parts: MediaWriteParts,
 ): Pick<MediaRepository, 'accept' | 'retry' | 'rederive' | 'delete'> {
   const { dialect, known, jobs, renditions, now } = parts;
-  const { tables, write, lockRows, isAnyOf } = dialect;
+  const { tables, write, lockRows, isAnyOf, insertAll } = dialect;
   const { contentRemovals, media, mediaRenditions, renditionFiles } = tables;
   return {
     accept: (record, options) =>
@@ -33,9 +33,9 @@ export function createMediaWrites(
           const existing = await findExisting(known, tx, record, options);
           if (existing) return { media: existing, created: false };
           const { idempotencyKey, priority } = options;
-          const values = { ...record, status: 'queued' as const, attempts: 0, idempotencyKey };
-          const [row] = await tx.db.insert(media).values(values).returning();
-          const accepted = row as MediaRecord;
+          const made = { status: 'queued' as const, attempts: 0, thumbhash: null, failure: null };
+          const accepted = { ...record, ...made, idempotencyKey };
+          await insertAll('accept_media', [accepted], (some) => tx.db.insert(media).values(some));
           tx.append(mediaEvent('media.created', accepted));
           await jobs.enqueue(tx, { mediaIds: [record.id], priority, nowMs: now() });
           tx.bump('media');

@@ -53,7 +53,7 @@ export function createRenditionRows({ tables, isAnyOf, insertAll }: Dialect): Re
         .where(and(eq(ofMedia, mediaId), isOld));
     }
     const values = rows.map((row) => ({ ...row, mediaId, updatedAtMs: nowMs }));
-    await insertAll(values, (some) =>
+    await insertAll('put_renditions', values, (some) =>
       db.insert(mediaRenditions).values(some).onConflictDoUpdate({ target: identity, set: overwritten }),
     );
   };

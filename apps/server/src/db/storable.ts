@@ -4,7 +4,7 @@ export function storableText(text: string): string {
 }
 
 /** Applies {@link storableText} to the values of a prepared query, whose placeholders do not know the types of their columns. */
-export function storableValues<T extends Record<string, string | number | null>>(values: T): T {
+export function storableValues<T extends Record<string, unknown>>(values: T): T {
   const storable = Object.entries(values).map(([name, value]) => [
     name,
     typeof value === 'string' ? storableText(value) : value,

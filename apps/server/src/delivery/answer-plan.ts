@@ -1,5 +1,5 @@
 import type { AppError } from '../base/app-error.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { chooseByAccept } from './accept.ts';
 import { type ByteRange, parseByteRanges } from './byte-ranges.ts';
 import { notAcceptable, preconditionFailed, rangeNotSatisfiable } from './delivery-problems.ts';
@@ -26,7 +26,7 @@ export interface Refusal {
 }
 
 /** The part of a request that decides its answer. */
-type Asked = Pick<HotRequest, 'method' | 'headers'>;
+type Asked = Pick<RequestHead, 'method' | 'headers'>;
 
 /** The representation of a path; if there are several, the one that Accept prefers. */
 export function chooseRepresentation({ representations, negotiated }: Resource, { headers }: Asked) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { AppError } from '../base/app-error.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
 import { type AnswerPlan, chooseRepresentation, planAnswer, type Refusal } from './answer-plan.ts';
 import { createDiskFolder, type DiskFolder } from './cache/disk/disk-folder.ts';
@@ -13,7 +13,7 @@ import { createDeliveryProbe } from './delivery-probe.ts';
 import { methodNotAllowed, objectCorrupt, originFailed, resolverFailed } from './delivery-problems.ts';
 import type { ObjectOrigin } from './object-origin.ts';
 import { type PurgeScope, purge } from './purge-scope.ts';
-import { asObject, cacheHeaders, ownedObjectOf, type Representation } from './representation.ts';
+import { cacheHeaders, ownedObjectOf, type Representation, toObject } from './representation.ts';
 import type { RequestLog } from './request-log.ts';
 import { requestPath } from './request-path.ts';
 import type { Resolver, Resource } from './resolver.ts';
@@ -27,7 +27,7 @@ export interface Delivery {
    * @param extra header fields of this answer only: a flat list of names and values
    * @returns the status of the answer; null: nothing was sent, and the request is one for {@link handle}
    */
-  answerHot(request: HotRequest, sink: AnswerSink, extra?: Fields): 200 | 206 | 304 | null;
+  answerFromMemory(request: RequestHead, sink: AnswerSink, extra?: Fields): 200 | 206 | 304 | null;
   /** Checks whether cached paths are still valid. False: no check is needed. */
   refresh(): Promise<void> | false;
   /**
@@ -47,7 +47,7 @@ export interface Delivery {
   evict(mediaId: string): void;
   /** Resolves if a request could be answered: paths can be resolved, and the most recently delivered object still exists. */
   probe(): Promise<void>;
-  /** Starts what the first miss needs. */
+  /** Starts the reading threads, so that the first miss does not wait. */
   warmUp(): void;
   /** Ends the fetches in progress and closes files. */
   stop(): Promise<void>;
@@ -58,7 +58,7 @@ export interface Delivery {
 export interface DeliveryStats {
   hits: number;
   misses: number;
-  /** Answers from out-of-date content, because its origin could not be asked. */
+  /** Answers from out-of-date content, because the origin did not answer. */
   stale: number;
   /** Requests refused because the database, the storage or the origin does not answer. */
   unavailable: number;
@@ -68,7 +68,7 @@ export interface DeliveryStats {
   bytesSent: number;
   /** Reads of the origin; misses at the same time share one. */
   storeReads: number;
-  /** Objects, or pieces of them, found missing or not what was recorded. */
+  /** Objects or pieces that were missing, or differed from their recorded digest. */
   damagedObjects: number;
   memoryBytes: number;
   memoryEntries: number;
@@ -76,7 +76,7 @@ export interface DeliveryStats {
   memoryEvictions: number;
   /** Bytes of pieces that slow readers hold in memory, evicted ones included. */
   pinnedBytes: number;
-  /** The cache folder; zeros if objects are read where they are stored. */
+  /** Of the cache folder. 0 if objects are read directly from the store's folder. */
   diskBytes: number;
   diskEntries: number;
   diskMaxBytes: number;
@@ -89,7 +89,7 @@ export interface DeliveryStats {
 const PINNED_BYTES = 64 * 1024 * 1024;
 const NO_FIELDS: Fields = [];
 const MISS: CacheDecision = { cacheStatus: 'MISS', stored: false, collapsed: false };
-/** Made for this request, and kept. */
+/** A manifest that was made for this request and is now cached. */
 const MADE: CacheDecision = { cacheStatus: 'MISS', stored: true, collapsed: false };
 
 export interface DeliveryParts {
@@ -108,7 +108,7 @@ export interface DeliveryParts {
 }
 
 /** The parts of an answer that are not in its plan. */
-interface Answering {
+interface AnswerContext {
   path: string;
   choose: (resource: Resource) => Representation | Refusal;
   extra: Fields;
@@ -148,8 +148,8 @@ export function createDelivery(parts: DeliveryParts): Delivery {
     else counters.bytesSent += respondFromMemory(sink, answer, found.body, pinned);
   };
 
-  const sendRead = async (response: ServerResponse, plan: AnswerPlan, found: FoundReader, answering: Answering) => {
-    const { path, extra, onBegin } = answering;
+  const sendRead = async (response: ServerResponse, plan: AnswerPlan, found: FoundReader, context: AnswerContext) => {
+    const { path, extra, onBegin } = context;
     const answer = { plan, cacheStatus: cacheStatusOf(region, plan, found), extra };
     let isBegun = false;
     try {
@@ -166,7 +166,7 @@ export function createDelivery(parts: DeliveryParts): Delivery {
   };
 
   /** Finds the bytes of an answer and sends it. */
-  const send = async (response: ServerResponse, plan: AnswerPlan, answering: Answering): Promise<void> => {
+  const send = async (response: ServerResponse, plan: AnswerPlan, context: AnswerContext): Promise<void> => {
     let found: FoundNow | FoundObject | null = findInMemory(objects, plan);
     const owned = ownedObjectOf(plan.representation);
     if (owned && found === null) {
@@ -179,9 +179,9 @@ export function createDelivery(parts: DeliveryParts): Delivery {
       if (isReader) (found as FoundReader).body.close();
       return;
     }
-    if (isReader) return sendRead(response, plan, found as FoundReader, answering);
-    sendFound(sinkOf(response), plan, found as FoundNow, answering.extra);
-    answering.onBegin(plan, found);
+    if (isReader) return sendRead(response, plan, found as FoundReader, context);
+    sendFound(sinkOf(response), plan, found as FoundNow, context.extra);
+    context.onBegin(plan, found);
   };
 
   const resolve = async (path: string): Promise<Resource> => {
@@ -189,24 +189,24 @@ export function createDelivery(parts: DeliveryParts): Delivery {
     return known instanceof Promise ? known.catch(resolverFailed) : known;
   };
 
-  /** Answers a request. A damaged object gets a second look, because its row may have changed since it was read. */
-  const answer = async (request: IncomingMessage, response: ServerResponse, answering: Answering): Promise<void> => {
-    for (let isSecondLook = false; ; isSecondLook = true) {
-      const plan = planFor(request, await resolve(answering.path), answering.choose);
+  /** Answers a request. If the object is damaged, its path is resolved once more, because its row may have changed. */
+  const answer = async (request: IncomingMessage, response: ServerResponse, context: AnswerContext): Promise<void> => {
+    for (let isRetry = false; ; isRetry = true) {
+      const plan = planFor(request, await resolve(context.path), context.choose);
       if ('refusal' in plan) throw plan.refusal;
       try {
-        await send(response, plan, answering);
+        await send(response, plan, context);
         return;
       } catch (error) {
         if (!(error instanceof ObjectDamagedError)) throw originFailed(error);
-        if (isSecondLook) throw objectCorrupt(error);
-        resolver.forget(answering.path);
+        if (isRetry) throw objectCorrupt(error);
+        resolver.forget(context.path);
       }
     }
   };
 
   return {
-    answerHot(request, sink, extra = NO_FIELDS) {
+    answerFromMemory(request, sink, extra = NO_FIELDS) {
       if (request.method !== 'GET' && request.method !== 'HEAD') return null;
       const path = requestPath(request);
       const resource = resolver.peek(path);
@@ -241,7 +241,7 @@ export function createDelivery(parts: DeliveryParts): Delivery {
 
     async handleObject(request, response, path) {
       if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
-      await answer(request, response, { path, choose: onlyObject, extra: NO_FIELDS, onBegin: () => undefined });
+      await answer(request, response, { path, choose: chooseOnlyObject, extra: NO_FIELDS, onBegin: () => undefined });
     },
 
     purge: (scope) => purge({ resolver, objects }, scope),
@@ -280,7 +280,7 @@ type FoundNow = CacheDecision & { readonly body: VerifiedRun | null };
 type FoundReader = CacheDecision & { readonly body: ObjectReader };
 
 function planFor(
-  request: HotRequest,
+  request: RequestHead,
   resource: Resource,
   choose: (resource: Resource) => Representation | Refusal,
 ): AnswerPlan | Refusal {
@@ -309,15 +309,17 @@ function isAllowed(pinned: PinnedMemory, { body }: FoundObject): boolean {
   return 'read' in body || pinned.allows(body.pieces);
 }
 
-/** The fields that report how the cache took part. */
+/** The header fields `Cache-Status` and `Age`. */
 function cacheStatusOf(region: string, { resource, representation }: AnswerPlan, decision: CacheDecision): Fields {
   const { staleS, ageS } = resource;
   if (ageS !== undefined) return ['Age', String(ageS), ...cacheHeaders(region, decision, staleS)];
   return decision.cacheStatus === 'HIT' ? representation.headers.hitStatus : cacheHeaders(region, decision);
 }
 
-function onlyObject({ representations, negotiated }: Resource): Representation | Refusal {
+function chooseOnlyObject({ representations, negotiated }: Resource): Representation | Refusal {
   const [only] = representations;
-  if (only && !negotiated) return asObject(only);
-  return { refusal: new AppError('not_found', 'At this path Accept chooses among several objects.') };
+  if (only && !negotiated) return toObject(only);
+  return {
+    refusal: new AppError('not_found', 'This path has several representations. Request one of them by its extension.'),
+  };
 }

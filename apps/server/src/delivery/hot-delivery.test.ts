@@ -12,7 +12,7 @@ async function start(): Promise<{ house: DeliveryFixture; hot: string }> {
   const house = await startDelivery();
   const server = createServer((request, response) => {
     // Each request follows a version check, so the cached state is valid.
-    if (house.delivery.answerHot(request, sinkOf(response), ['X-Request-Id', 'id-1']) !== null) return;
+    if (house.delivery.answerFromMemory(request, sinkOf(response), ['X-Request-Id', 'id-1']) !== null) return;
     response.writeHead(response.headersSent ? 500 : 599, { 'Content-Length': 0 }).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

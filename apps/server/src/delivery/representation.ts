@@ -106,7 +106,7 @@ export function createRepresentation(options: {
 }
 
 /** A representation as one service sends it to another: its bytes and their hash, without fields for browsers. */
-export function asObject(representation: Representation): Representation {
+export function toObject(representation: Representation): Representation {
   const { etag, bytes } = representation;
   const content = ['Content-Type', 'application/octet-stream', 'Accept-Ranges', 'bytes'];
   const always = ['ETag', etag, 'Cache-Control', 'no-store'];

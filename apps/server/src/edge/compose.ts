@@ -107,7 +107,7 @@ export function composeEdgeParts(parts: {
     },
     stop: teardown.run,
     figures: () => ({
-      originUp: origin.isUp && origin.acceptance.trouble === null,
+      originUp: origin.isUp && origin.acceptance.refusal === null,
       eventsLagMs: follower.isFollowing ? 0 : performance.now() - follower.upToDateAtMs,
       unreported: requestLog.stats.pending + reporter.unsent,
       purges: actions.purges,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { CONTROL_API_PREFIX, EdgeEvent } from '@mds/contract';
+import { CONTROL_API_PREFIX, EdgeEvent, type EdgeReset } from '@mds/contract';
 import { z } from 'zod';
 import type { Logger } from '../base/logger.ts';
 import { errorFields, OriginUnavailableError } from '../delivery/object-origin.ts';
@@ -44,6 +44,7 @@ const MAX_REFUSAL_PIECES = 16;
 /** The position is written at most this often. Acting upon an event again does no harm. */
 const SAVE_MS = 500;
 
+/** Makes an {@link EventFollower}. */
 export function createEventFollower(deps: {
   origin: OriginConnection;
   originUrl: string;
@@ -52,14 +53,12 @@ export function createEventFollower(deps: {
   position: StateFile<EventPosition>;
   logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 }): EventFollower {
-  const { origin, originUrl, region, actions, position, logger } = deps;
+  const { origin, region, actions, logger } = deps;
+  const position = createSavedPosition(deps.position, deps.originUrl, logger);
   const stopping = new AbortController();
-  let through: string | null = null;
-  let saved: string | null = null;
   let isFollowing = false;
   let upToDateAtMs = performance.now();
   let running: Promise<void> = Promise.resolve();
-  let saving: NodeJS.Timeout | undefined;
   let wake: () => void = () => undefined;
   let logged: string | null = null;
   let conclude: () => void = () => undefined;
@@ -67,32 +66,9 @@ export function createEventFollower(deps: {
     conclude = resolve;
   });
 
-  const save = async () => {
-    saving = undefined;
-    if (through === null || through === saved) return;
-    const now = through;
-    await position.write({ origin: originUrl, through: now });
-    saved = now;
-  };
-
-  const advance = (id: string) => {
-    if (id === through) return;
-    through = id;
-    saving ??= setTimeout(() => {
-      // If it is missing, the next start receives some events again.
-      save().catch((error: unknown) => logger.warn({ err: error }, 'event position could not be saved'));
-    }, SAVE_MS).unref();
-  };
-
   const act = (event: EdgeEvent) => {
-    if (event.type !== 'reset') {
-      actions.onEvent(event);
-      return;
-    }
-    const { purged_everything: purged } = event.data;
-    // If the origin has fewer events than this node has seen, it has another database.
-    const isAnother = Number(event.id) < Number(through);
-    actions.onGap({ purge: isAnother || (purged !== null && Number(purged) > Number(through)) });
+    if (event.type === 'reset') actions.onGap({ purge: mayMissPurge(event, position.through) });
+    else actions.onEvent(event);
   };
 
   const follow = async (answer: IncomingMessage) => {
@@ -106,8 +82,8 @@ export function createEventFollower(deps: {
       }
       if (id === null) continue;
       // Without a position, earlier events may have been missed.
-      if (through === null) actions.onGap({ purge: true });
-      advance(id);
+      if (position.through === null) actions.onGap({ purge: true });
+      position.advance(id);
       // An id without data means that the reader is up to date.
       if (data !== null || isFollowing) continue;
       isFollowing = true;
@@ -120,7 +96,7 @@ export function createEventFollower(deps: {
   };
 
   const connect = async () => {
-    const answer = await openStream(origin, { region, through, signal: stopping.signal });
+    const answer = await openStream(origin, { region, through: position.through, signal: stopping.signal });
     try {
       await follow(answer);
     } catch (error) {
@@ -163,9 +139,7 @@ export function createEventFollower(deps: {
 
   return {
     async start() {
-      const stored = await position.read();
-      // Ids of another origin have no meaning here.
-      through = saved = stored?.origin === originUrl ? stored.through : null;
+      await position.load();
       origin.onUp(() => wake());
       running = run();
     },
@@ -174,8 +148,7 @@ export function createEventFollower(deps: {
       stopping.abort();
       wake();
       await running;
-      clearTimeout(saving);
-      await save();
+      await position.flush();
     },
 
     concluded,
@@ -186,9 +159,58 @@ export function createEventFollower(deps: {
       return isFollowing;
     },
     get through() {
+      return position.through;
+    },
+  };
+}
+
+/** The position of this node, and its file, which is written a little later. */
+function createSavedPosition(file: StateFile<EventPosition>, originUrl: string, logger: Pick<Logger, 'warn'>) {
+  let through: string | null = null;
+  let saved: string | null = null;
+  let saving: NodeJS.Timeout | undefined;
+
+  const save = async () => {
+    saving = undefined;
+    if (through === null || through === saved) return;
+    const now = through;
+    await file.write({ origin: originUrl, through: now });
+    saved = now;
+  };
+
+  return {
+    async load() {
+      const stored = await file.read();
+      // Ids of another origin have no meaning here.
+      through = saved = stored?.origin === originUrl ? stored.through : null;
+    },
+
+    advance(id: string) {
+      if (id === through) return;
+      through = id;
+      saving ??= setTimeout(() => {
+        // If it is missing, the next start receives some events again.
+        save().catch((error: unknown) => logger.warn({ err: error }, 'event position could not be saved'));
+      }, SAVE_MS).unref();
+    },
+
+    /** Writes it now. */
+    async flush() {
+      clearTimeout(saving);
+      await save();
+    },
+
+    get through() {
       return through;
     },
   };
+}
+
+/** Whether events that are gone may include a purge of everything. */
+function mayMissPurge({ id, data }: EdgeReset, through: string | null): boolean {
+  // If the origin has fewer events than this node has seen, it has another database.
+  if (Number(id) < Number(through)) return true;
+  return data.purged_everything !== null && Number(data.purged_everything) > Number(through);
 }
 
 /** @throws OriginUnavailableError if the origin does not send the stream */

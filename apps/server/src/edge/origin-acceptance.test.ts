@@ -40,15 +40,15 @@ describe('the record whether the origin accepts a node', () => {
       'an address with an extra path',
       404,
       problem(404, 'not_found', '/api/v1/control/v1/edges/sin1/resource'),
-      /MDS_ORIGIN_URL.*it says 404.*without a path/,
+      /MDS_ORIGIN_URL.*it returned 404.*without a path/,
     ],
-    ['the address of a service that is no origin', 404, problem(404, 'not_found'), /MDS_ORIGIN_URL.*no origin/],
-    ['the address of another program', 404, '<h1>Not Found</h1>', /MDS_ORIGIN_URL.*no origin/],
-    ['the address of another program that answers 200', 200, '<!doctype html>', /MDS_ORIGIN_URL.*no origin/],
+    ['the address of a service that is no origin', 404, problem(404, 'not_found'), /MDS_ORIGIN_URL.*not an origin/],
+    ['the address of another program', 404, '<h1>Not Found</h1>', /MDS_ORIGIN_URL.*not an origin/],
+    ['the address of another program that answers 200', 200, '<!doctype html>', /MDS_ORIGIN_URL.*not an origin/],
   ])('names the setting that an operator must change: %s', (_what, status, body, sentence) => {
-    expect(acceptance.trouble).toBeNull();
+    expect(acceptance.refusal).toBeNull();
     expect(judge(status, body).message).toMatch(sentence);
-    expect(acceptance.trouble).toMatch(sentence);
+    expect(acceptance.refusal).toMatch(sentence);
     expect(acceptance.wasEverAccepted).toBe(false);
     expect(lines).toMatchObject([{ level: 50, msg: expect.stringMatching(sentence) }]);
     // One sentence without a stack, as an operator can fix it.
@@ -62,10 +62,10 @@ describe('the record whether the origin accepts a node', () => {
     judge(401, problem(401, 'unauthorized'));
     expect(lines).toHaveLength(2);
     acceptance.noteAccepted();
-    expect([acceptance.trouble, acceptance.wasEverAccepted]).toEqual([null, true]);
+    expect([acceptance.refusal, acceptance.wasEverAccepted]).toEqual([null, true]);
     expect(lines.at(-1)).toMatchObject({ level: 30 });
     judge(401, problem(401, 'unauthorized'));
-    expect([acceptance.trouble === null, acceptance.wasEverAccepted]).toEqual([false, true]);
+    expect([acceptance.refusal === null, acceptance.wasEverAccepted]).toEqual([false, true]);
     expect(lines).toHaveLength(4);
   });
 
@@ -73,7 +73,7 @@ describe('the record whether the origin accepts a node', () => {
     acceptance.noteAccepted();
     expect(judge(503, problem(503, 'overloaded')).message).toContain('503 overloaded');
     expect(judge(500, problem(500, 'internal_error')).message).toContain('500');
-    expect(acceptance.trouble).toBeNull();
+    expect(acceptance.refusal).toBeNull();
     expect(lines).toEqual([]);
   });
 });

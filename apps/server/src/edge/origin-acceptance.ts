@@ -17,20 +17,20 @@ export interface UnexpectedAnswer {
  * If it refuses the node, or is no media delivery service, an operator must act.
  */
 export interface OriginAcceptance {
-  /** Notes an answer that only an origin gives, and only to one of its nodes. */
+  /** Records an answer that proves that the origin accepts this node. */
   noteAccepted(): void;
   /** Notes an answer other than the requested one. @returns the error to fail with; its message is for the log */
   noteUnexpected(answer: UnexpectedAnswer): OriginUnavailableError;
-  /** The action that an operator must take, as sentences without addresses or secrets. Null if there is none. */
-  readonly trouble: string | null;
+  /** Why the origin refuses this node, and what an operator must do: sentences without addresses or secrets. Null: it does not. */
+  readonly refusal: string | null;
   /** Whether the origin has accepted this node since the process started. */
   readonly wasEverAccepted: boolean;
 }
 
-/** Between two log lines about the same trouble. */
+/** Between two log lines about the same kind of refusal. */
 const LOG_AGAIN_MS = 10 * 60_000;
 
-type Kind = 'token' | 'rights' | 'not_an_origin' | 'request' | 'stranger';
+type RefusalKind = 'token' | 'rights' | 'point_of_presence' | 'request' | 'not_an_origin';
 
 const BASE_ADDRESS = 'Set MDS_ORIGIN_URL to the base address of the origin, without a path such as /api/v1.';
 
@@ -40,12 +40,12 @@ export function createOriginAcceptance(deps: {
   monotonicNow?: () => number;
 }): OriginAcceptance {
   const { originUrl, logger, monotonicNow = () => performance.now() } = deps;
-  let trouble: { kind: Kind; sentence: string } | null = null;
+  let refusal: { kind: RefusalKind; sentence: string } | null = null;
   let wasEverAccepted = false;
-  const loggedAtMs = new Map<Kind, number>();
+  const loggedAtMs = new Map<RefusalKind, number>();
 
-  const note = (kind: Kind, sentence: string): OriginUnavailableError => {
-    trouble = { kind, sentence };
+  const recordRefusal = (kind: RefusalKind, sentence: string): OriginUnavailableError => {
+    refusal = { kind, sentence };
     const now = monotonicNow();
     if (now - (loggedAtMs.get(kind) ?? Number.NEGATIVE_INFINITY) >= LOG_AGAIN_MS) {
       loggedAtMs.set(kind, now);
@@ -57,8 +57,8 @@ export function createOriginAcceptance(deps: {
   return {
     noteAccepted() {
       wasEverAccepted = true;
-      if (trouble === null) return;
-      trouble = null;
+      if (refusal === null) return;
+      refusal = null;
       loggedAtMs.clear();
       logger.info({ origin: originUrl }, 'origin accepts this node');
     },
@@ -66,34 +66,34 @@ export function createOriginAcceptance(deps: {
     noteUnexpected({ status, headers, body, target }) {
       const problem = problemIn({ status, body }, target);
       if (problem === null || problem.code === 'not_found') {
-        return note(
-          'stranger',
-          `What answers at MDS_ORIGIN_URL is no origin: ${describe(status, headers)}. ${BASE_ADDRESS}`,
+        return recordRefusal(
+          'not_an_origin',
+          `The server at MDS_ORIGIN_URL is not an origin: ${describe(status, headers)}. ${BASE_ADDRESS}`,
         );
       }
       switch (problem.code) {
         case 'unauthorized':
-          return note(
+          return recordRefusal(
             'token',
             'The origin does not accept the token of this node. Set MDS_CONTROL_TOKEN to an operator token of the origin.',
           );
         case 'forbidden':
-          return note('rights', `The origin does not allow this node to serve: ${problem.detail}`);
+          return recordRefusal('rights', `The origin does not allow this node to serve: ${problem.detail}`);
         case 'misdirected_request':
-          return note(
-            'not_an_origin',
+          return recordRefusal(
+            'point_of_presence',
             `MDS_ORIGIN_URL leads to a point of presence instead of an origin. ${BASE_ADDRESS}`,
           );
         case 'invalid_request':
-          return note('request', `The origin does not take what this node says: ${problem.detail}`);
+          return recordRefusal('request', `The origin rejects a request of this node as invalid: ${problem.detail}`);
         default:
           // The origin itself fails, or is overloaded.
           return new OriginUnavailableError(`The origin answers ${status} ${problem.code}.`);
       }
     },
 
-    get trouble() {
-      return trouble?.sentence ?? null;
+    get refusal() {
+      return refusal?.sentence ?? null;
     },
     get wasEverAccepted() {
       return wasEverAccepted;
@@ -101,7 +101,7 @@ export function createOriginAcceptance(deps: {
   };
 }
 
-/** Lasts until an operator has fixed it. Only {@link OriginAcceptance.trouble} reports it. */
+/** The origin refuses this node until an operator corrects a setting. Only {@link OriginAcceptance.refusal} reports it. */
 export class OriginRefusesError extends OriginUnavailableError {
   constructor(message: string) {
     super(message);
@@ -111,5 +111,5 @@ export class OriginRefusesError extends OriginUnavailableError {
 
 function describe(status: number, headers: IncomingHttpHeaders): string {
   const type = headers['content-type']?.split(';', 1)[0];
-  return `it says ${status}${type === undefined ? '' : ` with ${type.slice(0, 100)}`}`;
+  return `it returned ${status}${type === undefined ? '' : ` with ${type.slice(0, 100)}`}`;
 }

@@ -184,14 +184,14 @@ describe('a path that a point of presence knows', () => {
       code: 'unavailable',
       headers: { 'Retry-After': '5' },
     });
-    expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
+    expect(origin.connection.acceptance.refusal).toContain('MDS_ORIGIN_URL');
     // Known paths are served, as in any outage.
     following = false;
     now += 60_000;
     expect(await content(resolver.resolve(PATH))).toBe('a');
     answerWith('b');
     expect(await content(resolver.resolve(PATH))).toBe('b');
-    expect(origin.connection.acceptance.trouble).toBeNull();
+    expect(origin.connection.acceptance.refusal).toBeNull();
   });
 
   it('has an Age as soon as events are not followed, and none while they are', async () => {

@@ -68,10 +68,9 @@ export interface PathJournalParts {
 export function createPathJournal(deps: PathJournalParts): PathJournal {
   const { file, originUrl, logger, maxExcessBytes = MAX_EXCESS_BYTES } = deps;
   let all: () => Iterable<KnownPath> = () => [];
-  let handle: FileHandle | null = null;
+  /** Null before the first rewrite, and while the file cannot be written. */
+  let written: WrittenFile | null = null;
   let pending: string[] = [];
-  let fileBytes = 0;
-  let rewrittenBytes = 0;
   /** From `start` to `stop`. */
   let isActive = false;
   let writing: Promise<void> | null = null;
@@ -114,12 +113,13 @@ export function createPathJournal(deps: PathJournalParts): PathJournal {
       markDone(lastLine);
       return;
     }
-    if (handle === null || fileBytes > 2 * rewrittenBytes + maxExcessBytes) await rewrite();
-    while (pending.length > 0 && handle !== null) {
+    const target =
+      written === null || written.bytes > 2 * written.rewrittenBytes + maxExcessBytes ? await rewrite() : written;
+    while (pending.length > 0) {
       const text = pending.join('');
       const upTo = lastLine;
       pending = [];
-      fileBytes += await append(handle, text);
+      target.bytes += await append(target.handle, text);
       markDone(upTo);
     }
     if (failedAtMs !== null) logger.info('known paths are stored again');
@@ -127,29 +127,11 @@ export function createPathJournal(deps: PathJournalParts): PathJournal {
   };
 
   /** Lines that come meanwhile are pending, and follow. */
-  const rewrite = async () => {
-    const temporary = `${file}.tmp`;
-    const next = await open(temporary, 'w', PRIVATE_FILE);
-    try {
-      let bytes = 0;
-      let chunk = sealed({ version: 1, origin: originUrl });
-      for (const known of all()) {
-        chunk += sealed({ known });
-        if (chunk.length < CHUNK_BYTES) continue;
-        bytes += await append(next, chunk);
-        chunk = '';
-      }
-      bytes += await append(next, chunk);
-      await next.sync();
-      await rename(temporary, file);
-      await handle?.close();
-      handle = next;
-      fileBytes = rewrittenBytes = bytes;
-    } catch (error) {
-      await next.close();
-      await rm(temporary, { force: true });
-      throw error;
-    }
+  const rewrite = async (): Promise<WrittenFile> => {
+    const before = written;
+    written = await replaceFile(file, wholeJournal(originUrl, all));
+    await before?.handle.close();
+    return written;
   };
 
   const giveUp = async (error: unknown) => {
@@ -158,8 +140,8 @@ export function createPathJournal(deps: PathJournalParts): PathJournal {
     }
     failedAtMs = performance.now();
     pending = [];
-    await handle?.close().catch(() => undefined);
-    handle = null;
+    await written?.handle.close().catch(() => undefined);
+    written = null;
     await rm(file, { force: true }).catch((second: unknown) => {
       logger.warn({ err: second }, 'file of known paths could not be removed');
     });
@@ -201,16 +183,61 @@ export function createPathJournal(deps: PathJournalParts): PathJournal {
 
     async sync() {
       await forgotten();
-      await handle?.sync();
+      await written?.handle.sync();
     },
 
     async stop() {
       isActive = false;
       await writing;
-      await handle?.close();
-      handle = null;
+      await written?.handle.close();
+      written = null;
     },
   };
+}
+
+/** A file that this process has written, open for more. */
+interface WrittenFile {
+  handle: FileHandle;
+  bytes: number;
+  /** Its size when it replaced the one before it. */
+  rewrittenBytes: number;
+}
+
+/** Replaces the file at a path, durably. If that fails, the earlier file is unchanged. */
+async function replaceFile(path: string, lines: Iterable<string>): Promise<WrittenFile> {
+  const temporary = `${path}.tmp`;
+  const handle = await open(temporary, 'w', PRIVATE_FILE);
+  try {
+    let bytes = 0;
+    let chunk = '';
+    for (const line of lines) {
+      chunk += line;
+      if (chunk.length < CHUNK_BYTES) continue;
+      bytes += await append(handle, chunk);
+      chunk = '';
+    }
+    bytes += await append(handle, chunk);
+    await handle.sync();
+    await rename(temporary, path);
+    return { handle, bytes, rewrittenBytes: bytes };
+  } catch (error) {
+    await handle.close();
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** @returns bytes written */
+async function append(handle: FileHandle, text: string): Promise<number> {
+  const bytes = Buffer.from(text);
+  await handle.appendFile(bytes);
+  return bytes.length;
+}
+
+/** The lines of a rewritten journal. */
+function* wholeJournal(originUrl: string, all: () => Iterable<KnownPath>): Generator<string> {
+  yield sealed({ version: 1, origin: originUrl });
+  for (const known of all()) yield sealed({ known });
 }
 
 /** Empty if it is not a whole journal of this origin. */
@@ -246,13 +273,6 @@ function apply(found: Map<string, KnownPath>, line: z.infer<typeof Line>): void 
       if (resource.representations.some((one) => one.media_id === mediaId)) found.delete(path);
     }
   } else found.clear();
-}
-
-/** @returns bytes written */
-async function append(handle: FileHandle, text: string): Promise<number> {
-  const bytes = Buffer.from(text);
-  await handle.appendFile(bytes);
-  return bytes.length;
 }
 
 function checksum(json: string): string {

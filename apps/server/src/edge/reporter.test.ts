@@ -31,10 +31,10 @@ it('no delivery is lost if another program at the address of the origin answers 
   await expect(refused).rejects.toThrow('does not accept reports');
   // The request log has the deliveries again and retries.
   expect(reporter.unsent).toBe(0);
-  expect(origin.connection.acceptance.trouble).toContain('MDS_ORIGIN_URL');
+  expect(origin.connection.acceptance.refusal).toContain('MDS_ORIGIN_URL');
   origin.answer = (_req, res) =>
     void res.writeHead(200, { 'content-type': 'application/json' }).end('{"heartbeat_ms":5000}');
   await reporter.record([delivery], 1);
-  expect(origin.connection.acceptance.trouble).toBeNull();
+  expect(origin.connection.acceptance.refusal).toBeNull();
   await reporter.stop();
 });

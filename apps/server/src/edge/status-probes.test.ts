@@ -43,7 +43,7 @@ describe('the probe of the origin', () => {
         conclude = resolve;
       }),
     };
-    const origin = { isUp: true, acceptance: { trouble: null as string | null } };
+    const origin = { isUp: true, acceptance: { refusal: null as string | null } };
     const first = check(originProbe({ origin, follower }));
     setTimeout(() => {
       follower.isFollowing = true;
@@ -52,14 +52,14 @@ describe('the probe of the origin', () => {
     expect(await first).toBe('operational');
     follower.isFollowing = false;
     expect(await check(originProbe({ origin, follower }))).toBe('degraded_performance');
-    origin.acceptance.trouble = 'The token is wrong.';
+    origin.acceptance.refusal = 'The token is wrong.';
     expect(await check(originProbe({ origin, follower }))).toBe('major_outage');
   });
 
   it('does not wait for an origin that never answers', async () => {
     const follower = { isFollowing: false, concluded: new Promise<void>(() => undefined) };
     const began = performance.now();
-    const state = await check(originProbe({ origin: { isUp: false, acceptance: { trouble: null } }, follower }));
+    const state = await check(originProbe({ origin: { isUp: false, acceptance: { refusal: null } }, follower }));
     expect(state).toBe('major_outage');
     expect(performance.now() - began).toBeLessThan(2_000);
   });

@@ -53,7 +53,7 @@ const FIRST_ROUND_MS = 1_000;
  * followed.
  */
 export function originProbe(parts: {
-  origin: { readonly isUp: boolean; readonly acceptance: Pick<OriginConnection['acceptance'], 'trouble'> };
+  origin: { readonly isUp: boolean; readonly acceptance: Pick<OriginConnection['acceptance'], 'refusal'> };
   follower: Pick<EventFollower, 'isFollowing' | 'concluded'>;
 }): Probe {
   const { origin, follower } = parts;
@@ -65,7 +65,7 @@ export function originProbe(parts: {
       await Promise.race([follower.concluded, timeUp]);
       waiting.abort();
       await timeUp.catch(() => undefined);
-      if (!origin.isUp || origin.acceptance.trouble !== null) return 'major_outage';
+      if (!origin.isUp || origin.acceptance.refusal !== null) return 'major_outage';
       return follower.isFollowing ? 'operational' : 'degraded_performance';
     },
   };

@@ -58,17 +58,10 @@ interface Listener {
 
 /** {@link EventStream}: each event is read from the database and serialized once for all listeners. */
 export function createEventStream(parts: EventStreamParts): EventStream {
-  const { events, jobs, logger, maxUnreadBytes = MAX_UNREAD_BYTES } = parts;
+  const { events, logger, maxUnreadBytes = MAX_UNREAD_BYTES } = parts;
   const timing = { ...TIMING, ...parts.timing };
   const listeners = new Set<Listener>();
-  /** Progress that was last sent, by media object. */
-  let sentProgress = new Map<string, number>();
-  /** The last event that was sent to live listeners. */
-  let frontier = 0;
-  let reading: Promise<void> | null = null;
-  let readAgain = false;
-  let timers: NodeJS.Timeout[] = [];
-  let unsubscribe: () => void = () => undefined;
+  let heartbeat: NodeJS.Timeout | undefined;
   let stopped = false;
 
   const cut = (listener: Listener) => {
@@ -82,6 +75,93 @@ export function createEventStream(parts: EventStreamParts): EventStream {
     logger.warn({ projectId: listener.projectId }, 'event listener cut off: it did not keep up');
     cut(listener);
   };
+
+  const feed = createLiveFeed({ ...parts, listeners, pollMs: timing.pollMs, send });
+
+  /** Sends a listener earlier events page by page, as fast as it reads. After that it is live. */
+  const catchUp = async (listener: Listener): Promise<void> => {
+    const { response, projectId } = listener;
+    while (listeners.has(listener)) {
+      const records = await events.after(listener.seq, { projectId, limit: PAGE });
+      for (const record of records) {
+        listener.seq = record.seq;
+        response.write(serialized(record));
+      }
+      if (records.length < PAGE) {
+        send(listener, position(listener.seq));
+        feed.join(listener);
+        return;
+      }
+      if (response.writableNeedDrain && !(await drained(response, timing.stallMs))) cut(listener);
+    }
+  };
+
+  return {
+    async start() {
+      await feed.start();
+      const sendHeartbeat = () => {
+        for (const listener of listeners) {
+          // Events that do not concern a reader advance it as well. It would ask for events long gone when it reconnects.
+          send(listener, `: still here\n${listener.live ? position(listener.seq) : '\n'}`);
+        }
+      };
+      heartbeat = setInterval(sendHeartbeat, timing.heartbeatMs).unref();
+    },
+
+    serve(response, { projectId, after }) {
+      beginStream(response);
+      if (stopped) {
+        response.end();
+        return;
+      }
+      const listener: Listener = { response, projectId, live: false, seq: 0 };
+      listeners.add(listener);
+      response.once('close', () => listeners.delete(listener));
+      const begin = async () => {
+        const latest = await events.latest();
+        // An id from an earlier database may lie ahead of every event.
+        listener.seq = Math.min(after ?? latest, latest);
+        if (projectId === null && after !== null) await resetIfLost(events, listener, { after, latest });
+        await catchUp(listener);
+      };
+      begin().catch((error: unknown) => {
+        logger.error({ err: error }, 'event listener could not be served');
+        cut(listener);
+      });
+    },
+
+    async stop() {
+      stopped = true;
+      clearInterval(heartbeat);
+      await feed.stop();
+      for (const { response } of listeners) response.end();
+      listeners.clear();
+    },
+
+    get listeners() {
+      return listeners.size;
+    },
+  };
+}
+
+/** Makes the part that reads new events and the progress of jobs, and sends them to live listeners. */
+function createLiveFeed(
+  parts: Pick<EventStreamParts, 'events' | 'jobs' | 'logger'> & {
+    listeners: ReadonlySet<Listener>;
+    pollMs: number;
+    send: (listener: Listener, text: string) => void;
+  },
+) {
+  const { events, jobs, logger, listeners, pollMs, send } = parts;
+  /** Progress that was last sent, by media object. */
+  let sentProgress = new Map<string, number>();
+  /** The last event that was sent to live listeners. */
+  let frontier = 0;
+  let reading: Promise<void> | null = null;
+  let readAgain = false;
+  let poll: NodeJS.Timeout | undefined;
+  let unsubscribe: () => void = () => undefined;
+  let stopped = false;
 
   const sendToLive = (record: EventRecord) => {
     const text = serialized(record);
@@ -137,73 +217,26 @@ export function createEventStream(parts: EventStreamParts): EventStream {
       });
   };
 
-  /** Sends a listener earlier events page by page, as fast as it reads. After that it is live. */
-  const catchUp = async (listener: Listener): Promise<void> => {
-    const { response, projectId } = listener;
-    while (listeners.has(listener)) {
-      const records = await events.after(listener.seq, { projectId, limit: PAGE });
-      for (const record of records) {
-        listener.seq = record.seq;
-        response.write(serialized(record));
-      }
-      if (records.length < PAGE) {
-        // The next read continues from the frontier. It may find some of these again, which `seq` skips.
-        frontier = Math.min(frontier, listener.seq);
-        listener.live = true;
-        send(listener, position(listener.seq));
-        readSoon();
-        return;
-      }
-      if (response.writableNeedDrain && !(await drained(response, timing.stallMs))) cut(listener);
-    }
-  };
-
   return {
     async start() {
       frontier = await events.latest();
       unsubscribe = events.onAppended(readSoon);
-      const sendHeartbeat = () => {
-        for (const listener of listeners) {
-          // Events that do not concern a reader advance it as well. It would ask for events long gone when it reconnects.
-          send(listener, `: still here\n${listener.live ? position(listener.seq) : '\n'}`);
-        }
-      };
-      timers = [setInterval(readSoon, timing.pollMs).unref(), setInterval(sendHeartbeat, timing.heartbeatMs).unref()];
+      poll = setInterval(readSoon, pollMs).unref();
     },
 
-    serve(response, { projectId, after }) {
-      beginStream(response);
-      if (stopped) {
-        response.end();
-        return;
-      }
-      const listener: Listener = { response, projectId, live: false, seq: 0 };
-      listeners.add(listener);
-      response.once('close', () => listeners.delete(listener));
-      const begin = async () => {
-        const latest = await events.latest();
-        // An id from an earlier database may lie ahead of every event.
-        listener.seq = Math.min(after ?? latest, latest);
-        if (projectId === null && after !== null) await resetIfLost(events, listener, { after, latest });
-        await catchUp(listener);
-      };
-      begin().catch((error: unknown) => {
-        logger.error({ err: error }, 'event listener could not be served');
-        cut(listener);
-      });
+    /** Makes a listener live. It gets the events that follow its last one. */
+    join(listener: Listener) {
+      // The next read continues from the frontier. It may find some events again, which `seq` skips.
+      frontier = Math.min(frontier, listener.seq);
+      listener.live = true;
+      readSoon();
     },
 
     async stop() {
       stopped = true;
       unsubscribe();
-      for (const timer of timers) clearInterval(timer);
+      clearInterval(poll);
       await reading;
-      for (const { response } of listeners) response.end();
-      listeners.clear();
-    },
-
-    get listeners() {
-      return listeners.size;
     },
   };
 }

@@ -7,7 +7,7 @@ import type { MediaRepository } from '../db/media-repository.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { StagedFile } from '../ingest/receive.ts';
 import type { Download } from './download.ts';
-import { failureOf, interrupted, isOurs, nextAttemptInMs, type RetryRules } from './fetch-failure.ts';
+import { failureOf, interruptionFailure, isServiceFailure, nextAttemptInMs, type RetryRules } from './fetch-failure.ts';
 import { type FetchHeartbeat, LeaseLostError, startFetchHeartbeat } from './fetch-heartbeat.ts';
 import { openPartFile } from './part-file.ts';
 import { openPartProgress } from './part-progress.ts';
@@ -92,7 +92,7 @@ export function createFetchAttempts(parts: FetchAttemptsParts): FetchAttempts {
   async function endIfInterrupted(lease: FetchLease): Promise<boolean> {
     const { fetch } = lease;
     if (fetch.fruitlessAttempts <= retryRules.maxInterrupted) return false;
-    const failure = interrupted(retryRules.maxInterrupted);
+    const failure = interruptionFailure(retryRules.maxInterrupted);
     if (await fetches.end(lease, { status: 'failed', failure })) await removePart(fetch.id);
     const source = shownUrl(fetch.sourceUrl);
     logger.error({ fetchId: fetch.id, source }, 'fetch given up: the service kept ending in it');
@@ -161,7 +161,7 @@ export function createFetchAttempts(parts: FetchAttemptsParts): FetchAttempts {
     const delayMs = nextAttemptInMs(error, current ?? fetch, retryRules);
     const about = { fetchId: fetch.id, source: shownUrl(fetch.sourceUrl), code: failure.code, attempt: fetch.attempts };
     if (delayMs !== null) {
-      await giveBack(lease, { kind: 'retry', delayMs, failure, fruitless: !isOurs(error) });
+      await giveBack(lease, { kind: 'retry', delayMs, failure, fruitless: !isServiceFailure(error) });
       logger.info({ ...about, delayMs: Math.round(delayMs) }, 'fetch failed and is tried again');
       return;
     }

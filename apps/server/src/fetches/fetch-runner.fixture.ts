@@ -58,7 +58,7 @@ export function runnerFixture(ingest: IngestFixture): RunnerFixture {
         }),
         uploadsDir: folder,
         ...{ concurrency: 2, timeoutMs: 60_000, logger, intervalMs: 50 },
-        retryRules: { maxFruitless: 3, maxInterrupted: 10, maxAttempts: 100, firstDelayMs: 5 },
+        retryRules: { maxWithoutProgress: 3, maxInterrupted: 10, maxAttempts: 100, firstDelayMs: 5 },
         ...parts,
       });
       await runner.start();

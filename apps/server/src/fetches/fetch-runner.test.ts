@@ -132,9 +132,9 @@ describe('a fetch during an outage of the storage', () => {
     };
     const source = await startSource((request, response) => sendFile(request, response, { bytes: picture }));
     const id = await add(source.url('/'));
-    const retryRules = { ...RETRY_RULES, firstDelayMs: 10, ownDelaysMs: { unavailable: 10 } };
+    const retryRules = { ...RETRY_RULES, firstDelayMs: 10, serviceDelaysMs: { unavailable: 10 } };
     const runner = await run({ ingest: ingest.makeIngest({ store }), retryRules, intervalMs: 20 });
-    await expect.poll(async () => (await find(id)).attempts).toBeGreaterThan(RETRY_RULES.maxFruitless + 2);
+    await expect.poll(async () => (await find(id)).attempts).toBeGreaterThan(RETRY_RULES.maxWithoutProgress + 2);
     expect(await find(id)).toMatchObject({ failure: { code: 'unavailable', retryable: true } });
     isAway = false;
     expect(await over(runner, id)).toMatchObject({ status: 'done', failure: null });

@@ -198,7 +198,7 @@ describe('fault 10: an endless source', () => {
       const timer = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(timer));
     });
-    const retryRules = { maxFruitless: 1, maxInterrupted: 10, maxAttempts: 1, firstDelayMs: 5 };
+    const retryRules = { maxWithoutProgress: 1, maxInterrupted: 10, maxAttempts: 1, firstDelayMs: 5 };
     const runner = await run({ idleLimit: { idleMs: 400, minBytes: 1024 }, retryRules });
     expect(await over(runner, await add(source.url('/')))).toMatchObject({
       failure: { code: 'source_timeout', message: expect.stringContaining('0.4 seconds') },

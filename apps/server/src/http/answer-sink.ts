@@ -91,6 +91,6 @@ export function sinkOf(response: ServerResponse): AnswerSink {
 }
 
 /** The parts of a request that select an answer from memory; requests of node:http have them too. */
-export interface HotRequest extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'httpVersion'> {
+export interface RequestHead extends Pick<IncomingMessage, 'method' | 'url' | 'headers' | 'httpVersion'> {
   socket: { remoteAddress?: string | undefined };
 }

@@ -24,7 +24,7 @@ export interface IngestParts {
   /** By SHA-256; shared with the removal of media. */
   lock: KeyedLock;
   stagingDir: string;
-  /** Bounds what arriving files may take of the volume of `stagingDir`. */
+  /** Limits the space that incoming files use on the volume of `stagingDir`. */
   space: StagingSpace;
   writing: PieceWriting;
   maxUploadBytes: number;
@@ -112,7 +112,7 @@ export function createIngest(parts: IngestParts): Ingest {
       const accepted = await lock.run(
         staged.sha256,
         async (lost, confirm) =>
-          (await findKnown(options, staged, confirm)) ?? (await admit(options, staged, lost, confirm)),
+          (await findKnown(options, staged, confirm)) ?? (await storeAndAccept(options, staged, lost, confirm)),
       );
       // The store has moved the file of a new media object already.
       if (!accepted.created) await rm(staged.path, { force: true });
@@ -136,32 +136,32 @@ export function createIngest(parts: IngestParts): Ingest {
     }
   }
 
-  /** Finds the media object that this request made before, or that has these bytes: nothing needs to be identified or stored. */
+  /** Finds the media object of an earlier request or of the same bytes. Restores its original if that is lost. */
   async function findKnown(input: AcceptOptions, staged: StagedFile, confirm: ConfirmLock): Promise<Acceptance | null> {
     const { projectId, idempotencyKey } = input;
     const made = idempotencyKey === null ? null : await media.findByIdempotencyKey(projectId, idempotencyKey);
     if (made) refuseOtherBytes(made, staged);
     const known = made ?? (input.duplicate === 'existing' ? await media.findBySha256(projectId, staged.sha256) : null);
     if (known === null) return null;
-    return { media: await mend(known, staged, confirm), created: false };
+    return { media: await restoreOriginal(known, staged, confirm), created: false };
   }
 
   /**
-   * Puts the original of a known media object back if it is lost or damaged. So "upload the same file again" is always a remedy; reading
-   * the stored original costs no more than receiving the file did.
+   * Stores the original of a known media object again if it is lost or damaged. Uploading the same file again is therefore always a
+   * remedy. The check costs no more than receiving the file.
    */
-  async function mend(known: MediaRecord, staged: StagedFile, confirm: ConfirmLock): Promise<MediaRecord> {
+  async function restoreOriginal(known: MediaRecord, staged: StagedFile, confirm: ConfirmLock): Promise<MediaRecord> {
     const key = originalKey(known.sha256);
     const stored = await store.read(key);
-    const sound = stored !== null && (await hashStream(stored.stream)) === known.sha256;
-    if (!sound) {
+    const isIntact = stored !== null && (await hashStream(stored.stream)) === known.sha256;
+    if (!isIntact) {
       await confirm();
       await store.delete(key);
       await store.put(key, staged);
-      logger.warn({ mediaId: known.id }, 'original of a media object put back from an upload of the same bytes');
+      logger.warn({ mediaId: known.id }, 'original restored from another upload');
     }
-    const failedForIt = known.failure?.code === 'object_corrupt' || known.failure?.code === 'object_missing';
-    if (sound && !failedForIt) return known;
+    const failedBecauseDamaged = known.failure?.code === 'object_corrupt' || known.failure?.code === 'object_missing';
+    if (isIntact && !failedBecauseDamaged) return known;
     if (known.status !== 'failed' || !(await media.retry(known.id))) return known;
     const retried = (await media.find(known.id)) ?? known;
     parts.onAccepted(retried);
@@ -169,7 +169,7 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   /** Identifies, stores and accepts a file. Only then may the request be answered. */
-  async function admit(
+  async function storeAndAccept(
     input: AcceptOptions,
     staged: StagedFile,
     lost: AbortSignal,
@@ -179,7 +179,7 @@ export function createIngest(parts: IngestParts): Ingest {
     const key = originalKey(staged.sha256);
     try {
       await store.put(key, staged);
-      // If another process has had the lock since, it may have removed the object, which no media object needed.
+      // Another process may have held the lock meanwhile and removed the object, because no media object used it yet.
       await confirm();
       const createdAtMs = Date.now();
       const id = `med_${nextUlid(createdAtMs).toLowerCase()}`;
@@ -193,7 +193,7 @@ export function createIngest(parts: IngestParts): Ingest {
       else refuseOtherBytes(accepted.media, staged);
       return accepted;
     } catch (error) {
-      // Without the lock, another process may be about to accept the object. Without an answer, the media object may exist.
+      // If the lock was lost, another process may be accepting the object. If the database did not answer, the media object may exist.
       if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key, confirm);
       throw storageError(error);
     }
@@ -206,11 +206,11 @@ export function createIngest(parts: IngestParts): Ingest {
       await store.delete(key);
     } catch (error) {
       // Logged only: the caller must get the first error.
-      logger.warn({ err: error, key }, 'original of a media object that was not accepted is left in the store');
+      logger.warn({ err: error, key }, 'unreferenced original could not be removed');
     }
   }
 
-  async function counted(outcome: Promise<Acceptance>): Promise<Acceptance> {
+  async function countOutcome(outcome: Promise<Acceptance>): Promise<Acceptance> {
     try {
       const accepted = await outcome;
       stats[accepted.created ? 'created' : 'existing']++;
@@ -223,8 +223,8 @@ export function createIngest(parts: IngestParts): Ingest {
   }
 
   return {
-    ingest: (input) => counted(receiveCounted(input).then((staged) => accept({ ...input, staged }))),
-    accept: (input) => counted(accept(input)),
+    ingest: (input) => countOutcome(receiveCounted(input).then((staged) => accept({ ...input, staged }))),
+    accept: (input) => countOutcome(accept(input)),
     get stats() {
       return { ...stats, refused: { ...stats.refused } };
     },

@@ -81,10 +81,10 @@ describe('the lease monitor', () => {
   });
 
   it('removes a worker without heartbeats, so that the status does not count it', async () => {
-    await repositories.jobs.workerBeat(WORKER);
-    await repositories.jobs.workerBeat({ ...WORKER, id: 'w2' });
+    await repositories.jobs.announceWorker(WORKER);
+    await repositories.jobs.announceWorker({ ...WORKER, id: 'w2' });
     watch();
-    const beating = setInterval(() => void repositories.jobs.workerBeat({ ...WORKER, id: 'w2' }), 20);
+    const beating = setInterval(() => void repositories.jobs.announceWorker({ ...WORKER, id: 'w2' }), 20);
     await expect.poll(async () => (await repositories.jobs.workers()).map(({ id }) => id)).toEqual(['w2']);
     clearInterval(beating);
   });
@@ -202,7 +202,7 @@ describe('lease monitors with their default timing', () => {
 
 describe('the start of the service', () => {
   it('ends all leases and workers of the last run, and counts no lost lease', async () => {
-    await repositories.jobs.workerBeat(WORKER);
+    await repositories.jobs.announceWorker(WORKER);
     for (let restart = 0; restart < 15; restart++) {
       expect(await recoverLeases(repositories.jobs)).toBe(1);
       expect(await repositories.jobs.workers()).toEqual([]);

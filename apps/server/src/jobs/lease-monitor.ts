@@ -44,7 +44,7 @@ export function createLeaseMonitor(parts: LeaseMonitorParts): LeaseMonitor {
     workers.observe(announced);
     for (const { id } of announced) {
       if ((workers.silentMs(id) ?? 0) < leaseMs) continue;
-      await jobs.workerGone(id);
+      await jobs.signOffWorker(id);
       logger.warn({ worker: id }, 'worker is gone');
     }
   }
@@ -81,6 +81,6 @@ export async function recoverLeases(jobs: JobQueue): Promise<number> {
   for (const { token } of await jobs.held()) {
     if (await jobs.reclaim(token, { counted: false })) recovered++;
   }
-  for (const { id } of await jobs.workers()) await jobs.workerGone(id);
+  for (const { id } of await jobs.workers()) await jobs.signOffWorker(id);
   return recovered;
 }

@@ -1,7 +1,7 @@
 import { CONTROL_API_PREFIX, DELIVERY_PREFIX, READ_API_PREFIX } from '@mds/contract';
 import type { Logger } from 'pino';
 import { reasonOf } from '../base/error-reason.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { outageOf } from '../http/problem.ts';
 import { createSummaryLine } from './summary-line.ts';
 
@@ -25,9 +25,9 @@ export interface AnsweredRequest {
 
 /** One log line for each answer. */
 export interface AccessLog {
-  note(req: HotRequest & { originalUrl?: string }, answered: AnsweredRequest): void;
+  note(req: RequestHead & { originalUrl?: string }, answered: AnsweredRequest): void;
   /** Notes an answer from memory. Only `debug` and below show it; otherwise it costs one comparison. */
-  noteHot(req: HotRequest, requestId: string, status: number, ms: number): void;
+  noteHot(req: RequestHead, requestId: string, status: number, ms: number): void;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DELIVERY_CACHE_CONTROL, DELIVERY_PREFIX } from '@mds/contract';
 import { AppError } from '../base/app-error.ts';
 import type { Logger } from '../base/logger.ts';
-import type { AnswerSink, Fields, HotRequest } from '../http/answer-sink.ts';
+import type { AnswerSink, Fields, RequestHead } from '../http/answer-sink.ts';
 import { allowEveryOrigin, openToAll } from '../http/cors.ts';
 import { methodNotAllowed } from '../http/methods.ts';
 import { sendProblem } from '../http/problem.ts';
@@ -16,12 +16,12 @@ export interface DeliveryPart {
    * @param also additional fields
    * @returns the status; null: nothing was sent
    */
-  answerHot(req: HotRequest, sink: AnswerSink, also: Fields): number | null;
+  answerFromMemory(req: RequestHead, sink: AnswerSink, also: Fields): number | null;
   /** Finds out whether the known paths are still valid. False: that is known already. */
   refresh(): Promise<void> | false;
   /**
    * Answers GET and HEAD. Rejects with an AppError before anything is sent.
-   * @param also as of {@link answerHot}
+   * @param also as of {@link answerFromMemory}
    */
   handle(req: IncomingMessage, res: ServerResponse, also: Fields): Promise<void>;
 }

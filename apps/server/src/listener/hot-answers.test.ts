@@ -293,7 +293,7 @@ describe('unusual requests get the same answer as without memory', () => {
   it('HTTP/1.1 with a missing or invalid Host is refused, even if the answer is cached', async () => {
     const delivering = await startApp({
       delivery: {
-        answerHot(_request, sink) {
+        answerFromMemory(_request, sink) {
           sink.send(200, prepareFields(['Content-Length', '0']), [], []);
           return 200;
         },

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { VersionScope } from '../db/changes.ts';
 import type { Versions } from '../db/versions.ts';
 import { type Answer, matchesEtag, onAnswer, whenAnswered } from '../http/answer.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { type AnswerSink, type PreparedFields, prepareFields } from '../http/answer-sink.ts';
 import { REQUEST_ID_HEADER } from '../http/request-id.ts';
 import type { RouteFigures } from './request-figures.ts';
@@ -51,21 +51,21 @@ export interface HotlyAnswered {
 /** Read-API answers that are still valid, sent without being made again. No endpoint knows of it. */
 export interface HotAnswers {
   /** Whether the answer to a request could be stored at all. */
-  concerns(req: HotRequest): boolean;
+  concerns(req: RequestHead): boolean;
   /**
    * Finds out whether anything has been written. False: that is known already. Rejects if the database does not answer.
    * @param nowMs monotonic time
    */
-  refresh(req: HotRequest, nowMs: number): Promise<void> | false;
+  refresh(req: RequestHead, nowMs: number): Promise<void> | false;
   /** Sends a stored answer, 304 and HEAD included. Null: there is no valid one, and nothing was sent. */
-  answer(req: HotRequest, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
+  answer(req: RequestHead, sink: AnswerSink, requestId: string, nowMs: number): HotlyAnswered | null;
   /**
    * For a request without a valid stored answer. Resolves when the request that makes the answer has done so, or has failed.
    * Null: there is none, and this request is now the one that makes it.
    */
   join(req: IncomingMessage, res: ServerResponse): Promise<void> | null;
   /** Whether an answer will serve more than one request if it is made again: the last one did, or others waited for it. */
-  isWanted(req: HotRequest): boolean;
+  isWanted(req: RequestHead): boolean;
   /** Stores the answer that is about to be made, if it may be stored. */
   keep(req: IncomingMessage, res: ServerResponse, nowMs: number): void;
   readonly entries: number;
@@ -269,7 +269,7 @@ function createMakers() {
 }
 
 /** Whether a request is a plain GET or HEAD of the read API, whose answer may be stored. */
-function concerns({ method, url = '', headers, httpVersion }: HotRequest): boolean {
+function concerns({ method, url = '', headers, httpVersion }: RequestHead): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   if (!url.startsWith(READ_API_PREFIX)) return false;
   // HTTP/1.1 without Host is refused (RFC 9112, 3.2).

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { seededRandom } from '../../test/support/seeded-random.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { type AnswerSink, prepareFields } from '../http/answer-sink.ts';
 import type { HotAnswerer } from './hot-connection.ts';
 import { announceLeaving, createHttpServer, drainServer } from './http-server.ts';
@@ -14,10 +14,10 @@ const MIB = 1024 * 1024;
 const hotBody = Buffer.alloc(8 * MIB, 'h');
 
 /** The parsed request as JSON, which must not depend on the parser. */
-const echo = (req: Pick<HotRequest, 'method' | 'url' | 'headers' | 'httpVersion'>, body: string) =>
+const echo = (req: Pick<RequestHead, 'method' | 'url' | 'headers' | 'httpVersion'>, body: string) =>
   Buffer.from(JSON.stringify([req.method, req.url, req.httpVersion, Object.entries(req.headers).toSorted(), body]));
 
-const sendContent = (sink: AnswerSink, req: HotRequest, content: Buffer): true => {
+const sendContent = (sink: AnswerSink, req: RequestHead, content: Buffer): true => {
   const fields = ['Content-Type', 'text/plain', 'Content-Length', String(content.length)];
   sink.send(200, prepareFields(fields), [], req.method === 'HEAD' ? [] : [content]);
   return true;
@@ -38,7 +38,7 @@ interface Place {
 /** A server that answers /hot from memory, /later from memory after a moment, and the rest through node:http. */
 async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTimeoutMs?: number } = {}) {
   const place = { hot: [] as string[], long: [] as string[], closed: 0, finish: (): void => undefined };
-  const answerHot: HotAnswerer = (req, sink) => {
+  const answerFromMemory: HotAnswerer = (req, sink) => {
     const { url = '' } = req;
     if (options.isHot === false || url.startsWith('/long')) return false;
     const answer = () => {
@@ -64,7 +64,7 @@ async function start(options: { isHot?: boolean; keepAliveMs?: number; headersTi
     res.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': content.length }).end(content);
   };
   const server = createHttpServer(
-    { answerHot, handle: (req, res) => void handle(req, res).catch(() => res.destroy()) },
+    { answerFromMemory, handle: (req, res) => void handle(req, res).catch(() => res.destroy()) },
     { checkEveryMs: 50, ...options },
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

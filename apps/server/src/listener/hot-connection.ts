@@ -1,11 +1,17 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type AnswerSink, type Fields, type HotRequest, type PreparedFields, statusLine } from '../http/answer-sink.ts';
+import {
+  type AnswerSink,
+  type Fields,
+  type PreparedFields,
+  type RequestHead,
+  statusLine,
+} from '../http/answer-sink.ts';
 import { InnerConnection } from './inner-connection.ts';
 import { readSimpleHead } from './simple-head.ts';
 
 /** Answers from memory. True: it has answered; false: nothing was sent. A promise if it has to wait to know. */
-export type HotAnswerer = (request: HotRequest, sink: AnswerSink) => boolean | Promise<boolean>;
+export type HotAnswerer = (request: RequestHead, sink: AnswerSink) => boolean | Promise<boolean>;
 
 export interface HotConnectionParts {
   answer: HotAnswerer;
@@ -86,7 +92,7 @@ export class HotConnection {
       return;
     }
     const { method, url, headers } = head;
-    const request: HotRequest = { method, url, headers, httpVersion: '1.1', socket: this.#socket };
+    const request: RequestHead = { method, url, headers, httpVersion: '1.1', socket: this.#socket };
     const answering = this.#parts.answer(request, this.#sink);
     if (typeof answering === 'boolean') {
       this.#conclude(answering, request, bytes);
@@ -103,7 +109,7 @@ export class HotConnection {
     );
   }
 
-  #conclude(isAnswered: boolean, request: HotRequest, bytes: Buffer): void {
+  #conclude(isAnswered: boolean, request: RequestHead, bytes: Buffer): void {
     const socket = this.#socket;
     if (socket.destroyed) return;
     this.#missesInARow = isAnswered ? 0 : this.#missesInARow + 1;
@@ -130,7 +136,7 @@ export class HotConnection {
   }
 
   /** Has node:http answer one request. */
-  #askNode(request: HotRequest, bytes: Buffer): void {
+  #askNode(request: RequestHead, bytes: Buffer): void {
     this.#state = 'in node';
     // The answer may take long. node:http sets a timer itself if it wants one.
     this.#sink.releaseTimer();

@@ -6,7 +6,7 @@ import { type AppFixture, startApp, TOKENS } from '../../test/support/app-fixtur
 import { parseRaw, rawRequest } from '../../test/support/raw-request.ts';
 import { createHttpServer, type RequestHandler } from './http-server.ts';
 
-const withoutHotAnswers = (handle: RequestHandler) => ({ handle, answerHot: () => false });
+const withoutHotAnswers = (handle: RequestHandler) => ({ handle, answerFromMemory: () => false });
 
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

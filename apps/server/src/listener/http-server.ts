@@ -22,10 +22,10 @@ const KEEP_ALIVE_MS = 75_000;
 /**
  * A server for {@link RequestHandler}. Broken, oversized and slow heads, which never become requests, get a problem document.
  * A sender that waits for `100 Continue` gets it when the handler wants the body.
- * @param parts.answerHot called first, for requests that are simple enough to be read without node:http
+ * @param parts.answerFromMemory called first, for requests that are simple enough to be read without node:http
  */
 export function createHttpServer(
-  { handle, answerHot }: { handle: RequestHandler; answerHot: HotAnswerer },
+  { handle, answerFromMemory }: { handle: RequestHandler; answerFromMemory: HotAnswerer },
   { headersTimeoutMs = HEADERS_TIMEOUT_MS, checkEveryMs = CHECK_EVERY_MS, keepAliveMs = KEEP_ALIVE_MS } = {},
 ): Server {
   const answering = new WeakSet<Duplex>();
@@ -53,7 +53,7 @@ export function createHttpServer(
     socket.once('close', () => open.delete(socket));
     const isLeaving = () => state.leaving;
     const times = { headTimeoutMs: headersTimeoutMs, keepAliveMs };
-    open.set(socket, new HotConnection(socket, { answer: answerHot, attach, isLeaving, ...times }));
+    open.set(socket, new HotConnection(socket, { answer: answerFromMemory, attach, isLeaving, ...times }));
   });
   const answer: RequestHandler = (req, res) => {
     const connection: Duplex = req.socket;

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 
 /**
  * A connection within a connection: node:http gets it in place of a {@link Socket} whose requests are read elsewhere. Requests are
@@ -9,7 +9,7 @@ import type { HotRequest } from '../http/answer-sink.ts';
 export class InnerConnection extends Duplex {
   readonly #socket: Socket;
   readonly #onAnswered: () => void;
-  #request: HotRequest | null = null;
+  #request: RequestHead | null = null;
 
   /** @param onAnswered called when an answer is complete and the connection continues */
   constructor(socket: Socket, onAnswered: () => void) {
@@ -23,12 +23,12 @@ export class InnerConnection extends Duplex {
   }
 
   /** The request that is being answered, as it was read from the socket. While there is one, the socket ends with this connection. */
-  get request(): HotRequest | null {
+  get request(): RequestHead | null {
     return this.#request;
   }
 
   /** Pushes one whole request. */
-  ask(request: HotRequest, bytes: Buffer): void {
+  ask(request: RequestHead, bytes: Buffer): void {
     this.#request = request;
     this.push(bytes);
   }

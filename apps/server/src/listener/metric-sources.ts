@@ -1,6 +1,6 @@
 import type { QueueCounts } from '../db/job-queue.ts';
 import type { DeliveryStats } from '../delivery/delivery.ts';
-import type { UploadFigures } from '../uploads/uploads.ts';
+import type { UploadStats } from '../uploads/uploads.ts';
 
 /** Sources of figures, read for each request of the metrics. Null: not part of this process. */
 export interface MetricSources {
@@ -12,7 +12,7 @@ export interface MetricSources {
     | null;
   /** State of the points of presence, from the process that receives their reports. */
   regions?: () => Promise<readonly { code: string; status: string | null; nodes: readonly { alive: boolean }[] }[]>;
-  uploads?: () => Promise<UploadFigures>;
+  uploads?: () => Promise<UploadStats>;
   /** Only of a point of presence without an API. */
   edge?: () => EdgeFigures;
 }

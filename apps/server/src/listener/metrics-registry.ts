@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Metric, Registry } from 'prom-client';
+import { type Metric, Registry } from 'prom-client';
 import type { MetricSources } from './metric-sources.ts';
 import type { FigureLine, RequestFigures } from './request-figures.ts';
 
@@ -8,164 +8,174 @@ export interface MetricsRegistry {
   render(): Promise<{ text: string; contentType: string }>;
 }
 
-/** Makes a registry of its own with the names and meanings of all figures. */
+/** Makes the registry with the names and meanings of all figures. */
 export function createMetricsRegistry(sources: MetricSources, requests: RequestFigures): MetricsRegistry {
-  const registry = new Registry();
-  const registers = [registry];
-  /** A metric whose lines come from a source. */
-  const sourced = (name: string, type: string, help: string, lines: () => FigureLine[]) => {
-    const metric = { name, help, type, get: async () => ({ name, help, type, values: lines(), aggregator: 'sum' }) };
-    // The registry uses only `name` and `get` of a metric, but its type demands one of prom-client's classes.
-    registry.registerMetric(metric as unknown as Metric);
-  };
-  sourced('mds_http_requests_total', 'counter', 'Answered HTTP requests.', requests.totals);
-  const durations = 'mds_http_request_duration_seconds';
-  sourced(durations, 'histogram', "Time from a request's head to the end of its answer.", () =>
-    requests.durations(durations),
-  );
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers });
-  /** A counter whose total comes from a source. */
-  const total = (name: string, help: string, labelNames: string[] = []) => {
-    const counter = new Counter({ name, help, labelNames, registers });
-    return (values: readonly (readonly [labels: Record<string, string>, value: number])[]) => {
-      counter.reset();
-      for (const [labels, value] of values) counter.inc(labels, value);
-    };
-  };
-  const read: (() => Promise<void>)[] = [];
-
-  const memory = gauge('mds_process_resident_memory_bytes', 'Resident memory of this process.');
-  const uptime = gauge('mds_process_uptime_seconds', 'Time since this process started.');
-  read.push(async () => {
-    memory.set(process.memoryUsage.rss());
-    uptime.set(process.uptime());
-  });
-
   const { deliveries, queue, workers, ingest, uploads, regions, edge } = sources;
-  if (deliveries) {
-    const delivered = total('mds_deliveries_total', 'Deliveries by how the cache answered.', ['cache']);
-    const stale = total('mds_deliveries_stale_total', 'Out-of-date deliveries because the origin did not answer.');
-    const unavailable = total(
-      'mds_deliveries_unavailable_total',
-      'Requests refused because of an outage of what they need.',
-    );
-    const collapsed = total('mds_deliveries_collapsed_total', 'Misses that shared the read of another one.');
-    const sent = total('mds_delivered_bytes_total', 'Bytes of bodies handed over to clients.');
-    const originReads = total('mds_origin_reads_total', 'Reads of the object store, or of the origin of an edge.');
-    const damaged = total('mds_damaged_objects_total', 'Objects or pieces found missing or damaged.');
-    const cacheBytes = gauge('mds_cache_bytes', 'Bytes that a cache tier holds.', ['tier']);
-    const evictions = total('mds_cache_evictions_total', 'Objects or pieces removed to make room for others.', [
-      'tier',
-    ]);
-    const pinned = gauge('mds_cache_pinned_bytes', 'Bytes in memory that slow readers hold.');
-    read.push(async () => {
-      const figures = deliveries();
-      delivered([
-        [{ cache: 'hit' }, figures.hits],
-        [{ cache: 'miss' }, figures.misses],
-      ]);
-      stale([[{}, figures.stale]]);
-      unavailable([[{}, figures.unavailable]]);
-      collapsed([[{}, figures.collapsed]]);
-      sent([[{}, figures.bytesSent]]);
-      originReads([[{}, figures.storeReads]]);
-      damaged([[{}, figures.damagedObjects]]);
-      cacheBytes.set({ tier: 'memory' }, figures.memoryBytes);
-      cacheBytes.set({ tier: 'disk' }, figures.diskBytes);
-      evictions([
-        [{ tier: 'memory' }, figures.memoryEvictions],
-        [{ tier: 'disk' }, figures.diskEvictions],
-      ]);
-      pinned.set(figures.pinnedBytes);
-    });
-  }
-  if (queue) {
-    const jobs = gauge('mds_jobs', 'Jobs by state.', ['state']);
-    const oldest = gauge('mds_jobs_oldest_due_seconds', 'Age of the oldest job that is due and not claimed.');
-    read.push(async () => {
-      const counts = await queue();
-      jobs.set({ state: 'queued' }, counts.queued);
-      jobs.set({ state: 'running' }, counts.running);
-      oldest.set(counts.oldestDueMs / 1000);
-    });
-  }
-  if (workers) {
-    const alive = gauge('mds_workers', 'Workers that have announced themselves.');
-    read.push(async () => alive.set(await workers()));
-  }
-  if (ingest) {
-    const results = total('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', [
-      'result',
-    ]);
-    const received = total('mds_ingest_received_bytes_total', 'Received bytes of bodies.');
-    read.push(async () => {
-      const { created, existing, receivedBytes, refused } = ingest();
-      const all = Object.entries({ created, existing, ...refused });
-      results(all.map(([result, count]) => [{ result }, count ?? 0]));
-      received([[{}, receivedBytes]]);
-    });
-  }
-  if (uploads) {
-    const open = gauge('mds_uploads_open', 'Resumable uploads that are open.');
-    const receiving = gauge('mds_uploads_receiving', 'Bodies of resumable uploads that are arriving.');
-    const over = total('mds_uploads_total', 'Resumable uploads by how they ended.', ['result']);
-    const received = total('mds_uploads_received_bytes_total', 'Received bytes of resumable uploads.');
-    read.push(async () => {
-      const figures = await uploads();
-      open.set(figures.open);
-      receiving.set(figures.receiving);
-      over(Object.entries(figures.over).map(([result, count]) => [{ result }, count]));
-      received([[{}, figures.receivedBytes]]);
-    });
-  }
-
-  if (regions) {
-    const nodes = gauge('mds_region_nodes', 'Nodes of a region by whether they send heartbeats.', ['region', 'alive']);
-    const status = gauge('mds_region_status', 'The state of a region: 1 for the label that applies.', [
-      'region',
-      'status',
-    ]);
-    read.push(async () => {
-      nodes.reset();
-      status.reset();
-      for (const region of await regions()) {
-        const alive = region.nodes.filter((node) => node.alive).length;
-        nodes.set({ region: region.code, alive: 'true' }, alive);
-        nodes.set({ region: region.code, alive: 'false' }, region.nodes.length - alive);
-        if (region.status !== null) status.set({ region: region.code, status: region.status }, 1);
-      }
-    });
-  }
-
-  if (edge) {
-    const up = gauge('mds_edge_origin_up', 'Whether the origin answers and accepts this node: 1 or 0.');
-    const lag = gauge(
-      'mds_edge_events_lag_seconds',
-      'How long ago every event of the origin had been received; 0: all have been.',
-    );
-    const unreported = gauge('mds_edge_unreported_paths', 'Delivered paths not yet reported to the origin.');
-    const purges = total('mds_edge_purges_total', 'Purges and deletions of the origin that were applied.');
-    const reads = total('mds_edge_reads_total', 'Answers of the read API by cache result.', ['cache']);
-    read.push(async () => {
-      const figures = edge();
-      up.set(Number(figures.originUp));
-      lag.set(figures.eventsLagMs / 1000);
-      unreported.set(figures.unreported);
-      purges([[{}, figures.purges]]);
-      reads([
-        [{ cache: 'hit' }, figures.reads.hits],
-        [{ cache: 'miss' }, figures.reads.misses],
-        [{ cache: 'stale' }, figures.reads.stale],
-        [{ cache: 'unavailable' }, figures.reads.unavailable],
-      ]);
-    });
-  }
-
   return {
     async render() {
-      await Promise.all(read.map((update) => update()));
+      const read = await Promise.all([
+        readFrom(processFigures, processReadings),
+        readFrom(deliveries, deliveryReadings),
+        readFrom(queue, queueReadings),
+        readFrom(workers, workerReadings),
+        readFrom(ingest, ingestReadings),
+        readFrom(uploads, uploadReadings),
+        readFrom(regions, regionReadings),
+        readFrom(edge, edgeReadings),
+      ]);
+      const registry = new Registry();
+      for (const reading of [...requestReadings(requests), ...read.flat()]) {
+        const metric = { name: reading.name, get: async () => reading };
+        // The registry uses only `name` and `get` of a metric, but its type demands one of prom-client's classes.
+        registry.registerMetric(metric as unknown as Metric);
+      }
       return { text: await registry.metrics(), contentType: registry.contentType };
     },
   };
+}
+
+/** A metric and its current values. */
+interface Reading {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  values: FigureLine[];
+}
+
+/** What a source returns. */
+type Figures<Source extends keyof MetricSources> = Awaited<ReturnType<NonNullable<MetricSources[Source]>>>;
+
+/** Reads a source once for all of its metrics. Without the source there are none. */
+async function readFrom<T>(
+  source: (() => T | Promise<T>) | null | undefined,
+  readingsOf: (figures: T) => Reading[],
+): Promise<Reading[]> {
+  return source ? readingsOf(await source()) : [];
+}
+
+function requestReadings(requests: RequestFigures): Reading[] {
+  const durations = 'mds_http_request_duration_seconds';
+  return [
+    counter('mds_http_requests_total', 'Answered HTTP requests.', requests.totals()),
+    {
+      name: durations,
+      help: "Time from a request's head to the end of its answer.",
+      type: 'histogram',
+      values: requests.durations(durations),
+    },
+  ];
+}
+
+function processFigures() {
+  return { memoryBytes: process.memoryUsage.rss(), uptimeS: process.uptime() };
+}
+
+function processReadings({ memoryBytes, uptimeS }: ReturnType<typeof processFigures>): Reading[] {
+  return [
+    gauge('mds_process_resident_memory_bytes', 'Resident memory of this process.', memoryBytes),
+    gauge('mds_process_uptime_seconds', 'Time since this process started.', uptimeS),
+  ];
+}
+
+function deliveryReadings(figures: Figures<'deliveries'>): Reading[] {
+  const { hits, misses, stale, unavailable, collapsed, bytesSent, storeReads, damagedObjects } = figures;
+  const held = { memory: figures.memoryBytes, disk: figures.diskBytes };
+  const evictions = { memory: figures.memoryEvictions, disk: figures.diskEvictions };
+  return [
+    counter('mds_deliveries_total', 'Deliveries by how the cache answered.', by('cache', { hit: hits, miss: misses })),
+    counter('mds_deliveries_stale_total', 'Out-of-date deliveries because the origin did not answer.', stale),
+    counter(
+      'mds_deliveries_unavailable_total',
+      'Requests refused because of an outage of what they need.',
+      unavailable,
+    ),
+    counter('mds_deliveries_collapsed_total', 'Misses that shared the read of another one.', collapsed),
+    counter('mds_delivered_bytes_total', 'Bytes of bodies handed over to clients.', bytesSent),
+    counter('mds_origin_reads_total', 'Reads of the object store, or of the origin of an edge.', storeReads),
+    counter('mds_damaged_objects_total', 'Objects or pieces found missing or damaged.', damagedObjects),
+    gauge('mds_cache_bytes', 'Bytes that a cache tier holds.', by('tier', held)),
+    counter('mds_cache_evictions_total', 'Objects or pieces removed to make room for others.', by('tier', evictions)),
+    gauge('mds_cache_pinned_bytes', 'Bytes in memory that slow readers hold.', figures.pinnedBytes),
+  ];
+}
+
+function queueReadings({ queued, running, oldestDueMs }: Figures<'queue'>): Reading[] {
+  return [
+    gauge('mds_jobs', 'Jobs by state.', by('state', { queued, running })),
+    gauge('mds_jobs_oldest_due_seconds', 'Age of the oldest job that is due and not claimed.', oldestDueMs / 1000),
+  ];
+}
+
+function workerReadings(alive: Figures<'workers'>): Reading[] {
+  return [gauge('mds_workers', 'Workers that have announced themselves.', alive)];
+}
+
+function ingestReadings({ created, existing, refused, receivedBytes }: Figures<'ingest'>): Reading[] {
+  const results = by('result', { created, existing, ...refused });
+  return [
+    counter('mds_ingest_total', 'Ingests by result: created, existing, or the code of a refusal.', results),
+    counter('mds_ingest_received_bytes_total', 'Received bytes of bodies.', receivedBytes),
+  ];
+}
+
+function uploadReadings({ open, receiving, over, receivedBytes }: Figures<'uploads'>): Reading[] {
+  return [
+    gauge('mds_uploads_open', 'Resumable uploads that are open.', open),
+    gauge('mds_uploads_receiving', 'Bodies of resumable uploads that are arriving.', receiving),
+    counter('mds_uploads_total', 'Resumable uploads by how they ended.', by('result', over)),
+    counter('mds_uploads_received_bytes_total', 'Received bytes of resumable uploads.', receivedBytes),
+  ];
+}
+
+function regionReadings(regions: Figures<'regions'>): Reading[] {
+  const nodes = regions.flatMap(({ code: region, nodes }) => {
+    const alive = nodes.filter((node) => node.alive).length;
+    return [
+      { labels: { region, alive: 'true' }, value: alive },
+      { labels: { region, alive: 'false' }, value: nodes.length - alive },
+    ];
+  });
+  const statuses = regions.flatMap(({ code: region, status }) =>
+    status === null ? [] : [{ labels: { region, status }, value: 1 }],
+  );
+  return [
+    gauge('mds_region_nodes', 'Nodes of a region by whether they send heartbeats.', nodes),
+    gauge('mds_region_status', 'The state of a region: 1 for the label that applies.', statuses),
+  ];
+}
+
+function edgeReadings({ originUp, eventsLagMs, unreported, purges, reads }: Figures<'edge'>): Reading[] {
+  const { hits: hit, misses: miss, stale, unavailable } = reads;
+  return [
+    gauge('mds_edge_origin_up', 'Whether the origin answers and accepts this node: 1 or 0.', Number(originUp)),
+    gauge(
+      'mds_edge_events_lag_seconds',
+      'How long ago every event of the origin had been received; 0: all have been.',
+      eventsLagMs / 1000,
+    ),
+    gauge('mds_edge_unreported_paths', 'Delivered paths not yet reported to the origin.', unreported),
+    counter('mds_edge_purges_total', 'Purges and deletions of the origin that were applied.', purges),
+    counter(
+      'mds_edge_reads_total',
+      'Answers of the read API by cache result.',
+      by('cache', { hit, miss, stale, unavailable }),
+    ),
+  ];
+}
+
+function counter(name: string, help: string, values: number | FigureLine[]): Reading {
+  return { name, help, type: 'counter', values: linesOf(values) };
+}
+
+function gauge(name: string, help: string, values: number | FigureLine[]): Reading {
+  return { name, help, type: 'gauge', values: linesOf(values) };
+}
+
+function linesOf(values: number | FigureLine[]): FigureLine[] {
+  return typeof values === 'number' ? [{ labels: {}, value: values }] : values;
+}
+
+/** A line for each value of one label. */
+function by(label: string, counts: Partial<Record<string, number>>): FigureLine[] {
+  return Object.entries(counts).map(([each, count]) => ({ labels: { [label]: each }, value: count ?? 0 }));
 }

@@ -5,7 +5,7 @@ it('a request not answered from memory is looked up once and keeps its id', asyn
   const lookedUp: (string | undefined)[] = [];
   const app = await startApp({
     delivery: {
-      answerHot(_request, _sink, also) {
+      answerFromMemory(_request, _sink, also) {
         lookedUp.push(also[1]);
         return null;
       },

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../base/logger.ts';
 import type { Versions } from '../db/versions.ts';
-import type { HotRequest } from '../http/answer-sink.ts';
+import type { RequestHead } from '../http/answer-sink.ts';
 import { type AnswerSink, sinkOf } from '../http/answer-sink.ts';
 import { makeRequestId, REQUEST_ID_HEADER, setRequestId } from '../http/request-id.ts';
 import { isAmbiguous } from '../http/request-path.ts';
@@ -32,7 +32,7 @@ export interface RequestListenerParts {
 /** The first to see a request. */
 export interface RequestListener {
   /** Answers from memory. */
-  answerHot: HotAnswerer;
+  answerFromMemory: HotAnswerer;
   /** Answers every request. */
   handle: RequestHandler;
 }
@@ -59,12 +59,12 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
   const hot = parts.versions && createHotAnswers({ versions: parts.versions, figuresOf: requests.of });
   const deliveries = { GET: requests.of('GET', DELIVERY_ROUTE), HEAD: requests.of('HEAD', DELIVERY_ROUTE) };
   /** Requests that were read from their connection and not answered from memory. They keep their ids on the way through node:http. */
-  const missed = new WeakMap<HotRequest, RequestStart>();
+  const missed = new WeakMap<RequestHead, RequestStart>();
   /** Reused for each request: only the id changes. */
   const also = [REQUEST_ID_HEADER, ''];
 
   const count = (
-    req: HotRequest,
+    req: RequestHead,
     status: number,
     { beganMs, requestId }: RequestStart,
     figures: RouteFigures,
@@ -117,22 +117,22 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
     makeAnswer(req, res, start);
   };
 
-  const deliverHot = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean => {
+  const deliverHot = (req: RequestHead, sink: AnswerSink, start: RequestStart): boolean => {
     also[1] = start.requestId;
-    const status = delivery?.answerHot(req, sink, also) ?? null;
+    const status = delivery?.answerFromMemory(req, sink, also) ?? null;
     if (status === null) return false;
     return count(req, status, start, deliveries[req.method === 'HEAD' ? 'HEAD' : 'GET']);
   };
 
-  const answerFromStored = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean => {
+  const answerFromStored = (req: RequestHead, sink: AnswerSink, start: RequestStart): boolean => {
     const answered = hot?.answer(req, sink, start.requestId, start.beganMs) ?? null;
     return answered !== null && count(req, answered.status, start, answered.figures);
   };
 
-  const logBroken = (req: HotRequest, error: unknown) =>
+  const logBroken = (req: RequestHead, error: unknown) =>
     logger.error({ err: error, url: req.url }, 'an answer from memory broke off, its connection is closed');
 
-  const answerHot = (req: HotRequest, sink: AnswerSink, start: RequestStart): boolean | Promise<boolean> => {
+  const answerFromMemory = (req: RequestHead, sink: AnswerSink, start: RequestStart): boolean | Promise<boolean> => {
     guard.arrived(start.beganMs);
     if (req.method !== 'GET' && req.method !== 'HEAD') return false;
     const isDelivery = delivery !== null && isDeliveryPath(req.url ?? '');
@@ -152,7 +152,7 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
       });
   };
 
-  const startOf = (req: HotRequest): RequestStart => ({ beganMs: performance.now(), requestId: makeRequestId(req) });
+  const startOf = (req: RequestHead): RequestStart => ({ beganMs: performance.now(), requestId: makeRequestId(req) });
 
   /** Makes an answer, or shares one that is being made. */
   const share = (req: IncomingMessage, res: ServerResponse, start: RequestStart) => {
@@ -167,9 +167,9 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
   };
 
   return {
-    answerHot(req, sink) {
+    answerFromMemory(req, sink) {
       const start = startOf(req);
-      const answering = answerHot(req, sink, start);
+      const answering = answerFromMemory(req, sink, start);
       if (answering !== true) missed.set(req, start);
       return answering;
     },
@@ -182,7 +182,7 @@ export function createRequestListener(parts: RequestListenerParts): RequestListe
       // An ambiguous request is refused.
       if (isAmbiguous(req)) return makeAnswer(req, res, start);
       if (missedStart) return share(req, res, start);
-      const answering = answerHot(req, sinkOf(res), start);
+      const answering = answerFromMemory(req, sinkOf(res), start);
       if (answering === false) share(req, res, start);
       else if (answering !== true) {
         answering.then(

@@ -40,7 +40,7 @@ const KEPT_ERRORS = 100;
  */
 export function createMigration(parts: MigrationParts): Migration {
   const { logger, now = Date.now } = parts;
-  let standing: MigrationProgress | null = null;
+  let progress: MigrationProgress | null = null;
   let abort = new AbortController();
   let running: Promise<void> = Promise.resolve();
   let opening = false;
@@ -87,10 +87,10 @@ export function createMigration(parts: MigrationParts): Migration {
 
   return {
     async begin(open) {
-      if (opening || standing?.state === 'running') {
+      if (opening || progress?.state === 'running') {
         throw new AppError('state_conflict', 'A migration is under way. See how far it is, or cancel it.');
       }
-      if (standing?.state === 'done') {
+      if (progress?.state === 'done') {
         throw new AppError(
           'state_conflict',
           'The deployment was moved. Start the service at the destination, or cancel the migration to go on here.',
@@ -106,7 +106,7 @@ export function createMigration(parts: MigrationParts): Migration {
           extent: null,
           ...{ copiedRows: 0, tables: [], openUploads: null, frozenAtMs: null, errorCount: 0, errors: [] },
         };
-        standing = begun;
+        progress = begun;
         abort = new AbortController();
         running = conduct(begun, destination, abort.signal).catch((error: unknown) =>
           logger.error({ err: error }, 'writes could not be taken again after a migration'),
@@ -117,20 +117,20 @@ export function createMigration(parts: MigrationParts): Migration {
       }
     },
 
-    current: () => standing,
+    current: () => progress,
 
     async cancel() {
-      if (standing === null) throw new AppError('not_found', 'No migration was begun since this service started.');
+      if (progress === null) throw new AppError('not_found', 'No migration was begun since this service started.');
       // A move that failed to accept writes again must still be ended.
-      if (standing.state !== 'running' && standing.state !== 'done' && !standing.frozen) {
+      if (progress.state !== 'running' && progress.state !== 'done' && !progress.frozen) {
         throw new AppError('state_conflict', 'The migration is over, and the service takes writes.');
       }
       abort.abort(new Error('the migration was canceled'));
       await running;
       // It may have ended before it noticed the abort.
-      standing.state = 'canceled';
-      await unfreeze(standing);
-      return standing;
+      progress.state = 'canceled';
+      await unfreeze(progress);
+      return progress;
     },
 
     settled: () => running,

@@ -177,12 +177,12 @@ describe('the supervisor', () => {
     supervise(entry, [], QUICK, isHere);
     const pid = supervisor?.stats.pid ?? 0;
     const worker = { host: 'vm', pid, region: 'fra1', concurrency: 1, sinceMs: 0 };
-    for (const id of ['here:1', 'elsewhere:1']) await jobs.workerBeat({ id, ...worker });
+    for (const id of ['here:1', 'elsewhere:1']) await jobs.announceWorker({ id, ...worker });
     const lease = await jobs.claim('elsewhere:1');
     if (lease === null) throw new Error('there was nothing to claim');
     process.kill(pid, 'SIGKILL');
     await expect.poll(async () => (await jobs.workers()).map(({ id }) => id), soon).toEqual(['elsewhere:1']);
-    expect(await jobs.stands(lease)).toBe(true);
+    expect(await jobs.isHeld(lease)).toBe(true);
   });
 
   it('kills a worker that ignores the stop', async () => {

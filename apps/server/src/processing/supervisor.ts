@@ -98,7 +98,7 @@ export function createWorkerSupervisor(parts: SupervisorParts): WorkerSupervisor
     for (const { token, worker } of await jobs.held()) {
       if (dead.includes(worker)) await jobs.reclaim(token, { counted: running });
     }
-    for (const id of dead) await jobs.workerGone(id);
+    for (const id of dead) await jobs.signOffWorker(id);
   }
 
   function scheduleRestart(livedMs: number, how: Record<string, unknown>): void {

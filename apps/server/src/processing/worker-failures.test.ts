@@ -120,8 +120,8 @@ describe('worker: failures', () => {
     await expect
       .poll(async () => (await fixture.repositories.jobs.attempts(id))[0], { timeout: 10_000 })
       .toMatchObject({ outcome: 'released', failure: { code: 'unavailable', retryable: true } });
-    expect((await fixture.repositories.jobs.standings([id]))[0]?.lastReason).toBe(
-      'The storage or the database did not answer. Processing goes on when they do.',
+    expect((await fixture.repositories.jobs.findJobViews([id]))[0]?.lastReason).toBe(
+      'The storage or the database did not answer. Processing continues when they do.',
     );
     isAway = false;
     await ended(id).toBe('ready');

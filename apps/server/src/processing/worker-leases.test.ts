@@ -70,7 +70,7 @@ describe('worker: leases', () => {
     // Renewals and polls are far apart: the worker learns of the removal only when it publishes.
     startWorker({
       engine: gated,
-      timing: { beatMs: 60_000, pollMs: 60_000, progressMs: 60_000, retryMs: 5, storagePauseMs: 50 },
+      timing: { heartbeatMs: 60_000, pollMs: 60_000, progressMs: 60_000, retryMs: 5, storagePauseMs: 50 },
     });
     await begun;
     const original = (await fixture.store.readAll((await keys())[0] ?? '')) ?? Buffer.alloc(0);

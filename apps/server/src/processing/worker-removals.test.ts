@@ -29,7 +29,7 @@ describe('worker: a media object that is deleted during its render', () => {
     };
     return { stopped, engine: { identify: engine.identify, render } };
   };
-  const NEVER = { beatMs: 600_000, pollMs: 600_000, progressMs: 600_000 };
+  const NEVER = { heartbeatMs: 600_000, pollMs: 600_000, progressMs: 600_000 };
 
   it('is given up at the next check of its lease, even if the render is silent', async () => {
     let started = false;

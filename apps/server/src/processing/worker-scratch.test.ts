@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 const announce = (id: string) =>
-  repositories.jobs.workerBeat({ id, host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
+  repositories.jobs.announceWorker({ id, host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
 const leave = async (id: string) => {
   const folder = join(root, scratchFolderOf(id), 'lease');
   await mkdir(folder, { recursive: true });
@@ -39,7 +39,7 @@ it('fault 13: only the scratch folders of killed workers are removed', async () 
   });
   onTestFinished(() => scratch.stop());
   scratch.start();
-  await repositories.jobs.workerGone('killed');
+  await repositories.jobs.signOffWorker('killed');
   await expect
     .poll(async () => (await readdir(root)).sort(), { timeout: 10_000, interval: 10 })
     .toEqual(['of-somebody-else', scratchFolderOf('living')].sort());

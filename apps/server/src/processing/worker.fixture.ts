@@ -25,7 +25,7 @@ export const presets = parsePresets([
 ]);
 
 /** Short intervals, so that tests do not wait for the worker. */
-export const QUICK: WorkerTiming = { beatMs: 50, pollMs: 50, progressMs: 20, retryMs: 5, storagePauseMs: 50 };
+export const QUICK: WorkerTiming = { heartbeatMs: 50, pollMs: 50, progressMs: 20, retryMs: 5, storagePauseMs: 50 };
 
 /** The result of a render by the engine. */
 export type Rendering = ReturnType<Engine['render']>;

@@ -109,7 +109,7 @@ describe('a worker', () => {
     const lost = { current: true, state: 'ready' as const, reason: null, objectKey, sha256: 'x', bytes: 3 };
     const row = { name, extension, contentType, revision, ...lost, files: 1, width: 1, height: 1 };
     await fixture.repositories.media.start(lease, [row]);
-    await fixture.repositories.jobs.giveBack(lease, { kind: 'released' });
+    await fixture.repositories.jobs.release(lease, { kind: 'released' });
     startWorker();
     await ended(id).toBe('ready');
     const again = await rendition(id, 'thumb', 'webp');

@@ -24,14 +24,14 @@ export interface WorkerParts extends ProcessingParts {
 /** In milliseconds. */
 export interface WorkerTiming {
   /** Between two heartbeats; a lease must outlast several of them. */
-  beatMs: number;
+  heartbeatMs: number;
   /** Between two looks at the queue if nothing wakes the worker, and between two checks of its own leases. */
   pollMs: number;
   /** Between two writes of a media object's progress. */
   progressMs: number;
   /** Before attempt 2, and ten times that before attempt 3. */
   retryMs: number;
-  /** Without claiming, after the storage was full or did not answer. */
+  /** Pause in claiming after the storage was full or did not answer. */
   storagePauseMs: number;
 }
 
@@ -39,14 +39,14 @@ export interface WorkerTiming {
 export interface Worker {
   /** Announces the worker and begins to claim. */
   start(): void;
-  /** Looks into the queue now. */
+  /** Checks the queue now. */
   wake(): void;
-  /** Claims no more and lets running jobs finish for `graceMs` (default 10 s). The rest is given back, uncounted. */
+  /** Claims no more and lets running jobs finish for `graceMs` (default 10 s). Releases the rest; these attempts do not count. */
   stop(options?: { graceMs: number }): Promise<void>;
 }
 
 const TIMING: WorkerTiming = {
-  beatMs: 3_000,
+  heartbeatMs: 3_000,
   pollMs: 1_000,
   progressMs: 1_000,
   retryMs: 1_000,
@@ -55,9 +55,9 @@ const TIMING: WorkerTiming = {
 const DEFAULT_GRACE_MS = 10_000;
 
 /** Failures that are no fault of the media object, and the message that is recorded for each. */
-const PASSING: Partial<Record<ProblemCode, string>> = {
-  insufficient_storage: 'The storage took no more. Processing goes on when there is room.',
-  unavailable: 'The storage or the database did not answer. Processing goes on when they do.',
+const TEMPORARY_FAILURES: Partial<Record<ProblemCode, string>> = {
+  insufficient_storage: 'The storage is full. Processing continues when there is room.',
+  unavailable: 'The storage or the database did not answer. Processing continues when they do.',
 };
 
 const LEASE_LOST = 'the lease was taken away';
@@ -78,7 +78,7 @@ export function createWorker(parts: WorkerParts): Worker {
   const runs = new Set<Run>();
   const lock = createKeyedLock();
   let claiming: Promise<void> | null = null;
-  let wokenWhileClaiming = false;
+  let claimAgain = false;
   let announced: Promise<void> = Promise.resolve();
   let started = false;
   let sinceMs = 0;
@@ -89,15 +89,15 @@ export function createWorker(parts: WorkerParts): Worker {
   function wake(): void {
     if (!started || stopping || performance.now() < pausedUntil) return;
     if (claiming !== null) {
-      wokenWhileClaiming = true;
+      claimAgain = true;
       return;
     }
     claiming = claim()
       .catch((error: unknown) => logger.error({ err: error }, 'no job could be claimed'))
       .finally(() => {
         claiming = null;
-        if (!wokenWhileClaiming) return;
-        wokenWhileClaiming = false;
+        if (!claimAgain) return;
+        claimAgain = false;
         wake();
       });
   }
@@ -110,14 +110,14 @@ export function createWorker(parts: WorkerParts): Worker {
       const controller = new AbortController();
       const run: Run = { lease, controller, done: Promise.resolve() };
       runs.add(run);
-      run.done = work(run).finally(() => {
+      run.done = processJob(run).finally(() => {
         runs.delete(run);
         wake();
       });
     }
   }
 
-  async function work({ lease, controller }: Run): Promise<void> {
+  async function processJob({ lease, controller }: Run): Promise<void> {
     const began = performance.now();
     const log = logger.child({ mediaId: lease.mediaId, attempt: lease.attempt });
     const { signal } = controller;
@@ -143,17 +143,17 @@ export function createWorker(parts: WorkerParts): Worker {
     pausedUntil = performance.now() + timing.storagePauseMs;
   }
 
-  async function beat(): Promise<void> {
-    await jobs.workerBeat({ id, host, pid: process.pid, region, concurrency, sinceMs });
+  async function sendHeartbeat(): Promise<void> {
+    await jobs.announceWorker({ id, host, pid: process.pid, region, concurrency, sinceMs });
     for (const { lease, controller } of runs) {
       if (!(await jobs.renew(lease))) controller.abort(LEASE_LOST);
     }
   }
 
-  /** Ends runs whose lease was taken away: a media object that was deleted should cost no more than a moment. */
+  /** Ends runs that lost their lease, so that work on a deleted media object stops within a second. */
   async function checkLeases(): Promise<void> {
     for (const { lease, controller } of runs) {
-      if (!(await jobs.stands(lease))) controller.abort(LEASE_LOST);
+      if (!(await jobs.isHeld(lease))) controller.abort(LEASE_LOST);
     }
   }
 
@@ -167,11 +167,11 @@ export function createWorker(parts: WorkerParts): Worker {
       if (started) return;
       started = true;
       sinceMs = Date.now();
-      const beatAndLog = () =>
-        beat().catch((error: unknown) => logger.error({ err: error }, 'leases could not be renewed'));
+      const sendHeartbeatAndLog = () =>
+        sendHeartbeat().catch((error: unknown) => logger.error({ err: error }, 'leases could not be renewed'));
       // Announced before the first claim: every lease has a known holder.
-      announced = beatAndLog();
-      timers = [setInterval(() => void beatAndLog(), timing.beatMs), setInterval(poll, timing.pollMs)];
+      announced = sendHeartbeatAndLog();
+      timers = [setInterval(() => void sendHeartbeatAndLog(), timing.heartbeatMs), setInterval(poll, timing.pollMs)];
       wake();
     },
 
@@ -182,18 +182,18 @@ export function createWorker(parts: WorkerParts): Worker {
       stopping = true;
       await claiming;
       const finished = Promise.all([...runs].map(({ done }) => done));
-      const enough = new AbortController();
-      await Promise.race([finished, delay(graceMs, undefined, { signal: enough.signal }).catch(() => undefined)]);
-      enough.abort();
+      const graceTimer = new AbortController();
+      await Promise.race([finished, delay(graceMs, undefined, { signal: graceTimer.signal }).catch(() => undefined)]);
+      graceTimer.abort();
       for (const { controller } of runs) controller.abort(STOPPING);
       await finished;
       for (const timer of timers) clearInterval(timer);
-      await jobs.workerGone(id).catch((error: unknown) => logger.warn({ err: error }, 'worker could not sign off'));
+      await jobs.signOffWorker(id).catch((error: unknown) => logger.warn({ err: error }, 'worker could not sign off'));
     },
   };
 }
 
-/** Writes the progress of a run, at most once in `intervalMs`. A run that is over before is never written: the write would cost more than it is worth. */
+/** Writes the progress of a run, at most once in `intervalMs`. A shorter run writes no progress, to save the write. */
 function createProgressWriter(parts: {
   jobs: Pick<JobQueue, 'progress'>;
   lease: Lease;
@@ -214,7 +214,7 @@ function createProgressWriter(parts: {
 }
 
 interface SettleParts {
-  jobs: Pick<JobQueue, 'giveBack'>;
+  jobs: Pick<JobQueue, 'release'>;
   media: Pick<ProcessingParts['media'], 'fail'>;
   retryMs: number;
   /** Claims nothing for a while. */
@@ -228,20 +228,20 @@ interface FailedAttempt {
   notes: AttemptNotes;
 }
 
-/** Decides what becomes of a job that failed: dropped, given back, tried again, or the end of its media object. */
+/** Decides the outcome of a failed run: drop it, release the job, retry it, or fail the media object. */
 async function settle(parts: SettleParts, attempt: FailedAttempt, thrown: unknown): Promise<void> {
   const { lease, signal, log, notes } = attempt;
   const error = storageError(thrown);
-  const passing = passingFailureOf(error);
+  const temporary = temporaryFailureOf(error);
   if (signal.aborted && signal.reason === LEASE_LOST) {
     log.info('lease was taken away; stopped working on its media object');
   } else if (signal.aborted || (error instanceof RenderError && error.code === 'aborted')) {
-    await parts.jobs.giveBack(lease, { kind: 'released' }, notes.report());
-    log.info('gave a job back before stopping');
-  } else if (passing !== null) {
-    // No media object is to blame, and every attempt would fail until it has passed.
+    await parts.jobs.release(lease, { kind: 'released' }, notes.report());
+    log.info('job released before stop');
+  } else if (temporary !== null) {
+    // The cause is the storage or the database. Until it is fixed, every attempt would fail.
     parts.pause();
-    await parts.jobs.giveBack(lease, { kind: 'released', failure: passing }, notes.report());
+    await parts.jobs.release(lease, { kind: 'released', failure: temporary }, notes.report());
     log.error({ err: error }, 'storage is full or does not answer; pausing');
   } else {
     await settleFailure(parts, attempt, error);
@@ -256,7 +256,7 @@ async function settleFailure(
   const failure = failureOf(error);
   if (failure.retryable && lease.attempt < MAX_ATTEMPTS) {
     const delayMs = retryMs * 10 ** (lease.attempt - 1);
-    await jobs.giveBack(lease, { kind: 'retry', delayMs, failure }, notes.report());
+    await jobs.release(lease, { kind: 'retry', delayMs, failure }, notes.report());
     log.warn({ err: error, delayMs }, 'processing failed; it will be tried again');
   } else if (await media.fail(lease, failure, notes.report())) {
     log.warn({ err: error, failure: failure.code }, 'media object failed');
@@ -264,7 +264,7 @@ async function settleFailure(
 }
 
 /** The failure to record if the media object is not at fault; null for any other. */
-function passingFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
-  const message = error instanceof AppError ? PASSING[error.code] : undefined;
+function temporaryFailureOf(error: unknown): NonNullable<AttemptRecord['failure']> | null {
+  const message = error instanceof AppError ? TEMPORARY_FAILURES[error.code] : undefined;
   return error instanceof AppError && message !== undefined ? { code: error.code, message, retryable: true } : null;
 }

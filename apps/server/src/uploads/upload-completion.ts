@@ -4,7 +4,7 @@ import type { MediaRepository } from '../db/media-repository.ts';
 import type { UploadOutcome, UploadRecord, UploadRepository } from '../db/upload-repository.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { UploadFiles } from './upload-files.ts';
-import { roomError } from './upload-problems.ts';
+import { storageFullProblem } from './upload-problems.ts';
 import type { UploadProgress } from './upload-progress.ts';
 
 export interface UploadCompletionParts {
@@ -17,8 +17,8 @@ export interface UploadCompletionParts {
   keepMs: number;
   /** Aborted when the service stops: what is not accepted by then is resumed at the next start. */
   signal: AbortSignal;
-  /** Called for every upload that is over. */
-  onOver(state: UploadOutcome['state']): void;
+  /** Called for every upload that has ended. */
+  onEnded(state: UploadOutcome['state']): void;
   logger: Logger;
 }
 
@@ -41,7 +41,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
   const end = async (id: string, outcome: UploadOutcome): Promise<boolean> => {
     if (!(await uploads.finish(id, outcome, Date.now() + parts.keepMs))) return false;
     progress.end(id);
-    parts.onOver(outcome.state);
+    parts.onEnded(outcome.state);
     await files.remove(id);
     return true;
   };
@@ -77,7 +77,7 @@ export function createUploadCompletion(parts: UploadCompletionParts): UploadComp
       try {
         await accept(upload, bytes);
       } catch (error) {
-        if (!isFinal(error)) throw roomError(error);
+        if (!isFinal(error)) throw storageFullProblem(error);
         const failure = { code: error.code, message: error.message };
         await end(upload.id, { state: 'rejected', failure });
         logger.info({ uploadId: upload.id, code: error.code }, 'upload rejected');

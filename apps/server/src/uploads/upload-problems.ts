@@ -6,18 +6,21 @@ import type { UploadRecord } from '../db/upload-repository.ts';
 
 /** The problem for each refusal of the tus library, by its text. */
 const REFUSALS: Record<string, () => AppError> = {
-  [ERRORS.MISSING_OFFSET.body]: () => badHeader('upload-offset', 'is needed: the offset that HEAD tells'),
+  [ERRORS.MISSING_OFFSET.body]: () => badHeader('upload-offset', 'is needed: the offset that HEAD returns'),
   [ERRORS.INVALID_CONTENT_TYPE.body]: badContentType,
   [ERRORS.FILE_NOT_FOUND.body]: noSuchUpload,
   [ERRORS.INVALID_OFFSET.body]: offsetConflict,
-  [ERRORS.ERR_SIZE_EXCEEDED.body]: beyondLength,
+  [ERRORS.ERR_SIZE_EXCEEDED.body]: lengthExceeded,
   [ERRORS.INVALID_LENGTH.body]: () =>
-    badHeader('upload-length', 'is needed once, unless Upload-Defer-Length: 1 takes its place, and can not change'),
+    badHeader(
+      'upload-length',
+      'must be sent once and cannot change; send Upload-Defer-Length: 1 instead if the length is not known yet',
+    ),
   [ERRORS.INVALID_METADATA.body]: badMetadata,
   [ERRORS.UNSUPPORTED_CONCATENATION_EXTENSION.body]: () =>
     badHeader('upload-concat', 'is not supported: send the file in one upload'),
   [ERRORS.ABORTED.body]: () =>
-    new AppError('upload_locked', 'Another request took this upload over. Ask for its offset again.'),
+    new AppError('upload_locked', 'Another request continues this upload. Send HEAD to get its offset.'),
 };
 
 /**
@@ -31,21 +34,21 @@ export function uploadProblem(error: unknown, maxBytes: number): unknown {
 }
 
 /** Whether a body was cut because it was too long. */
-export function isOverrun(error: unknown): boolean {
+export function isTooLong(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'status_code' in error && error.status_code === 413;
 }
 
 export function noSuchUpload(): AppError {
   return new AppError(
     'upload_not_found',
-    'There is no such upload in this project; what is over is forgotten after a while. Create a new one.',
+    'There is no such upload in this project. Finished uploads are removed after some time. Create a new one.',
   );
 }
 
 export function offsetConflict(): AppError {
   return new AppError(
     'upload_offset_conflict',
-    'The upload stands at another offset than Upload-Offset says. Nothing was changed: ask with HEAD where it stands, and go on there.',
+    'Upload-Offset is not the current offset of the upload. Nothing was changed. Send HEAD to get the offset, and continue from it.',
   );
 }
 
@@ -54,10 +57,10 @@ export function tooLarge(maxBytes: number): AppError {
 }
 
 /** The offset of the upload is unchanged. */
-export function beyondLength(): AppError {
+export function lengthExceeded(): AppError {
   return new AppError(
     'payload_too_large',
-    'The body goes beyond the length of the upload. Nothing of it was kept: send what lies between Upload-Offset and Upload-Length.',
+    'The body exceeds the length of the upload, and none of it was stored. Send only the bytes from Upload-Offset to Upload-Length.',
   );
 }
 
@@ -79,31 +82,36 @@ export function badHeader(path: string, message: string): AppError {
 }
 
 /** Why an upload takes no more bytes and has no offset; null if it is open or became a media object. */
-export function overProblem(upload: UploadRecord): AppError | null {
+export function endedProblem(upload: UploadRecord): AppError | null {
   switch (upload.state) {
     case 'open':
     case 'accepted':
       return null;
     case 'rejected': {
       const { code = 'unknown', message = '' } = upload.failure ?? {};
-      return new AppError('upload_gone', `The upload was refused (${code}). ${message} Another one may be created.`, {
-        headers: { [PROBLEM_CODE_HEADER]: code },
-      });
+      return new AppError(
+        'upload_gone',
+        `The upload was refused (${code}). ${message} Correct the cause, then create a new upload.`,
+        { headers: { [PROBLEM_CODE_HEADER]: code } },
+      );
     }
     case 'terminated':
       return new AppError('upload_gone', 'The upload was ended by its sender. Create a new one.');
     case 'expired':
-      return new AppError('upload_gone', 'The upload was given up, as nothing came for a long time. Create a new one.');
+      return new AppError(
+        'upload_gone',
+        'The upload expired, because no bytes arrived for a long time. Create a new one.',
+      );
   }
 }
 
-/** The problem of a full volume, in the words of uploads: what had arrived is kept. */
-export function roomError(error: unknown): unknown {
+/** The problem for a full volume. It adds that the upload can be resumed. */
+export function storageFullProblem(error: unknown): unknown {
   const known = storageError(error);
   if (!(known instanceof AppError) || known.code !== 'insufficient_storage') return known;
   return new AppError(
     'insufficient_storage',
-    'The storage has no room for more at the moment. What arrived is kept: ask with HEAD where the upload stands, and go on there when there is room.',
+    'The storage is full at the moment. The bytes that arrived are kept. When there is room again, send HEAD to get the offset, and continue from it.',
     { cause: error, headers: known.headers },
   );
 }

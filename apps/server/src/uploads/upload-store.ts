@@ -6,7 +6,14 @@ import type { UploadRecord, UploadRepository } from '../db/upload-repository.ts'
 import type { UploadCompletion } from './upload-completion.ts';
 import type { UploadFiles } from './upload-files.ts';
 import type { UploadLocker } from './upload-locker.ts';
-import { beyondLength, isOverrun, noSuchUpload, offsetConflict, overProblem, roomError } from './upload-problems.ts';
+import {
+  endedProblem,
+  isTooLong,
+  lengthExceeded,
+  noSuchUpload,
+  offsetConflict,
+  storageFullProblem,
+} from './upload-problems.ts';
 import type { Progress, UploadProgress } from './upload-progress.ts';
 
 export interface UploadStoreParts {
@@ -80,7 +87,7 @@ export class UploadStore extends DataStore {
     const { uploads, progress, completion, expiryMs } = this.#parts;
     const { record, size } = await this.#take(id);
     if (record.state !== 'open') {
-      for await (const _ of body) throw beyondLength();
+      for await (const _ of body) throw lengthExceeded();
       return record.length ?? 0;
     }
     if (size !== offset) throw offsetConflict();
@@ -93,8 +100,8 @@ export class UploadStore extends DataStore {
   async #take(id: string): Promise<{ record: UploadRecord; size: number }> {
     const record = await this.#parts.uploads.find(id);
     if (record === null) throw noSuchUpload();
-    const over = overProblem(record.expiresAtMs > Date.now() ? record : { ...record, state: expired(record) });
-    if (over) throw over;
+    const ended = endedProblem(record.expiresAtMs > Date.now() ? record : { ...record, state: expired(record) });
+    if (ended) throw ended;
     return { record, size: record.state === 'open' ? await this.#sizeOf(id) : 0 };
   }
 
@@ -140,9 +147,9 @@ export class UploadStore extends DataStore {
       // If the lock is lost, the bytes belong to its new holder.
       await locker.confirm(id);
       // It is unknown which bytes of a body that is too long belong to the file: none is kept.
-      if (isOverrun(error)) await writer.revert();
+      if (isTooLong(error)) await writer.revert();
       else await writer.keep();
-      throw isOverrun(error) ? error : roomError(error);
+      throw isTooLong(error) ? error : storageFullProblem(error);
     } finally {
       await writer.close();
     }

@@ -20,7 +20,7 @@ const uploads = () => ingest.repositories.uploads;
 
 /** Waits until that much of an upload is on disk, without a request that would interrupt its sender. */
 const arrived = ({ uploads: running }: RunningUploads, bytes: number) =>
-  expect.poll(async () => (await running.figures()).receivedBytes, { timeout: 10_000 }).toBe(bytes);
+  expect.poll(async () => (await running.stats()).receivedBytes, { timeout: 10_000 }).toBe(bytes);
 
 const expectWhole = async (mediaId: string | null) => {
   const media = await ingest.repositories.media.find(mediaId ?? '');
@@ -200,7 +200,7 @@ describe('after a crash', () => {
     const sending = running.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
     sending.send(picture.subarray(0, 30_000));
     await arrived(running, 30_000);
-    running.uploads.leave();
+    running.uploads.endBodies();
     expect(await sending.answer).toMatchObject({ status: 204, offset: 30_000 });
     expect(await running.head(path)).toMatchObject({ status: 503 });
     const after = await restart(running);

@@ -99,7 +99,7 @@ describe('an upload over several nodes', () => {
     const path = await a.create(picture.length);
     const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
     sending.send(picture.subarray(0, 45_000));
-    await expect.poll(async () => (await a.uploads.figures()).receivedBytes, { timeout: 10_000 }).toBe(45_000);
+    await expect.poll(async () => (await a.uploads.stats()).receivedBytes, { timeout: 10_000 }).toBe(45_000);
     expect(await b.head(path)).toMatchObject({ status: 200, offset: 45_000 });
     expect(await sending.answer).toMatchObject({ status: 204, offset: 45_000 });
     await expectWhole((await b.patch(path, 45_000, picture.subarray(45_000))).mediaId);
@@ -121,7 +121,7 @@ describe('an upload over several nodes', () => {
     const path = await a.create(picture.length);
     const sending = a.open('PATCH', path, { ...at(0), 'content-length': String(picture.length) });
     sending.send(picture.subarray(0, 1000));
-    await expect.poll(async () => (await a.uploads.figures()).receivedBytes, { timeout: 10_000 }).toBe(1000);
+    await expect.poll(async () => (await a.uploads.stats()).receivedBytes, { timeout: 10_000 }).toBe(1000);
     await node('b');
     expect(await ingest.repositories.uploads.lock(idOf(path), 'somebody else')).toMatchObject({
       holder: expect.any(String),

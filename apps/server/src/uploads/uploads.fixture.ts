@@ -66,7 +66,7 @@ export function uploadsFixture(): UploadsFixture {
   const ingest = ingestFixture();
   const running: { server: Server; uploads: Uploads }[] = [];
   const end = async ({ server, uploads }: (typeof running)[number]) => {
-    uploads.leave();
+    uploads.endBodies();
     server.closeAllConnections();
     server.close();
     await uploads.stop();

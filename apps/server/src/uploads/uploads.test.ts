@@ -32,7 +32,7 @@ describe('an upload', () => {
     expect(kept?.media).toMatchObject({ filename: 'mountain.png', sha256: sha256(picture), status: 'queued' });
     expect(await head(path)).toMatchObject({ status: 200, offset: picture.length, mediaId: last.mediaId });
     expect(await readdir(folder), 'its bytes are in the store alone').toEqual([]);
-    expect(await uploads.figures()).toEqual({
+    expect(await uploads.stats()).toEqual({
       open: 0,
       receiving: 0,
       receivedBytes: picture.length,
@@ -155,7 +155,7 @@ describe('an upload that gives no media object', () => {
     expect(await head(path)).toMatchObject({ status: 410, headers: { 'mds-problem-code': 'unsupported_format' } });
     expect(await readdir(folder)).toEqual([]);
     await ingest.expectNothingKept();
-    expect((await uploads.figures()).over).toEqual({ rejected: 1 });
+    expect((await uploads.stats()).over).toEqual({ rejected: 1 });
   });
 
   it('is refused at its creation, or when it declares that it is empty', async () => {
@@ -210,7 +210,7 @@ describe('the end of an upload', () => {
     expect(await head(path)).toMatchObject({ status: 410, headers: { 'mds-problem-code': 'upload_gone' } });
     expect(await ask('DELETE', path)).toMatchObject({ status: 410, code: 'upload_gone' });
     expect(await readdir(folder)).toEqual([]);
-    expect((await uploads.figures()).over).toEqual({ terminated: 1 });
+    expect((await uploads.stats()).over).toEqual({ terminated: 1 });
     await create(10);
   });
 
@@ -227,7 +227,7 @@ describe('the end of an upload', () => {
     const [abandoned, kept] = [await create(picture.length), await create(picture.length)];
     const renewed = setInterval(() => void patch(kept, 0, Buffer.alloc(0)), 300);
     try {
-      await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 1 });
+      await expect.poll(async () => (await uploads.stats()).over, { timeout: 15_000 }).toEqual({ expired: 1 });
       expect(await head(kept)).toMatchObject({ status: 200 });
     } finally {
       clearInterval(renewed);
@@ -252,9 +252,9 @@ describe('the end of an upload', () => {
     });
     stuck.push((await create(picture.length)).split('/').pop() ?? '');
     await create(picture.length);
-    await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 1 });
+    await expect.poll(async () => (await uploads.stats()).over, { timeout: 15_000 }).toEqual({ expired: 1 });
     stuck.pop();
-    await expect.poll(async () => (await uploads.figures()).over, { timeout: 15_000 }).toEqual({ expired: 2 });
+    await expect.poll(async () => (await uploads.stats()).over, { timeout: 15_000 }).toEqual({ expired: 2 });
   });
 
   it('takes effect at the expiry time, whether or not it has been removed', async () => {

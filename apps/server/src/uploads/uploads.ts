@@ -43,18 +43,18 @@ export interface UploadsParts {
   folder: string;
   /** Whether other processes take uploads with the same database. */
   shared?: boolean;
-  /** The store that shares their bytes, so that any process can resume any upload; null: each keeps them in its folder. */
+  /** Store for the bytes of uploads, so that any process can resume any upload. Null: each process keeps its own in its folder. */
   segments?: { store: ObjectStore; stagingDir: string; segmentBytes?: number } | null;
   /** Whether bytes of unknown uploads may be removed there. Default: yes. */
   mayRemove?: () => boolean;
-  /** Passed by what is accepted without a request; requests have passed it already. Default: nothing is refused. */
+  /** Gate for uploads that are completed without a request. Requests pass the gate earlier. Default: nothing is refused. */
   writes?: Pick<WriteGate, 'enter'>;
   space: StagingSpace;
   writing: PieceWriting;
   maxBytes: number;
   /** Open uploads that a token may have at once. */
   maxOpen: number;
-  /** How long an upload is kept after its last byte, and an outcome after it was reached; in milliseconds. */
+  /** Milliseconds that an upload is kept after its last byte, and its outcome after its end. */
   expiryMs: number;
   idleMs?: number;
   logger: Logger;
@@ -66,8 +66,8 @@ export interface UploadCaller {
   tokenSha256: string;
 }
 
-/** Counts since the start of the process, except `open`. */
-export interface UploadFigures {
+/** Counts since the start of the process; `open` and `receiving` are current numbers. */
+export interface UploadStats {
   /** Unfinished uploads in the whole database. */
   open: number;
   /** Bodies that are arriving at the moment. */
@@ -85,11 +85,11 @@ export interface Uploads {
    * @throws AppError for every refusal
    */
   serve(req: IncomingMessage, res: ServerResponse, id: string | null, caller: UploadCaller): Promise<void>;
-  figures(): Promise<UploadFigures>;
+  stats(): Promise<UploadStats>;
   /** Resumes what a restart interrupted. */
   start(): Promise<void>;
   /** Ends the bodies that are arriving: the bytes received are kept and acknowledged, and no more are taken. */
-  leave(): void;
+  endBodies(): void;
   /** Ends the rest, after every request was answered. */
   stop(): Promise<void>;
 }
@@ -101,14 +101,14 @@ interface TusRequest {
   failure: unknown;
 }
 
-/** {@link Uploads}: the tus library does the protocol; this translates its answers and errors into the service's. */
+/** {@link Uploads}: the tus library implements the protocol; this translates its answers and errors into the service's. */
 export function createUploads(parts: UploadsParts): Uploads {
   const { uploads, writing, logger, shared = false, segments = null } = parts;
   const { maxBytes, maxOpen, expiryMs, idleMs = IDLE_MS } = parts;
   const stopped = new AbortController();
   const bodies = new Set<UploadBody>();
-  const figures: Omit<UploadFigures, 'open' | 'receiving'> = { receivedBytes: 0, over: {} };
-  let leaving = false;
+  const stats: Omit<UploadStats, 'open' | 'receiving'> = { receivedBytes: 0, over: {} };
+  let isStopping = false;
 
   const hashing = createFileHashing();
   const files =
@@ -122,8 +122,8 @@ export function createUploads(parts: UploadsParts): Uploads {
     ...{ uploads, media: parts.media, ingest: parts.ingest, files, progress, logger },
     keepMs: expiryMs,
     signal: stopped.signal,
-    onOver: (state) => {
-      figures.over[state] = (figures.over[state] ?? 0) + 1;
+    onEnded: (state) => {
+      stats.over[state] = (stats.over[state] ?? 0) + 1;
     },
   });
   const janitor = createUploadJanitor({
@@ -132,7 +132,7 @@ export function createUploads(parts: UploadsParts): Uploads {
     ...(parts.writes && { writes: parts.writes }),
   });
   const onBytes = (count: number) => {
-    figures.receivedBytes += count;
+    stats.receivedBytes += count;
   };
   const store = new UploadStore({ uploads, files, progress, completion, locker, expiryMs, onBytes });
   const tus = createTusServer({ uploads, store, locker, admission, maxBytes });
@@ -170,7 +170,7 @@ export function createUploads(parts: UploadsParts): Uploads {
       if (method === 'OPTIONS') return answerOptions(res, maxBytes);
       try {
         requireUploadHeaders(req);
-        if (leaving) throw stopping();
+        if (isStopping) throw stopping();
         await exchange(req, res, method, { id, caller, failure: null });
       } catch (error) {
         if (error instanceof AppError) res.setHeader(PROBLEM_CODE_HEADER, error.code);
@@ -178,14 +178,14 @@ export function createUploads(parts: UploadsParts): Uploads {
       }
     },
 
-    async figures() {
-      return { ...figures, over: { ...figures.over }, receiving: bodies.size, open: await uploads.countOpen() };
+    async stats() {
+      return { ...stats, over: { ...stats.over }, receiving: bodies.size, open: await uploads.countOpen() };
     },
 
     start: () => janitor.start(),
 
-    leave() {
-      leaving = true;
+    endBodies() {
+      isStopping = true;
       for (const body of bodies) body.end();
     },
 
@@ -214,7 +214,7 @@ function createTusServer(parts: {
   const tusRequests = new WeakMap<Request, TusRequest>();
   const tusRequestOf = (request: Request): TusRequest => {
     const found = tusRequests.get(request);
-    if (!found) throw new Error('a request reached the uploads from elsewhere');
+    if (!found) throw new Error('request did not come through Uploads.serve');
     return found;
   };
   const server = new Server({
@@ -227,7 +227,7 @@ function createTusServer(parts: {
       },
     },
     maxSize: maxBytes,
-    // If a body is cut off for another request, only its bytes are left to be written.
+    // Milliseconds to wait for the lock's holder. Short, because only bytes that have already arrived remain to be written.
     lockDrainTimeout: 1,
     namingFunction: (request) => {
       const tusRequest = tusRequestOf(request);
@@ -265,7 +265,7 @@ async function failureOf(response: Response, { failure }: TusRequest, maxBytes: 
   // The library refuses bad headers itself, with one line of text.
   const name = /^Invalid ([a-z-]+)/.exec(await response.text())?.[1];
   if (name === 'content-type') return badContentType();
-  return badHeader(name ?? 'tus-resumable', 'is not as the protocol wants it');
+  return badHeader(name ?? 'tus-resumable', 'does not follow the tus protocol');
 }
 
 /** Adds the headers of the upload's state to those of the library. */
@@ -285,6 +285,6 @@ function answerOptions(res: ServerResponse, maxBytes: number): void {
 }
 
 function stopping(): AppError {
-  const detail = 'The service is stopping. What arrived of the upload is kept; go on in a moment.';
+  const detail = 'The service is stopping. The bytes that arrived are kept. Continue the upload in a moment.';
   return new AppError('unavailable', detail, { headers: { 'Retry-After': '2' } });
 }

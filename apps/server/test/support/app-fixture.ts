@@ -209,7 +209,7 @@ export async function startApp(
   });
   const delivery: DeliveryPart | null = overrides.delivery
     ? {
-        answerHot: () => null,
+        answerFromMemory: () => null,
         refresh: () => false,
         handle: async (_req, res) => {
           res.end();

@@ -41,21 +41,21 @@ export async function uploadResumably(
   transport.controlHeaders();
   const maxRetries = options.maxRetries ?? MAX_RETRIES;
   if (!Number.isSafeInteger(maxRetries) || maxRetries < 0) {
-    throw new ConfigurationError('maxRetries has to be a whole number from 0 up');
+    throw new ConfigurationError('maxRetries must be a whole number, 0 or more');
   }
   const endpoint = transport.baseUrl + UPLOADS_PATH;
-  const memory = resumeKey === undefined ? null : createMemory(endpoint, resumeKey, options.resumeStore);
+  const resumeRecord = resumeKey === undefined ? null : createResumeRecord(endpoint, resumeKey, options.resumeStore);
   const inBrowser = 'XMLHttpRequest' in globalThis;
   const source = contentSource(body, { bytes: options.bytes, chunkBytes: options.chunkBytes, streams: !inBrowser });
   const state: UploadState = { url: null, size: source.size, acceptedBytes: 0 };
   const abandon = () => abandonUpload(transport, state.url);
   try {
-    state.url = (await memory?.find()) ?? null;
+    state.url = (await resumeRecord?.find()) ?? null;
     // Loaded on first use: programs that only read do not need it.
     const tus = await import('tus-js-client');
     const parts = { transport, endpoint };
-    const run = createRun({
-      shouldRetry: transport.shouldRetry,
+    const { id, created } = await retryUntilDone({
+      ...{ source, state, maxRetries, signal, shouldRetry: transport.shouldRetry },
       attempt: () =>
         attemptUpload({
           tus,
@@ -65,39 +65,43 @@ export async function uploadResumably(
           metadata: metadataOf(options),
           state,
           signal,
-          onCreated: async (url) => memory?.save(url),
+          onCreated: async (url) => resumeRecord?.save(url),
           onProgress: createProgress(state, options.onProgress),
         }),
       async restart(error) {
         if (error instanceof AnotherLengthError) abandon();
-        await memory?.forget();
+        await resumeRecord?.forget();
         state.url = null;
         state.acceptedBytes = 0;
         state.size = source.size;
         options.onProgress?.({ sentBytes: 0, acceptedBytes: 0, totalBytes: state.size });
       },
     });
-    const { id, created } = await run(source, state, maxRetries, signal);
     const media = await getMedia(id, { signal });
-    await memory?.forget();
+    await resumeRecord?.forget();
     return { media, created };
   } catch (error) {
     // Nothing could resume it, and it would use storage until it expires.
-    if (memory === null) abandon();
-    // A failure to delete the address must not hide the reason.
-    else if (isRefused(error)) await memory.forget().catch(() => undefined);
+    if (resumeRecord === null) abandon();
+    // A failure to delete the URL must not hide the reason.
+    else if (isRefused(error)) await resumeRecord.forget().catch(() => undefined);
     throw error;
   } finally {
     source.close();
   }
 }
 
-interface Finished {
+/** The result of a complete upload. */
+interface UploadResult {
   id: string;
   created: boolean;
 }
 
-interface RunParts {
+interface RetryParts {
+  source: ContentSource;
+  state: UploadState;
+  maxRetries: number;
+  signal: AbortSignal | undefined;
   attempt(): Promise<HttpResponse>;
   /** Forgets the current upload, so that the next attempt creates another. */
   restart(error: unknown): Promise<void>;
@@ -105,53 +109,47 @@ interface RunParts {
   shouldRetry(error: unknown): boolean;
 }
 
-/** Repeats attempts until the upload is complete or another attempt is useless. */
-function createRun({ attempt, restart, shouldRetry }: RunParts) {
-  return async (
-    source: ContentSource,
-    state: UploadState,
-    maxRetries: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Finished> => {
-    let failures = 0;
-    let restarts = 0;
-    let acceptedBefore = 0;
-    for (;;) {
-      try {
-        return finishedBy(await attempt(), state);
-      } catch (error) {
-        if (signal?.aborted) throw signal.reason;
-        if (error instanceof LengthKnownError) continue;
-        // Only failures in a row count: an upload that makes progress may break any number of times.
-        if (state.acceptedBytes > acceptedBefore) failures = 0;
-        acceptedBefore = state.acceptedBytes;
-        failures++;
-        if (state.url !== null && isForgotten(error)) {
-          const startsAnew = (source.reopenable || acceptedBefore === 0) && restarts < MAX_RESTARTS;
-          if (!startsAnew) throw error;
-          restarts++;
-          acceptedBefore = 0;
-          await restart(error);
-          continue;
-        }
-        if (error instanceof ApiError) error.attempts = failures;
-        const delayMs = failures <= maxRetries ? uploadDelayMs(error, failures) : null;
-        if (delayMs === null || !shouldRetry(error)) throw error;
-        await sleep(delayMs, signal);
+/** Repeats attempts until the upload is complete or another attempt cannot help. */
+async function retryUntilDone(parts: RetryParts): Promise<UploadResult> {
+  const { source, state, maxRetries, signal } = parts;
+  let failures = 0;
+  let restarts = 0;
+  let acceptedBefore = 0;
+  for (;;) {
+    try {
+      return uploadResultOf(await parts.attempt(), state);
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (error instanceof LengthKnownError) continue;
+      // Only failures in a row count: an upload that makes progress may break any number of times.
+      if (state.acceptedBytes > acceptedBefore) failures = 0;
+      acceptedBefore = state.acceptedBytes;
+      failures++;
+      if (state.url !== null && isForgotten(error)) {
+        const canRestart = (source.reopenable || acceptedBefore === 0) && restarts < MAX_RESTARTS;
+        if (!canRestart) throw error;
+        restarts++;
+        acceptedBefore = 0;
+        await parts.restart(error);
+        continue;
       }
+      if (error instanceof ApiError) error.attempts = failures;
+      const delayMs = failures <= maxRetries ? uploadDelayMs(error, failures) : null;
+      if (delayMs === null || !parts.shouldRetry(error)) throw error;
+      await sleep(delayMs, signal);
     }
-  };
+  }
 }
 
 /** The answer to the last byte did not name the media object; the next attempt requests its id. */
 class UnnamedMediaError extends MdsError {}
 
-function finishedBy(response: HttpResponse, state: UploadState): Finished {
+function uploadResultOf(response: HttpResponse, state: UploadState): UploadResult {
   const field = (name: string) => response.getHeader(name) as string | null | undefined;
   const id = field(MEDIA_ID);
   if (!id) {
     throw new UnnamedMediaError(
-      `${state.url} is complete, but nothing says which media object it became: its answer has no ${MEDIA_ID} that this program can see`,
+      `${state.url} is complete, but its media object is unknown: this program can see no header ${MEDIA_ID} in the response`,
     );
   }
   return { id, created: field(MEDIA_CREATED) !== 'false' };
@@ -161,9 +159,9 @@ function finishedBy(response: HttpResponse, state: UploadState): Finished {
 function uploadDelayMs(error: unknown, attempt: number): number | null {
   if (error instanceof UnnamedMediaError) return backoffMs(attempt);
   // Another request still holds the upload or changed it; the next attempt first requests the offset.
-  const resolves =
+  const isTransient =
     error instanceof ApiError && (error.status === 408 || error.status === 423 || isOffsetConflict(error));
-  return resolves && error.retryAfterMs === null ? backoffMs(attempt) : retryDelayMs(error, attempt);
+  return isTransient && error.retryAfterMs === null ? backoffMs(attempt) : retryDelayMs(error, attempt);
 }
 
 function isOffsetConflict({ status, code }: ApiError): boolean {
@@ -183,33 +181,32 @@ function isRefused(error: unknown): boolean {
   return error instanceof InvalidRequestError || (error instanceof ApiError && error.status === 410);
 }
 
-interface Memory {
+/** The URL of one upload in the resume store. */
+interface ResumeRecord {
   find(): Promise<string | null>;
   save(url: string): Promise<void>;
   forget(): Promise<void>;
 }
 
-function createMemory(endpoint: string, resumeKey: string, given: UploadStore | undefined): Memory {
+function createResumeRecord(endpoint: string, resumeKey: string, given: UploadStore | undefined): ResumeRecord {
   const store = given ?? defaultUploadStore();
   const key = `${endpoint} ${resumeKey}`;
-  const explainFailure = async <T>(action: Promise<T>): Promise<T> => {
+  const explainFailure = async <T>(action: string, done: Promise<T>): Promise<T> => {
     try {
-      return await action;
+      return await done;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new MdsError(`The upload cannot be made resumable: its address could not be kept: ${reason}`, {
-        cause: error,
-      });
+      throw new MdsError(`The URL of the upload could not be ${action} the resume store: ${reason}`, { cause: error });
     }
   };
   return {
     async find() {
-      const url = await explainFailure(store.get(key));
-      // An upload at another address would get the token.
+      const url = await explainFailure('read from', store.get(key));
+      // A URL of another service must not receive the token.
       return url?.startsWith(`${endpoint}/`) ? url : null;
     },
-    save: (url) => explainFailure(store.set(key, url)),
-    forget: () => explainFailure(store.delete(key)),
+    save: (url) => explainFailure('saved to', store.set(key, url)),
+    forget: () => explainFailure('deleted from', store.delete(key)),
   };
 }
 

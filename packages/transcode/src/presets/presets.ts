@@ -62,7 +62,7 @@ const Presets = z
         report(
           index,
           'name',
-          `needs a jpeg storyboard named ${preset.name} with the same settings, because it is its index`,
+          `needs a jpeg storyboard named ${preset.name} with the same settings: this preset is the index of that sprite`,
         );
       }
     }

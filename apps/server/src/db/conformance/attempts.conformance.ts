@@ -27,8 +27,8 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
       const lost = await claim();
       expect(await jobs.attempts(id)).toMatchObject([{ attempt: 1, worker: 'worker-1', outcome: 'running' }]);
       await jobs.reclaim(lost.token, { counted: true });
-      await jobs.giveBack(await claim(), { kind: 'released' }, report);
-      await jobs.giveBack(await claim(), { kind: 'retry', delayMs: 0, failure: crash }, report);
+      await jobs.release(await claim(), { kind: 'released' }, report);
+      await jobs.release(await claim(), { kind: 'retry', delayMs: 0, failure: crash }, report);
       await media.fail(await claim(), failure, report);
       await media.retry(id);
       await media.publish(await claim(), result(ready()), report);
@@ -52,12 +52,12 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
     it('that end without a fault of the media object are stored with their reason', async () => {
       const { id } = await accept('a');
       const { jobs } = repositories;
-      const reason = async () => (await jobs.standings([id]))[0];
+      const reason = async () => (await jobs.findJobViews([id]))[0];
       const outage = { code: 'unavailable', message: 'The storage did not answer.', retryable: true };
-      await jobs.giveBack(await claim(), { kind: 'released', failure: outage });
+      await jobs.release(await claim(), { kind: 'released', failure: outage });
       expect(await jobs.attempts(id)).toMatchObject([{ outcome: 'released', failure: outage }]);
       expect(await reason()).toMatchObject({ runs: 1, attempt: 1, dueInMs: 0, lastReason: outage.message });
-      await jobs.giveBack(await claim(), { kind: 'released' });
+      await jobs.release(await claim(), { kind: 'released' });
       expect(await jobs.attempts(id)).toMatchObject([{ attempt: 1 }, { attempt: 2, failure: null }]);
       expect(await reason()).toMatchObject({ runs: 2, attempt: 1, lastReason: 'Its worker was stopped.' });
       await jobs.reclaim((await claim()).token, { counted: false });
@@ -67,7 +67,7 @@ export function attemptsConformance({ repositories, accept, claim }: Repositorie
     it('are kept up to ten for each media object, and deleted with it', async () => {
       const { id } = await accept('a');
       for (let n = 0; n < KEPT_ATTEMPTS + 3; n++) {
-        await repositories.jobs.giveBack(await claim(), { kind: 'released' });
+        await repositories.jobs.release(await claim(), { kind: 'released' });
       }
       const numbers = (await repositories.jobs.attempts(id)).map(({ attempt }) => attempt);
       expect(numbers).toEqual(Array.from({ length: KEPT_ATTEMPTS }, (_, index) => index + 4));

@@ -20,7 +20,7 @@ export function databaseConformance({ repositories, accept, claim }: Repositorie
     await expectChange(false, 'claim and renew');
     await media.start(lease, [row()]);
     await expectChange(true, 'start');
-    await jobs.giveBack(lease, { kind: 'released' });
+    await jobs.release(lease, { kind: 'released' });
     await expectChange(true, 'giving back');
     lease = await claim();
     await media.start(lease, [row()]);

@@ -43,7 +43,7 @@ export function jobRecordsConformance({ repositories, newMedia, accept, claim }:
     it('can be claimed before they are due, and the attempt is counted', async () => {
       const { id } = await accept('a');
       const lease = await claim();
-      await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
+      await repositories.jobs.release(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
       const [waiting] = await repositories.jobs.records({ mediaIds: [id] });
       expect(waiting?.dueInMs).toBeGreaterThan(50_000);
       expect(await claimJob(lease.jobId)).toMatchObject({ attempt: 2 });

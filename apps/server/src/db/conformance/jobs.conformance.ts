@@ -62,7 +62,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await repositories.media.start(late, [row()])).toBe(false);
       expect(await repositories.media.publish(late, result(ready()))).toBe(false);
       expect(await repositories.media.fail(late, failure)).toBe(false);
-      await repositories.jobs.giveBack(late, { kind: 'released' });
+      await repositories.jobs.release(late, { kind: 'released' });
       expect(await repositories.media.renditions(id)).toEqual([]);
       expect((await repositories.media.find(id))?.status).toBe('queued');
 
@@ -77,7 +77,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
         const lease = await claim();
         expect(lease.attempt).toBe(1);
         await repositories.media.start(lease, [row()]);
-        await repositories.jobs.giveBack(lease, { kind: 'released' });
+        await repositories.jobs.release(lease, { kind: 'released' });
         expect((await repositories.media.find(id))?.status).toBe('queued');
       }
     });
@@ -86,7 +86,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       const { id } = await accept('a');
       const lease = await claim();
       await repositories.media.start(lease, [row()]);
-      await repositories.jobs.giveBack(lease, { kind: 'retry', delayMs: 1_000, failure: crash });
+      await repositories.jobs.release(lease, { kind: 'retry', delayMs: 1_000, failure: crash });
       expect(await repositories.media.find(id)).toMatchObject({ status: 'queued', attempts: 1 });
       expect(await repositories.jobs.claim('worker-1')).toBeNull();
       const due = expect.poll(() => repositories.jobs.claim('worker-1'), { interval: 10, timeout: 10_000 });
@@ -117,14 +117,14 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
   });
 
   describe('the state of a job', () => {
-    const standing = async (id: string) => (await repositories.jobs.standings([id]))[0] ?? null;
+    const viewOf = async (id: string) => (await repositories.jobs.findJobViews([id]))[0] ?? null;
 
     it('shows its place, its progress, its retry with the reason, and its end', async () => {
       const { jobs, media } = repositories;
       const first = await accept('a');
       const second = await accept('b');
       const waits = { worker: null, attempt: 1, runs: 0, startedAtMs: null, progress: null, dueInMs: 0, priority: 100 };
-      expect(await standing(first.id)).toMatchObject(waits);
+      expect(await viewOf(first.id)).toMatchObject(waits);
       expect([await jobs.ahead(first.id), await jobs.ahead(second.id)]).toEqual([0, 1]);
 
       const lease = await claim();
@@ -133,18 +133,18 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
       expect(await jobs.progress(lease, 0.25)).toBe(true);
       const [run] = await jobs.attempts(first.id);
       const works = { jobId: lease.jobId, worker: 'worker-1', runs: 1, startedAtMs: run?.startedAtMs, progress: 0.25 };
-      expect(await standing(first.id)).toMatchObject(works);
+      expect(await viewOf(first.id)).toMatchObject(works);
       expect(await jobs.underWay()).toEqual([{ mediaId: first.id, projectId: 'default', progress: 0.25 }]);
 
-      await jobs.giveBack(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
-      const waiting = await standing(first.id);
+      await jobs.release(lease, { kind: 'retry', delayMs: 60_000, failure: crash });
+      const waiting = await viewOf(first.id);
       expect(waiting).toMatchObject({ worker: null, attempt: 2, progress: null, lastReason: 'It crashed.' });
       expect(waiting).toMatchObject({ runs: 1, startedAtMs: null });
       expect(waiting?.dueInMs).toBeGreaterThan(50_000);
       expect(waiting?.dueAtMs).toBeGreaterThan(Date.now() + 50_000);
       expect(await jobs.ahead(second.id)).toBe(0);
       await media.fail(await claim(), failure);
-      expect(await standing(second.id)).toBeNull();
+      expect(await viewOf(second.id)).toBeNull();
       expect(await jobs.ahead(second.id)).toBeNull();
     });
 
@@ -162,7 +162,7 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
 
       const all = await page();
       expect(idsOf(all)).toEqual(ids);
-      expect(all).toEqual([...(await jobs.standings(ids))].sort((a, b) => a.jobId - b.jobId));
+      expect(all).toEqual([...(await jobs.findJobViews(ids))].sort((a, b) => a.jobId - b.jobId));
       expect(all[0]).toMatchObject({ jobId: lease.jobId, worker: 'worker-1', runs: 1, progress: 0.5 });
       expect(idsOf(await page({ limit: 2 }))).toEqual(ids.slice(0, 2));
       expect(idsOf(await page({ limit: 2, afterId: all[1]?.jobId }))).toEqual(ids.slice(2));
@@ -177,9 +177,9 @@ export function jobsConformance({ repositories, newMedia, accept, claim }: Repos
     it('shows if its lease is still valid, and takes no progress of a lost one', async () => {
       const { id } = await accept('a');
       const lease = await claim();
-      expect(await repositories.jobs.stands(lease)).toBe(true);
+      expect(await repositories.jobs.isHeld(lease)).toBe(true);
       await repositories.media.delete(id);
-      expect(await repositories.jobs.stands(lease)).toBe(false);
+      expect(await repositories.jobs.isHeld(lease)).toBe(false);
       expect(await repositories.jobs.progress(lease, 0.5)).toBe(false);
     });
 

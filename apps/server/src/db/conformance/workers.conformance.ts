@@ -14,22 +14,22 @@ export function workersConformance({ repositories, newMedia, accept }: Repositor
   describe('workers', () => {
     it('announce themselves, send heartbeats, and sign off', async () => {
       const { jobs } = repositories;
-      await jobs.workerBeat(WORKER);
+      await jobs.announceWorker(WORKER);
       const [first] = await jobs.workers();
       expect(first).toEqual({ ...WORKER, beat: first?.beat });
-      await jobs.workerBeat({ ...WORKER, region: 'sin1' });
+      await jobs.announceWorker({ ...WORKER, region: 'sin1' });
       const [second] = await jobs.workers();
       expect(second).toMatchObject({ ...WORKER, region: 'sin1' });
       expect(second?.beat).toBeGreaterThan(first?.beat ?? Number.POSITIVE_INFINITY);
-      await jobs.workerGone(WORKER.id);
-      await jobs.workerGone(WORKER.id);
+      await jobs.signOffWorker(WORKER.id);
+      await jobs.signOffWorker(WORKER.id);
       expect(await jobs.workers()).toEqual([]);
     });
 
     it('are listed by id, so that heartbeats do not change the order', async () => {
       const { jobs } = repositories;
-      for (const id of ['vm-b:1:x', 'vm-a:2:x', 'vm-B:3:x']) await jobs.workerBeat({ ...WORKER, id });
-      await jobs.workerBeat({ ...WORKER, id: 'vm-b:1:x' });
+      for (const id of ['vm-b:1:x', 'vm-a:2:x', 'vm-B:3:x']) await jobs.announceWorker({ ...WORKER, id });
+      await jobs.announceWorker({ ...WORKER, id: 'vm-b:1:x' });
       expect((await jobs.workers()).map(({ id }) => id)).toEqual(['vm-B:3:x', 'vm-a:2:x', 'vm-b:1:x']);
     });
 
@@ -39,7 +39,7 @@ export function workersConformance({ repositories, newMedia, accept }: Repositor
       await projects.put({ id: 'other', name: 'Other', hosts: [] });
       const first = await accept('a');
       // The job has two runs; the list must show the running one.
-      await jobs.giveBack(await claimAs('vm:1:a'), { kind: 'retry', delayMs: 0, failure: crash });
+      await jobs.release(await claimAs('vm:1:a'), { kind: 'retry', delayMs: 0, failure: crash });
       const lease = await claimAs('vm:1:a');
       await jobs.progress(lease, 0.5);
       const theirs = { ...newMedia('b'), projectId: 'other' };
@@ -55,10 +55,10 @@ export function workersConformance({ repositories, newMedia, accept }: Repositor
         ['vm:1:a', theirs.id, 'other'],
         ['vm:1:b', urgent.id, 'default'],
       ]);
-      const [standing] = await jobs.standings([first.id]);
-      expect(running[0]).toEqual({ ...standing, projectId: 'default' });
+      const [view] = await jobs.findJobViews([first.id]);
+      expect(running[0]).toEqual({ ...view, projectId: 'default' });
       expect(running[0]).toMatchObject({ jobId: lease.jobId, runs: 2, progress: 0.5 });
-      await jobs.giveBack(given, { kind: 'released' });
+      await jobs.release(given, { kind: 'released' });
       await media.delete(theirs.id);
       expect((await jobs.running()).map(({ mediaId }) => mediaId)).toEqual([first.id]);
     });

@@ -18,7 +18,7 @@ describeOverPostgres('change notices between processes on PostgreSQL', (fixture)
     const [one, other] = await two();
     for (let n = 0; n < 3; n++) {
       const before = other.versions.stamp('others');
-      await one.jobs.workerBeat({ id: 'w', host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
+      await one.jobs.announceWorker({ id: 'w', host: 'vm', pid: 1, region: 'fra1', concurrency: 1, sinceMs: 0 });
       expect(other.versions.stamp('others')).toBe(before);
       await one.media.accept(newMedia(n), EXISTING);
       await expect.poll(() => other.versions.stamp('others'), { timeout: 1_000, interval: 5 }).not.toBe(before);

@@ -76,7 +76,7 @@ export function createPostgresDialect(parts: PostgresParts): Dialect {
     write: async (work) => (await run(work)).result,
     writeSoon: async (work) => (await run(work, BEGIN_SOON)).result,
 
-    async insertAll(rows, build) {
+    async insertAll(_name, rows, build) {
       for (let from = 0; from < rows.length; from += INSERTED_ROWS) {
         await build(rows.slice(from, from + INSERTED_ROWS));
       }

@@ -18,6 +18,11 @@ interface Prepared<Row> {
   all(values: Record<string, unknown>): Row[];
 }
 
+/** An INSERT of one row that was prepared. */
+interface Insert {
+  run(values: object): unknown;
+}
+
 /**
  * Adapts a SQLite file to the {@link Dialect}. Transactions are asynchronous functions, so other calls run between their statements.
  * On one connection those would read rows that are not committed, and their writes would join the transaction. So all writes take
@@ -32,6 +37,8 @@ export function createSqliteDialect(
   const db = drizzle(writer) as unknown as Executor;
   const commits = createGroupCommit(writer);
   const changes = createChanges();
+  /** By name, and by the columns that are null. */
+  const inserts = new Map<string, Insert>();
 
   const run = async <T>(
     work: (tx: Transaction) => Promise<T>,
@@ -74,24 +81,27 @@ export function createSqliteDialect(
     writeSoon: (work) => commits.write(() => work({ db }), { isSynced: false, isUrgent: true }),
 
     // One row at a time costs a third of many rows in one statement, which has to be parsed with all of its parameters.
-    async insertAll<Row extends object>(rows: readonly Row[], build: (rows: Row[]) => PromiseLike<unknown>) {
-      const inserts = new Map<string, { run(values: Row): unknown }>();
+    async insertAll<Row extends object>(
+      name: string,
+      rows: readonly Row[],
+      build: (rows: Row[]) => PromiseLike<unknown>,
+    ) {
       // A null takes no placeholder, which would be stored as the type of its column has it: as false, or as JSON.
-      const insertOf = (nulls: string, row: Row) => {
-        const values = Object.entries(row).map(([name, value]) => [
-          name,
-          value === null ? null : sql.placeholder(name),
+      const insertOf = (shape: string, row: Row) => {
+        const values = Object.entries(row).map(([column, value]) => [
+          column,
+          value === null ? null : sql.placeholder(column),
         ]);
         // `build` is typed as for PostgreSQL; SQLite's insert can be prepared and run.
-        const one = build([Object.fromEntries(values)]) as unknown as { prepare(): { run(values: Row): unknown } };
+        const one = build([Object.fromEntries(values)]) as unknown as { prepare(): Insert };
         const insert = one.prepare();
-        inserts.set(nulls, insert);
+        inserts.set(shape, insert);
         return insert;
       };
       for (const row of rows) {
-        let nulls = '';
-        for (const value of Object.values(row)) nulls += value === null ? '0' : '1';
-        (inserts.get(nulls) ?? insertOf(nulls, row)).run(row);
+        let shape = name;
+        for (const value of Object.values(row)) shape += value === null ? '0' : '1';
+        (inserts.get(shape) ?? insertOf(shape, row)).run(row);
       }
     },
 

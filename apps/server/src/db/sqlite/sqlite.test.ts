@@ -147,7 +147,7 @@ describe('fault 23: a wall clock that jumps', () => {
     await media.accept(MEDIA_OBJECT, EXISTING);
     const lease = await jobs.claim('worker');
     if (!lease) throw new Error('There is nothing to claim.');
-    await jobs.giveBack(lease, {
+    await jobs.release(lease, {
       kind: 'retry',
       delayMs: 1000,
       failure: { code: 'engine_crashed', message: 'It crashed.', retryable: true },

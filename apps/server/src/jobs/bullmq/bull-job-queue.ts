@@ -40,8 +40,8 @@ export function createBullJobQueue(parts: BullJobQueueParts): JobQueue {
       }
     },
 
-    async giveBack(lease, as, report) {
-      await rows.giveBack(lease, as, report);
+    async release(lease, as, report) {
+      await rows.release(lease, as, report);
       await following.freed(lease, as.kind === 'retry' ? as.delayMs : 0);
     },
 

@@ -64,7 +64,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
       const taken = expect.poll(() => node.jobs.claim('worker-2'), { interval: 1_000, timeout: 60_000 });
       await taken.toMatchObject({ mediaId: id, attempt: 1 });
       expect(performance.now() - killedAt).toBeLessThan(60_000);
-      expect(await node.jobs.stands(lease)).toBe(false);
+      expect(await node.jobs.isHeld(lease)).toBe(false);
       expect(await node.media.publish(lease, NOTHING_MADE)).toBe(false);
     });
 
@@ -152,7 +152,7 @@ describeWithPostgres('leases of jobs that BullMQ hands out', (postgres) => {
     expect(await slow.jobs.renew(lease)).toBe(true);
     expect(await slow.jobs.attempts(id)).toHaveLength(1);
     // The job is not lost: the node that frees it adds it again.
-    await slow.jobs.giveBack(lease, { kind: 'released' });
+    await slow.jobs.release(lease, { kind: 'released' });
     expect(await claim(other)).toMatchObject({ mediaId: id });
   });
 

@@ -45,8 +45,8 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     const node = await open(url);
     const ids = [await accept(node), await accept(node), await accept(node)];
     const [first, second] = [await claim(node), await claim(node)];
-    await node.jobs.giveBack(second, { kind: 'released' });
-    await node.jobs.giveBack(first, { kind: 'released' });
+    await node.jobs.release(second, { kind: 'released' });
+    await node.jobs.release(first, { kind: 'released' });
     const order = [await claim(node), await claim(node), await claim(node)];
     expect(order.map(({ mediaId }) => mediaId)).toEqual(ids);
   });
@@ -55,7 +55,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     const url = await database();
     const [one, other] = [await open(url), await open(url)];
     const id = await accept(one);
-    await one.jobs.giveBack(await claim(one), { kind: 'retry', delayMs: 1_500, failure: crash });
+    await one.jobs.release(await claim(one), { kind: 'retry', delayMs: 1_500, failure: crash });
     expect(await bullJobs(url)).toMatchObject([{ state: 'delayed', lock_token: null }]);
     expect(await other.jobs.claim('worker-2')).toBeNull();
     const due = expect.poll(() => other.jobs.claim('worker-2'), { interval: 50, timeout: 20_000 });
@@ -71,7 +71,7 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
     await node.media.delete(waiting);
     await node.media.delete(running);
     expect(await bullJobs(url)).toEqual([]);
-    expect(await node.jobs.stands(lease)).toBe(false);
+    expect(await node.jobs.isHeld(lease)).toBe(false);
     expect(await node.media.publish(lease, NOTHING_MADE)).toBe(false);
     expect(await node.jobs.claim('worker-2')).toBeNull();
   });

@@ -10,7 +10,7 @@ const PREFIX = 'bull';
  * Returns the state of each of these jobs, all at one moment: id, state, token, and the due time times 4096, as BullMQ stores it. An active
  * job has a lock; a job whose lock is gone is only in the list. KEYS[1]: the prefix of the queue's keys; ARGV: ids.
  */
-const STANDINGS = `
+const JOB_STATES = `
 local function members(...)
   local found = {}
   for _, list in ipairs({...}) do
@@ -18,24 +18,24 @@ local function members(...)
   end
   return found
 end
-local active, waiting, standings = members('active'), members('wait', 'paused'), {}
+local active, waiting, states = members('active'), members('wait', 'paused'), {}
 for _, id in ipairs(ARGV) do
   local job = KEYS[1] .. id
   local token = redis.call('GET', job .. ':lock')
   if token or active[id] then
-    table.insert(standings, {id, 'active', token or '', ''})
+    table.insert(states, {id, 'active', token or '', ''})
   elseif redis.call('EXISTS', job) == 1 then
     local due = redis.call('ZSCORE', KEYS[1] .. 'delayed', id)
     if due then
-      table.insert(standings, {id, 'delayed', '', due})
+      table.insert(states, {id, 'delayed', '', due})
     elseif waiting[id] or redis.call('ZSCORE', KEYS[1] .. 'prioritized', id) then
-      table.insert(standings, {id, 'waiting', '', ''})
+      table.insert(states, {id, 'waiting', '', ''})
     else
-      table.insert(standings, {id, 'finished', '', ''})
+      table.insert(states, {id, 'finished', '', ''})
     end
   end
 end
-return standings`;
+return states`;
 const SCORE_PER_MS = 4096;
 
 /**
@@ -55,7 +55,7 @@ export function createRedisJobs(parts: {
 
   const read = async (ids: readonly string[]): Promise<EngineJob[]> => {
     if (ids.length === 0) return [];
-    const found = (await client.eval(STANDINGS, 1, keys, ...ids)) as [string, EngineJob['state'], string, string][];
+    const found = (await client.eval(JOB_STATES, 1, keys, ...ids)) as [string, EngineJob['state'], string, string][];
     return found.flatMap(([id, state, token, score]) => {
       const jobId = jobIdOf(id);
       const dueInMs = state === 'delayed' ? Math.max(0, Number(score) / SCORE_PER_MS - Date.now()) : 0;

@@ -191,7 +191,7 @@ describeWithRedis('a node with a failing Redis', (servers) => {
     // The job is active in BullMQ, but its row is free again.
     const lease = await claim(node);
     await redis().command('DEL', id.replace('prioritized', `${first?.id}:lock`));
-    await node.jobs.giveBack(lease, { kind: 'released' });
+    await node.jobs.release(lease, { kind: 'released' });
     expect(lease.mediaId).toBe(one);
     await redis().command('DEL', id);
     const comparing = await open(url, { ...BY_ITSELF, logger });

@@ -84,7 +84,7 @@ describeWithEither('the comparison of rows and BullMQ', (servers) => {
     const running = await accept(node);
     const lease = await claim(node);
     const later = await accept(node);
-    await node.jobs.giveBack(await claim(node), { kind: 'retry', delayMs: 120_000, failure: crash });
+    await node.jobs.release(await claim(node), { kind: 'retry', delayMs: 120_000, failure: crash });
     const waiting = await accept(node);
     await emptyBull(url);
 
@@ -92,9 +92,9 @@ describeWithEither('the comparison of rows and BullMQ', (servers) => {
     expect(await claim(node)).toMatchObject({ mediaId: waiting });
     expect(await node.jobs.claim('worker-2')).toBeNull();
     expect((await bullJobs(url)).map(({ state }) => state)).toEqual(['delayed', 'active']);
-    expect((await node.jobs.standings([later]))[0]?.dueInMs).toBeGreaterThan(0);
+    expect((await node.jobs.findJobViews([later]))[0]?.dueInMs).toBeGreaterThan(0);
     // The node that frees a job adds it again.
-    await node.jobs.giveBack(lease, { kind: 'released' });
+    await node.jobs.release(lease, { kind: 'released' });
     expect(await claim(node)).toMatchObject({ mediaId: running });
   });
 
@@ -144,7 +144,7 @@ describeWithEither('the comparison of rows and BullMQ', (servers) => {
     const now = Date.now;
     try {
       Date.now = () => now() + 3_600_000;
-      await node.jobs.giveBack(lease, { kind: 'retry', delayMs: 1, failure: crash });
+      await node.jobs.release(lease, { kind: 'retry', delayMs: 1, failure: crash });
     } finally {
       Date.now = now;
     }

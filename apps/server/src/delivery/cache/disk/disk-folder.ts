@@ -1,22 +1,15 @@
-import { constants } from 'node:fs';
-import { mkdir, opendir, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { systemCode } from '../../../base/storage-error.ts';
 import type { ExpectedObject } from '../../verified-body.ts';
+import { entryOf, FolderFiles, keyOf, OWNER } from './folder-files.ts';
 import { createFolderIndex, type FolderEntry } from './folder-index.ts';
-import { type OpenFile, openFile } from './open-file.ts';
+import type { OpenFile } from './open-file.ts';
 
 /** Time between two updates of a file's time: the order of use must survive a restart, but only roughly. */
 const TOUCH_MS = 3 * 60_000;
 /** A full volume still takes a small file now and then. It counts as recovered after this time without a failure. */
 const RECOVERED_MS = 60_000;
-const OWNER = /^[a-z0-9_-]{1,64}$/;
-const CONTENT = /^[0-9a-f]{64}$/;
 /** An object larger than this part of the folder is not stored, because it would evict everything else. */
 export const LARGEST_SHARE = 1 / 2;
-/** How often a media object's folder may vanish while a file is made in it. */
-const MAX_OPEN_TRIES = 5;
 
 /** A file of the cache folder, and its place there. */
 export interface CacheFile {
@@ -73,121 +66,40 @@ export function createDiskFolder(options: {
   onGone: (mediaId: string, sha256: string) => void;
   logger: Pick<Logger, 'warn' | 'info'>;
 }): DiskFolder {
-  const { dir: folder, maxBytes, isInMemory, onGone, logger } = options;
-  const removing = new Map<string, Promise<void>>();
-  let stopped = false;
+  const { dir, maxBytes, isInMemory, onGone, logger } = options;
+  const files = new FolderFiles(dir, logger);
+  const writes = createWriteState(logger);
+  const stopping = new AbortController();
   let isScanned = false;
-  let failing = false;
-  let failedAtMs = 0;
-
-  const keyOf = (mediaId: string, sha256: string) => `${mediaId}/${sha256}`;
-  const pathOf = (key: string) => join(folder, key);
 
   /** Removes the file of an entry that is no longer in the index. */
   const unlink = (key: string, { mediaId, sha256 }: FolderEntry): void => {
     onGone(mediaId, sha256);
-    const gone = (async () => {
-      await rm(pathOf(key), { force: true });
-      // Fails while the media object has other files here.
-      await rmdir(join(folder, mediaId)).catch(() => undefined);
-    })()
-      .catch((error: unknown) => logger.warn({ err: error, key }, 'a file of the cache could not be removed'))
-      .finally(() => {
-        if (removing.get(key) === gone) removing.delete(key);
-      });
-    removing.set(key, gone);
+    files.remove(key);
   };
 
-  const index = createFolderIndex({
-    maxBytes,
-    isInMemory,
-    onEvict: unlink,
-    onSpare(key) {
-      const now = new Date();
-      // Only the order after a restart depends on it.
-      utimes(pathOf(key), now, now).catch(() => undefined);
-    },
-  });
+  const index = createFolderIndex({ maxBytes, isInMemory, onEvict: unlink, onSpare: (key) => files.touch(key) });
 
   const remove = (key: string, entry: FolderEntry): void => {
     if (index.remove(key, entry)) unlink(key, entry);
   };
 
   const scan = async (): Promise<void> => {
-    const found: [key: string, entry: FolderEntry][] = [];
-    for await (const owner of await opendir(folder)) {
-      if (!owner.isDirectory() || !OWNER.test(owner.name)) continue;
-      for await (const file of await opendir(join(folder, owner.name))) {
-        if (stopped) return;
-        if (!file.isFile() || !CONTENT.test(file.name)) continue;
-        const key = keyOf(owner.name, file.name);
-        // A file that vanishes meanwhile was evicted or purged.
-        const state = await stat(pathOf(key)).catch(() => null);
-        if (state === null) continue;
-        const onDisk = Math.min(state.size, state.blocks * 512);
-        found.push([key, { mediaId: owner.name, sha256: file.name, bytes: onDisk, touchedMs: state.mtimeMs }]);
-      }
-    }
-    found.sort(([, a], [, b]) => a.touchedMs - b.touchedMs);
+    const found = await files.scan(stopping.signal);
     isScanned = true;
-    index.addOlder(found.filter(([key]) => !removing.has(key)));
+    index.addOlder(found.filter(([key]) => !files.isRemoving(key)));
   };
 
-  const ready = mkdir(folder, { recursive: true, mode: 0o700 });
-  const scanned = ready.then(scan).catch((error: unknown) => {
+  const scanned = scan().catch((error: unknown) => {
     isScanned = true;
     logger.warn({ err: error }, 'the cache folder could not be scanned completely, the rest is not counted');
   });
 
-  /** Logs once that nothing can be stored, and once that it can again. */
-  const failed = (error: unknown) => {
-    if (!failing) {
-      logger.warn(
-        { err: error },
-        'the cache folder cannot be written: fetched objects are delivered without being stored',
-      );
-    }
-    failing = true;
-    failedAtMs = Date.now();
-  };
-  const wrote = () => {
-    if (!failing || Date.now() - failedAtMs < RECOVERED_MS) return;
-    failing = false;
-    logger.info('the cache folder can be written again');
-  };
-
-  /** Whether the volume has room for this many bytes more, counting what is evicted for them. */
-  const hasRoomFor = async (more: number): Promise<boolean> => {
-    const { bavail, bsize } = await statfs(folder);
-    return more <= bavail * bsize + Math.max(0, index.bytes + more - maxBytes);
-  };
-
-  /** The media object's folder is removed with its last file, even if another file is about to be made in it. */
-  const openInFolderOf = async (mediaId: string, path: string): Promise<OpenFile> => {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        // It checks the folder that it made or found, and fails if that is gone.
-        await mkdir(join(folder, mediaId), { recursive: true, mode: 0o700 });
-        return await openFile(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-      } catch (error) {
-        if (systemCode(error) !== 'ENOENT' || tries === MAX_OPEN_TRIES) throw error;
-        await Promise.all([...removing].flatMap(([key, gone]) => (key.startsWith(`${mediaId}/`) ? [gone] : [])));
-      }
-    }
-  };
-
-  const openEntry = async (mediaId: string, object: ExpectedObject): Promise<CacheFile> => {
-    const key = keyOf(mediaId, object.sha256);
-    await ready;
-    await removing.get(key);
-    const file = await openInFolderOf(mediaId, pathOf(key));
+  const openEntry = async (mediaId: string, { sha256 }: ExpectedObject): Promise<CacheFile> => {
+    const key = keyOf(mediaId, sha256);
+    const file = await files.open(key);
     const state = await file.state();
-    const entry = index.get(key) ?? {
-      mediaId,
-      sha256: object.sha256,
-      bytes: Math.min(state.size, state.blocks * 512),
-      touchedMs: state.mtimeMs,
-    };
+    const entry = index.get(key) ?? entryOf(mediaId, sha256, state);
     index.use(key, entry);
     return {
       file,
@@ -200,10 +112,15 @@ export function createDiskFolder(options: {
         return true;
       },
       reserve: (more) => index.grow(key, entry, more),
-      wrote,
-      hasRoomFor: async (more) => !failing && hasRoomFor(more),
+      async hasRoomFor(more) {
+        if (writes.failing) return false;
+        const freeBytes = await files.freeBytes();
+        // Room comes from evictions too.
+        return more <= freeBytes + Math.max(0, index.bytes + more - maxBytes);
+      },
+      wrote: writes.succeeded,
       giveUp(error) {
-        failed(error);
+        writes.failed(error);
         remove(key, entry);
       },
       get isPlaced() {
@@ -215,16 +132,16 @@ export function createDiskFolder(options: {
   /** Removes files. Those that the scan has not reached yet are removed when it has. */
   const removeWhere = (applies: (entry: FolderEntry) => boolean): void => {
     for (const [key, entry] of index.entries()) if (applies(entry)) remove(key, entry);
-    if (!isScanned && !stopped) void scanned.then(() => removeWhere(applies));
+    if (!isScanned && !stopping.signal.aborted) void scanned.then(() => removeWhere(applies));
   };
 
   return {
     async open(mediaId, object) {
-      if (stopped || object.bytes > maxBytes * LARGEST_SHARE || !OWNER.test(mediaId)) return null;
+      if (stopping.signal.aborted || object.bytes > maxBytes * LARGEST_SHARE || !OWNER.test(mediaId)) return null;
       try {
         return await openEntry(mediaId, object);
       } catch (error) {
-        failed(error);
+        writes.failed(error);
         return null;
       }
     },
@@ -241,9 +158,9 @@ export function createDiskFolder(options: {
     scanned,
 
     async stop() {
-      stopped = true;
+      stopping.abort();
       await scanned;
-      await Promise.all(removing.values());
+      await files.removed();
     },
 
     get bytes() {
@@ -256,6 +173,32 @@ export function createDiskFolder(options: {
       return index.evictions;
     },
     maxBytes,
+    get failing() {
+      return writes.failing;
+    },
+  };
+}
+
+/** Whether the folder can be written. Logs once that nothing can be stored, and once that it can again. */
+function createWriteState(logger: Pick<Logger, 'warn' | 'info'>) {
+  let failing = false;
+  let failedAtMs = 0;
+  return {
+    failed(error: unknown): void {
+      if (!failing) {
+        logger.warn(
+          { err: error },
+          'the cache folder cannot be written: fetched objects are delivered without being stored',
+        );
+      }
+      failing = true;
+      failedAtMs = Date.now();
+    },
+    succeeded(): void {
+      if (!failing || Date.now() - failedAtMs < RECOVERED_MS) return;
+      failing = false;
+      logger.info('the cache folder can be written again');
+    },
     get failing() {
       return failing;
     },
