@@ -26,7 +26,8 @@ const keepAddresses = {
   name: 'keep-addresses',
   setup({ onLoad }) {
     onLoad({ filter: /[\\/](src|dist)[\\/].*\.[jt]s$/ }, async ({ path }) => {
-      if (path.includes('node_modules')) return null;
+      // The folders above the workspace may have any name.
+      if (relative(ROOT, path).includes('node_modules')) return null;
       const emitted = path.startsWith(SOURCE) ? join(DIST, relative(SOURCE, path)).replace(/\.ts$/, '.js') : path;
       const address = JSON.stringify(`./${relative(DIST, emitted).split(sep).join('/')}`);
       const text = await readFile(path, 'utf8');

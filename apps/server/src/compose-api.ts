@@ -27,7 +27,7 @@ import { createFormatCatalogue } from './processing/format-catalogue.ts';
 import { createMediaVerifier } from './processing/media-verifier.ts';
 import { createRegionMonitor } from './regions/region-monitor.ts';
 import { resolveRegion } from './regions/region-setting.ts';
-import type { Service, ServiceOptions } from './service.ts';
+import type { Service } from './service.ts';
 import { composeStatus } from './status/compose.ts';
 import { composeUploads } from './uploads/compose.ts';
 
@@ -47,7 +47,7 @@ type Parts = ReturnType<typeof composeParts>;
  * alive.
  * @throws ConfigError, DataDirError, DatabaseRefusedError, ListenError: the operator must act; nothing is left running
  */
-export async function composeApi(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
+export async function composeApi(config: Config, logger: Logger): Promise<Service> {
   const foundation = await layFoundation(config, logger);
   const { dataDir, engine, storageBinding } = foundation;
   const teardown = createTeardown('parts of the service');
@@ -74,14 +74,15 @@ export async function composeApi(config: Config, logger: Logger, options: Servic
     teardown.add(() => fetchRunner.stop({ crashed: state.crashed }));
     teardown.add(() => migrations.migration?.stop());
     await Promise.all([fetchRunner.start(), dataDir.announce({ url })]);
-    options.onListening?.(url);
-    startInBackground();
-    engine.warmUp('identify');
-    delivery.delivery.warmUp();
     logger.info({ url, region: region.code, roles: config.roles }, 'listening');
     return {
       url,
       storageKnown: storageBinding.known,
+      startInBackground() {
+        startInBackground();
+        engine.warmUp('identify');
+        delivery.delivery.warmUp();
+      },
       async stop({ graceMs = 0, crashed = false } = {}) {
         state.stopping = true;
         state.crashed = crashed;

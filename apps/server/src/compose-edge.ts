@@ -17,7 +17,7 @@ import { announceLeaving, createHttpServer, drainServer } from './listener/http-
 import { createMetrics } from './listener/metrics.ts';
 import { createRequestListener } from './listener/request-listener.ts';
 import { resolveRegion } from './regions/region-setting.ts';
-import type { Service, ServiceOptions } from './service.ts';
+import type { Service } from './service.ts';
 import type { StatusBoard } from './status/status-board.ts';
 import { openDataDir } from './storage/data-dir.ts';
 
@@ -26,7 +26,7 @@ import { openDataDir } from './storage/data-dir.ts';
  * deliveries that are not reported yet, it stores nothing that it could not fetch again.
  * @throws ConfigError, DataDirError, ListenError: the operator must act; nothing is left running. An origin that is away is no error
  */
-export async function composeEdge(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
+export async function composeEdge(config: Config, logger: Logger): Promise<Service> {
   const region = resolveRegion(config.region);
   const { originUrl, controlToken: token } = config;
   if (originUrl === null || token === null) throw new ConfigError(['MDS_ORIGIN_URL and MDS_CONTROL_TOKEN are needed']);
@@ -67,11 +67,11 @@ export async function composeEdge(config: Config, logger: Logger, options: Servi
     await parts.start();
     teardown.add(() => drainServer(server));
     await dataDir.announce({ url });
-    options.onListening?.(url);
     logger.info({ url, region: region.code, origin: originUrl }, 'listening');
     return {
       url,
       storageKnown: Promise.resolve(),
+      startInBackground: () => undefined,
       async stop({ graceMs = 0 } = {}) {
         stopping = true;
         announceLeaving(server);

@@ -1,4 +1,4 @@
-import { createLogger, logProcessWarnings } from './base/logger.ts';
+import { createLogger, type Logger, logProcessWarnings } from './base/logger.ts';
 import { composeService } from './compose-service.ts';
 import { readConfig } from './config.ts';
 import { reportFailedStart, stopWithProcess } from './run-process.ts';
@@ -52,11 +52,20 @@ async function main(argv: readonly string[]): Promise<void> {
   logProcessWarnings(logger);
   for (const name of config.unknownSettings) logger.warn({ setting: name }, 'there is no such setting');
 
-  const onListening = (url: string) => process.stdout.write(`${JSON.stringify({ event: 'listening', url })}\n`);
-  const service = config.roles.every((role) => role === 'worker')
-    ? await import('./compose-worker.ts').then(({ composeWorker }) => composeWorker(config, logger))
-    : await composeService(config, logger, { onListening });
-  const stop = stopWithProcess(service, logger);
+  if (config.roles.every((role) => role === 'worker')) {
+    const { composeWorker } = await import('./compose-worker.ts');
+    stopWithSignals(await composeWorker(config, logger), logger);
+    return;
+  }
+  const service = await composeService(config, logger);
+  stopWithSignals(service, logger);
+  // Whoever reads this line may send a signal at once.
+  process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
+  service.startInBackground();
+}
+
+function stopWithSignals(running: Parameters<typeof stopWithProcess>[0], logger: Logger): void {
+  const stop = stopWithProcess(running, logger);
   process.on('SIGTERM', () => stop('SIGTERM', 0, { graceMs: LEAVING_GRACE_MS }));
   process.on('SIGHUP', () => stop('SIGHUP', 0));
   process.on('SIGINT', () => stop('SIGINT', 0));

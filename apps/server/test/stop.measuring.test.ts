@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,7 +10,9 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { endWithParent } from './support/child-guard.ts';
 import { noisePng, png } from './support/pictures.ts';
+import { nodeArguments } from './support/programs-under-test.ts';
 import { spawnService } from './support/service-process.ts';
 
 const run = promisify(execFile);
@@ -63,6 +65,24 @@ describe('how the service ends', () => {
     for (const socket of silent) socket.destroy();
     expect(existsSync(join(dataDir, 'service.json'))).toBe(false);
     await expect.poll(() => family.filter(lives), { timeout: 5_000 }).toEqual([]);
+  });
+
+  it('fault 15: SIGTERM as soon as the service reports its address ends it in good order', async () => {
+    for (let times = 0; times < 5; times += 1) {
+      const env = { ...process.env, MDS_DATA_DIR: join(dataDir, String(times)), MDS_PORT: '0' };
+      const child = spawn(process.execPath, nodeArguments('server'), { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      endWithParent(child);
+      const exited = once(child, 'exit');
+      let log = '';
+      child.stdout.on('data', (text: Buffer) => {
+        if (String(text).includes('"listening"')) child.kill('SIGTERM');
+      });
+      child.stderr.on('data', (text: Buffer) => {
+        log += text;
+      });
+      expect([await exited, log.includes('"stopped"')]).toEqual([[0, null], true]);
+      expect(existsSync(join(dataDir, String(times), 'service.json'))).toBe(false);
+    }
   });
 
   it('fault 15: SIGTERM under load breaks off no response that has begun', async () => {

@@ -74,11 +74,11 @@ export function createJobQueries({
     },
 
     async page({ projectId, limit, afterId, state }) {
-      // Not a join: SQLite might begin it with all media of the project, and there may be millions of those.
-      const project = read.select({ id: media.projectId }).from(media).where(eq(media.id, jobs.mediaId));
       const after = afterId === null ? undefined : gt(jobs.id, afterId);
       const rows = await selectViews()
-        .where(and(sql`${project} = ${projectId}`, after, inState(state)))
+        .innerJoin(media, eq(media.id, jobs.mediaId))
+        // SQLite might begin with all media of the project, and there may be millions of those.
+        .where(and(eq(unindexed(media.projectId), projectId), after, inState(state)))
         .orderBy(asc(jobs.id))
         .limit(limit);
       return rows.map(({ job, latest }) => jobViewOf(job, latest, now()));

@@ -300,7 +300,7 @@ function findInMemory(
     return { body, ...(resource.used ? HIT : MADE) };
   }
   if (!hasBody) return { body: null, ...(objects.holds(owned) ? HIT : MISS) };
-  const body = objects.hit(owned.object, span);
+  const body = objects.hit(owned, span);
   return body ? { body, ...HIT } : null;
 }
 

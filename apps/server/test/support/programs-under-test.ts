@@ -23,5 +23,7 @@ export function nodeArguments(program: keyof typeof PROGRAMS, built = TESTS_BUIL
 export async function composeUnderTest(config: Config, logger: Logger): Promise<Service> {
   const compose = TESTS_BUILT ? '../../dist/compose-service.js' : '../../src/compose-service.ts';
   const module: typeof import('../../src/compose-service.ts') = await import(new URL(compose, import.meta.url).href);
-  return module.composeService(config, logger);
+  const service = await module.composeService(config, logger);
+  service.startInBackground();
+  return service;
 }

@@ -62,3 +62,11 @@ it('repeats a failed commit for each write, so that only the bad one fails', asy
   expect(outcomes[1]).toMatchObject({ reason: { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' } });
   expect(notes()).toEqual(['a']);
 });
+
+it('rejects writes that come after the end of the connection, and waits for none of them', async () => {
+  client.close();
+  for (const isSynced of [true, false]) {
+    await expect(commits.write(note('late'), { isSynced, isUrgent: true })).rejects.toThrow('not open');
+  }
+  await commits.idle();
+});

@@ -106,16 +106,28 @@ export function createGroupCommit(client: Database): GroupCommit {
     for (const one of group) await alone(one);
   };
 
+  const commitSynced = async (group: readonly Waiting[]): Promise<void> => {
+    if (synced <= NORMAL || group.some(({ isSynced }) => isSynced)) return commit(group);
+    client.pragma(`synchronous = ${NORMAL}`);
+    try {
+      await commit(group);
+    } finally {
+      client.pragma(`synchronous = ${synced}`);
+    }
+  };
+
   const flush = async (): Promise<void> => {
     if (isRunning) return;
     isRunning = true;
     do {
       const group = queue;
       queue = [];
-      const isUnsynced = synced > NORMAL && group.every(({ isSynced }) => !isSynced);
-      if (isUnsynced) client.pragma(`synchronous = ${NORMAL}`);
-      await commit(group);
-      if (isUnsynced) client.pragma(`synchronous = ${synced}`);
+      try {
+        await commitSynced(group);
+      } catch (error) {
+        // Whatever was settled before stays as it is.
+        for (const { reject } of group) reject(error);
+      }
     } while (queue.some(({ isUrgent }) => isUrgent));
     isRunning = false;
     if (queue.length > 0) return void setImmediate(flush);

@@ -40,7 +40,8 @@ export function openSqliteRepositories(file: string, { now, keptEvents }: Sqlite
   const raiseProbe = writer.prepare(raise);
   const probing = {
     async probe() {
-      await dialect.hold(async () => raiseProbe.run(PROBE_VERSION));
+      // With its sync: a disk that cannot keep what is written is not ready.
+      await dialect.change(async () => raiseProbe.run(PROBE_VERSION));
     },
   };
   return {

@@ -56,6 +56,23 @@ describe('the cache folder', () => {
     expect((await stat(file ?? '')).mode & 0o777).toBe(0o600);
   });
 
+  it('keeps a large object whose popular pieces are answered from memory', async () => {
+    const house = await start({ diskCacheBytes: 20 * MIB, memoryCacheBytes: 64 * MIB });
+    const [popular, second, third] = [film(8, 1), film(6, 2), film(7, 3)];
+    const ids = await Promise.all([popular, second, third].map((rendition) => house.addMedia([rendition])));
+    const [path = '', ...others] = ids.map((id) => `/media/${id}/mp4.mp4`);
+    await house.get(path);
+    const range = { range: `bytes=${3 * MIB}-${3 * MIB + 999}` };
+    for (let times = 0; times < 3; times += 1) await house.get(path, range);
+    await house.get(others[0] ?? '');
+    await house.get(path, range);
+    await house.get(others[1] ?? '');
+    const asked = house.remote.asked.length;
+    const whole = await house.get(path);
+    expect(whole.body.equals(popular.content)).toBe(true);
+    expect(house.remote.asked).toHaveLength(asked);
+  });
+
   it('fetches only the pieces that a range needs', async () => {
     const house = await start();
     const large = film(8);

@@ -92,9 +92,13 @@ export class ObjectCache {
   }
 
   /** The wanted bytes, if they are in memory and one more reader may be sent them from there. */
-  hit(object: ExpectedObject, wanted: ByteRange): VerifiedRun | undefined {
-    const run = this.#parts.memory.find(object, wanted);
-    return run && this.#parts.pinned.allows(run.pieces) ? run : undefined;
+  hit({ mediaId, object }: OwnedObject, wanted: ByteRange): VerifiedRun | undefined {
+    const { memory, pinned, folder } = this.#parts;
+    const run = memory.find(object, wanted);
+    if (run === undefined || !pinned.allows(run.pieces)) return undefined;
+    // Its other pieces are on the disk alone, and are likely to be wanted next.
+    if (pieceCount(object) > 1) folder?.use(mediaId, object.sha256);
+    return run;
   }
 
   /** Whether a request for the whole object would be a hit. Reads nothing. */
@@ -112,7 +116,7 @@ export class ObjectCache {
   async fetch(owned: OwnedObject, wanted: ByteRange): Promise<FoundObject> {
     const { memory, pinned } = this.#parts;
     const { object } = owned;
-    const body = this.hit(object, wanted);
+    const body = this.hit(owned, wanted);
     if (body) return { body, ...HIT };
     const isForMemory = pinned.hasRoom && memory.admits(object.bytes);
     if (pieceCount(object) === 1 && isForMemory) return this.#guard(owned, wanted, () => this.#fetchOnePiece(owned));

@@ -39,6 +39,8 @@ export interface DiskFolder {
   open(mediaId: string, object: ExpectedObject): Promise<CacheFile | null>;
   /** Whether the whole object seems to be there. Does not count as a use. */
   holds(mediaId: string, object: ExpectedObject): boolean;
+  /** Notes a use of an object whose bytes came from memory. */
+  use(mediaId: string, sha256: string): void;
   drop(mediaId: string, sha256: string): void;
   dropMedia(mediaId: string): void;
   clear(): void;
@@ -107,9 +109,7 @@ export function createDiskFolder(options: {
       use() {
         if (!index.isPlaced(key, entry)) return false;
         index.use(key, entry);
-        if (Date.now() - entry.touchedMs < TOUCH_MS) return false;
-        entry.touchedMs = Date.now();
-        return true;
+        return isTouchDue(entry);
       },
       reserve: (more) => index.grow(key, entry, more),
       async hasRoomFor(more) {
@@ -151,6 +151,14 @@ export function createDiskFolder(options: {
       return entry !== undefined && entry.bytes >= object.bytes;
     },
 
+    use(mediaId, sha256) {
+      const key = keyOf(mediaId, sha256);
+      const entry = index.get(key);
+      if (entry === undefined) return;
+      index.use(key, entry);
+      if (isTouchDue(entry)) files.touch(key);
+    },
+
     drop: (mediaId, sha256) => removeWhere((entry) => entry.mediaId === mediaId && entry.sha256 === sha256),
     dropMedia: (mediaId) => removeWhere((entry) => entry.mediaId === mediaId),
     clear: () => removeWhere(() => true),
@@ -177,6 +185,14 @@ export function createDiskFolder(options: {
       return writes.failing;
     },
   };
+}
+
+/** Whether to set the time of a file that is used. If so, it counts as done. */
+function isTouchDue(entry: FolderEntry): boolean {
+  const now = Date.now();
+  if (now - entry.touchedMs < TOUCH_MS) return false;
+  entry.touchedMs = now;
+  return true;
 }
 
 /** Whether the folder can be written. Logs once that nothing can be stored, and once that it can again. */
