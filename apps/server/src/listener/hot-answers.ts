@@ -124,7 +124,7 @@ export function createHotAnswers(parts: {
 
   return {
     concerns,
-    // Without a stored answer, nothing has to be fresh.
+    // Without a stored answer its scope is not known, and most answers have this one.
     refresh: (req, nowMs) => known.refresh(stored.peek(keyOf(req))?.scope ?? 'others', nowMs),
 
     answer(req, sink, requestId, nowMs) {

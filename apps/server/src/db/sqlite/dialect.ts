@@ -100,7 +100,7 @@ export function createSqliteDialect(
       };
       for (const row of rows) {
         let shape = name;
-        for (const value of Object.values(row)) shape += value === null ? '0' : '1';
+        for (const [column, value] of Object.entries(row)) if (value === null) shape += ` ${column}`;
         (inserts.get(shape) ?? insertOf(shape, row)).run(row);
       }
     },
