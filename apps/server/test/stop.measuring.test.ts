@@ -10,6 +10,7 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { createClient } from '@mds/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ownBackends } from './support/backends.ts';
 import { endWithParent } from './support/child-guard.ts';
 import { noisePng, png } from './support/pictures.ts';
 import { nodeArguments } from './support/programs-under-test.ts';
@@ -69,7 +70,8 @@ describe('how the service ends', () => {
 
   it('fault 15: SIGTERM as soon as the service reports its address ends it in good order', async () => {
     for (let times = 0; times < 5; times += 1) {
-      const env = { ...process.env, MDS_DATA_DIR: join(dataDir, String(times)), MDS_PORT: '0' };
+      const folder = join(dataDir, String(times));
+      const env = { ...process.env, MDS_DATA_DIR: folder, MDS_PORT: '0', ...(await ownBackends(folder)) };
       const child = spawn(process.execPath, nodeArguments('server'), { env, stdio: ['ignore', 'pipe', 'pipe'] });
       endWithParent(child);
       const exited = once(child, 'exit');
@@ -81,7 +83,7 @@ describe('how the service ends', () => {
         log += text;
       });
       expect([await exited, log.includes('"stopped"')]).toEqual([[0, null], true]);
-      expect(existsSync(join(dataDir, String(times), 'service.json'))).toBe(false);
+      expect(existsSync(join(folder, 'service.json'))).toBe(false);
     }
   });
 

@@ -23,7 +23,7 @@ export interface DownloadOptions extends RequestOptions {
 
 /** Options of a GET. */
 export interface GetOptions extends DownloadOptions {
-  /** Send the client's token, as paths of the control API need it; default false. */
+  /** Whether to send the client's token; needed for paths of the control API. Default: false. */
   authorize?: boolean | undefined;
 }
 
@@ -40,8 +40,9 @@ export interface Client extends ReadClient {
    */
   url(media: MediaReference, name: string, options?: UrlOptions): string;
   /**
-   * The value of an `<img srcset>`. Makes no request. With a manifest, the widths are exact. With a media object of the list,
-   * they are computed. With only an id, they are the widths of the presets. Empty for video and audio.
+   * The value of an `<img srcset>`. Makes no request. With a manifest, it has the URLs and exact widths of the renditions. Otherwise
+   * the URLs are computed from the id and the presets. The widths are then computed from the size of the media object and the presets.
+   * With only an id, they are the widths of the presets. Empty for video and audio.
    */
   srcset(media: SrcsetMedia, options?: SrcsetOptions): string;
   /** Requests the manifest: everything that a page needs to show the media object. */
@@ -71,7 +72,7 @@ export function createClient(options: ClientOptions): Client {
     srcset: (media, options) => srcset(baseUrl, media, options),
     manifest: async (media, { signal } = {}) => {
       const body = await transport.getJson(manifestUrl(baseUrl, media), { signal });
-      // As with the routes of the contract, the service promises this shape.
+      // Not validated: the client trusts the service for the shape, as it does for the contract's routes.
       return body as Manifest;
     },
     download: async (urlOrPath, { headers = {}, signal } = {}) => {

@@ -11,7 +11,7 @@ export const MediaStatus = z.enum(['queued', 'processing', 'ready', 'failed'], {
 });
 export type MediaStatus = z.infer<typeof MediaStatus>;
 
-/** The media object of the promised read interface: these seven fields and no other. */
+/** A media object as the public read API returns it: exactly these seven fields, which are a stable interface. */
 export const Media = z
   .strictObject({
     id: MediaId,

@@ -53,7 +53,9 @@ test('for a video with a varying frame rate, the plan names the rate of the rend
     planRenditions(video(changes), defaultPresets).filter((each) => each.video !== null);
   for (const { video: made, reason } of rates({ variableFrameRate: true, frameRate: { num: 30, den: 1 } })) {
     expect(made?.frameRate).toEqual({ num: 30, den: 1 });
-    expect(reason).toMatch(/\. The source's frame rate varies; the rendition has a constant frame rate of 30, .*\.$/);
+    expect(reason).toMatch(
+      /\. The source's frame rate varies; the rendition has a constant 30 frames per second, .*\.$/,
+    );
   }
   for (const { reason } of rates({ frameRate: { num: 30, den: 1 } })) expect(reason).not.toMatch(/frame rate/);
 });

@@ -16,8 +16,8 @@ export interface PlannedRung extends Size {
   /** The most bits that any one second may have. */
   readonly bitrate: number;
   /**
-   * Why the source's video cannot be copied to this rung, as the second half of a sentence: "because …". If null, it is copied,
-   * provided that its keyframes allow segments of about equal length. Only reading the file can show that.
+   * Why the source's video cannot be copied to this rung, as the clause that follows "because", such as `it is not H.264`. If null,
+   * it is copied, provided that its keyframes allow segments of about equal length. Only reading the file can show that.
    */
   readonly encodedBecause: string | null;
 }
@@ -26,7 +26,7 @@ export interface PlannedRung extends Size {
 export interface PlannedVideo {
   /** Largest first; an MP4 file has one. Empty for a source without video. */
   readonly rungs: readonly PlannedRung[];
-  /** Frames per second of everything that is encoded: the source's, made constant, at most 60. Null without video. */
+  /** Constant frame rate of everything that is encoded: the source's rate, but at most 60. Null without video. */
   readonly frameRate: Ratio | null;
   /** How the played audio track is made; `none` if the source has no audio. */
   readonly audio: 'copy' | 'encode' | 'none';
@@ -82,7 +82,7 @@ export function planRenditions(source: IdentifiedFile, presets: readonly Preset[
 
 /**
  * The largest size within the box that keeps the source's shape and does not enlarge it. At least 1 x 1; 0 x 0 if the source has no
- * size. Null: no limit.
+ * size. A null edge of the box sets no limit.
  */
 export function fitInside(source: Size, box: { width: number | null; height: number | null }): Size {
   const { width, height } = source;
@@ -92,8 +92,8 @@ export function fitInside(source: Size, box: { width: number | null; height: num
 }
 
 /**
- * Like {@link fitInside}, for video: the box is turned for portrait sources, and both edges are even, as 4:2:0 needs. A source
- * of odd size loses a row or column, because nothing is enlarged; at least 2 x 2.
+ * Like {@link fitInside}, for video: the box is turned for portrait sources, and both edges are even, as 4:2:0 needs. An odd edge
+ * is rounded down if rounding up would exceed the source. The result is at least 2 x 2, even for a source 1 pixel wide.
  */
 export function fitVideo(source: Size, box: { width: number | null; height: number | null }): Size {
   const size = fitInside(source, turnBox(source, box));
@@ -166,7 +166,7 @@ function decidePicture(source: IdentifiedFile, preset: PicturePreset): Decision 
   return { state: 'make', reason: contentNote + sizeReason, ...size };
 }
 
-/** Most pixels per edge of each container: VP8 has 14 bits, JPEG has 16. AV1's limit is libaom's. */
+/** Longest edge in pixels that each container allows. WebP (VP8) stores it in 14 bits, JPEG in 16. AVIF's limit is libaom's. */
 const maxEncodedEdge: Record<PicturePreset['container'], number> = {
   webp: 16_383,
   jpeg: 65_535,
@@ -240,7 +240,10 @@ function megabits(bitrate: number): string {
   return `${Number((bitrate / 1e6).toPrecision(3))} Mb/s`;
 }
 
-/** Reason why this track must be encoded again, or null if it can be copied. Every browser and phone plays a copied track. */
+/**
+ * Reason why this track must be encoded again, or null if it can be copied. A track is copied only if every browser and phone can
+ * play it as it is.
+ */
 function videoEncodeReason(video: VideoTrack): string | null {
   const { codec, pixelFormat, profile, level, sampleAspect, rotation, interlaced, variableFrameRate, hdr } = video;
   if (codec !== 'h264') return 'it is not H.264';
@@ -262,17 +265,20 @@ export function playedAudio<T extends { isDefault: boolean }>(tracks: readonly T
   return tracks.find(({ isDefault }) => isDefault) ?? tracks[0] ?? null;
 }
 
-/** Reason why this track must be encoded again, or null if it can be copied. Every browser plays a copied track. */
+/**
+ * Reason why this track must be encoded again, or null if it can be copied. A track is copied only if every browser and phone can
+ * play it as it is.
+ */
 function audioEncodeReason({ codec, profile, channels, sampleRate, bitrate }: AudioTrack): string | null {
   if (codec !== 'aac') return 'it is not AAC';
   if (profile !== null && profile !== 'LC') return `it is ${profile}, not AAC-LC`;
   if (channels > 2) return `it has ${channels} channels`;
   if (sampleRate > 48_000) return `its sample rate, ${sampleRate} Hz, is above 48000`;
-  // If the container states no bit rate, it is measured on the copied track.
+  // If the container states no bit rate, it is measured on the copied track. If it is too high, the track is encoded.
   return bitrate === null ? null : bitrateEncodeReason(bitrate);
 }
 
-/** Why AAC with this bit rate is encoded again: "because …", or null. */
+/** The clause after "because" if AAC of this bit rate must be encoded again, or null if it can be copied. */
 export function bitrateEncodeReason(bitrate: number): string | null {
   return bitrate > 192_000 ? `its ${Math.round(bitrate / 1_000)} kb/s are more than 192` : null;
 }
@@ -280,7 +286,7 @@ export function bitrateEncodeReason(bitrate: number): string | null {
 function rateReason({ variableFrameRate }: VideoTrack, { num, den }: Ratio): string {
   const rate = Number((num / den).toFixed(3));
   return variableFrameRate
-    ? ` The source's frame rate varies; the rendition has a constant frame rate of ${rate}, that of the moving parts of the source.`
+    ? ` The source's frame rate varies; the rendition has a constant ${rate} frames per second, the rate of the source while its picture changes.`
     : '';
 }
 

@@ -21,7 +21,7 @@ export interface IngestParts {
   media: MediaRepository;
   store: ObjectStore;
   engine: Pick<Engine, 'identify'>;
-  /** By SHA-256; shared with the removal of media. */
+  /** One lock per SHA-256. The removal of media takes the same locks. */
   lock: KeyedLock;
   stagingDir: string;
   /** Limits the space that incoming files use on the volume of `stagingDir`. */
@@ -40,7 +40,7 @@ export interface AcceptOptions {
   filename: string | null;
   /** A repeated request with this key returns the media object that the first one made. */
   idempotencyKey: string | null;
-  /** Returns the existing media object or creates another one if the project has these bytes already. */
+  /** If the project has these bytes already: `existing` returns that media object, `allow` creates another one. */
   duplicate: 'existing' | 'allow';
   signal?: AbortSignal | undefined;
 }
@@ -80,7 +80,7 @@ export interface Ingest {
   /**
    * Identifies, stores and accepts a file that has arrived already. On return the media object survives kill -9 and power loss.
    * The staged file is gone, whatever the outcome.
-   * @throws AppError as `ingest` does, except for errors of the arrival
+   * @throws AppError as `ingest` does, except `payload_too_large` and `incomplete_body`
    */
   accept(input: AcceptInput): Promise<Acceptance>;
   readonly stats: IngestStats;
@@ -108,13 +108,14 @@ export function createIngest(parts: IngestParts): Ingest {
 
   async function accept({ staged, ...options }: AcceptInput): Promise<Acceptance> {
     try {
-      // Files with the same bytes are handled one at a time. The second finds the result of the first, and no removal runs between.
+      // Files with the same bytes are handled one at a time. The second finds the result of the first. No removal runs while a file is
+      // checked and stored.
       const accepted = await lock.run(
         staged.sha256,
         async (lost, confirm) =>
           (await findKnown(options, staged, confirm)) ?? (await storeAndAccept(options, staged, lost, confirm)),
       );
-      // The store has moved the file of a new media object already.
+      // Only a known media object leaves the staged file behind. For a new one, `store.put` moved it into the store.
       if (!accepted.created) await rm(staged.path, { force: true });
       return accepted;
     } catch (error) {
@@ -193,7 +194,8 @@ export function createIngest(parts: IngestParts): Ingest {
       else refuseOtherBytes(accepted.media, staged);
       return accepted;
     } catch (error) {
-      // If the lock was lost, another process may be accepting the object. If the database did not answer, the media object may exist.
+      // Keep the object if the lock was lost, because another process may be accepting it. Keep it also if the database did not answer,
+      // because the media object may exist.
       if (!lost.aborted && !(error instanceof NoAnswerError)) await removeUnreferenced(key, confirm);
       throw storageError(error);
     }
