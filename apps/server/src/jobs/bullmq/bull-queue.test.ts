@@ -21,22 +21,24 @@ describeWithEither('jobs that BullMQ hands out', (servers) => {
       late.push(await accept(api, 200));
       soon.push(await accept(api, 1));
     }
-    const order: string[] = [];
-    await Promise.all(
+    const places = new Map([...soon, ...late].map((id, place) => [id, place]));
+    const claimed = await Promise.all(
       workers.map(async (node, index) => {
+        const order: number[] = [];
         for (;;) {
           const lease = await node.jobs.claim(`worker-${index}`);
-          if (lease === null) return;
-          order.push(lease.mediaId);
+          if (lease === null) return order;
+          order.push(places.get(lease.mediaId) ?? Number.NaN);
           expect(await node.media.publish(lease, NOTHING_MADE)).toBe(true);
         }
       }),
     );
-    expect(new Set(order).size).toBe(60);
-    expect(order).toHaveLength(60);
-    // Three nodes claim at once, so jobs may move by up to three places, and not by more.
-    const misplaced = order.filter((id, at) => Math.abs(at - [...soon, ...late].indexOf(id)) > workers.length);
-    expect(misplaced).toEqual([]);
+    expect(claimed.flat().sort((a, b) => a - b)).toEqual([...places.values()]);
+    // How far one node is ahead of another depends on the machine. The order of each node does not, but for the claims of the others.
+    for (const order of claimed) {
+      const early = order.filter((place, at) => order.slice(0, at).some((before) => before > place + workers.length));
+      expect(early).toEqual([]);
+    }
     expect(await bullJobs(url)).toEqual([]);
   });
 
