@@ -30,7 +30,7 @@ export interface Listing<T> {
 /** The input, output and settings of a command. */
 export interface Context {
   readonly io: Io;
-  /** Address of the service, as the user gave it. */
+  /** Address of the service. */
   readonly url: string;
   readonly json: boolean;
   readonly quiet: boolean;
@@ -63,7 +63,7 @@ export interface Context {
 
 /** Makes a {@link Context}. Nothing is read or loaded before it is needed. */
 export function createContext(io: Io, options: GlobalOptions): Context {
-  const url = options.url ?? (io.env['MDS_URL'] || DEFAULT_URL);
+  const url = serviceUrl(options.url, io.env);
   const json = options.json === true;
   const quiet = options.quiet === true;
   const interactive = io.stdout.isTTY === true;
@@ -118,4 +118,13 @@ export function createContext(io: Io, options: GlobalOptions): Context {
     operator: async () => connect(requireToken(await token())),
     token,
   };
+}
+
+/** The address that the user gave, else that of a service on this machine with the port in `MDS_PORT`. */
+function serviceUrl(given: string | undefined, env: Io['env']): string {
+  const port = env['MDS_PORT'] ?? '';
+  const local = /^[1-9]\d*$/.test(port) ? `http://127.0.0.1:${port}` : DEFAULT_URL;
+  const url = given ?? (env['MDS_URL'] || local);
+  // On this machine, it can only be http.
+  return /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?(\/.*)?$/i.test(url) ? `http://${url}` : url;
 }

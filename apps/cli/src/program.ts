@@ -116,7 +116,10 @@ function createProgram(io: Io, asJson: boolean): Command {
     .version(version(), '--version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
-    .option('--url <address>', `address of the service (MDS_URL; ${DEFAULT_URL})`)
+    .option(
+      '--url <address>',
+      `address of the service (MDS_URL; else ${DEFAULT_URL}, with another port if MDS_PORT is set)`,
+    )
     .option('--token <token>', "operator's token (MDS_TOKEN; else the file control-token in MDS_DATA_DIR or ./data)")
     .option('--json', "print the service's own JSON")
     .option('-q, --quiet', 'print only results and errors')

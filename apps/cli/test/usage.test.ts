@@ -22,7 +22,7 @@ it.each([
   [['media', 'list', '--status', 'lost'], 'Allowed choices are queued, processing, ready, failed'],
   [['events', '--after', 'yesterday'], 'the number of an event'],
   [['events', '--type', 'media.lost'], 'Allowed choices are media.created'],
-  [['status', '--url', 'localhost:8080'], 'http:// or https://'],
+  [['status', '--url', 'media.example.com:8080'], 'http:// or https://'],
   [['status', '--url', 'ftp://x'], 'is from --url or MDS_URL'],
   [['media', 'url', '../../etc/passwd', 'thumb'], 'is not a delivery path'],
   [['media', 'delete', 'med_1', '--token', 't'], 'give --yes to delete'],
@@ -97,6 +97,16 @@ it('finds the token in the data folder, in ./data or in MDS_DATA_DIR', async () 
     expect(code).toBe(0);
   }
 });
+
+it.each(['127.0.0.1', 'localhost'])(
+  'finds a service on this machine at %s without a scheme, and by MDS_PORT',
+  async (host) => {
+    await using service = await startService();
+    const { port } = new URL(service.url);
+    expect(await mdsHere(['media', 'list', '--url', `${host}:${port}`])).toMatchObject({ code: 0 });
+    expect(await mdsHere(['media', 'list'], { env: { MDS_PORT: port } })).toMatchObject({ code: 0 });
+  },
+);
 
 it('names the source of a refused token, but never the token', async () => {
   await using service = await startService();

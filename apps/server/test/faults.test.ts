@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const FAULTS = Array.from({ length: 24 }, (_, index) => index + 1);
+const FAULTS = Array.from({ length: 25 }, (_, index) => index + 1);
 
 /**
  * A title that bears the number of a fault. It stands after `it(`, `describe(` and their kin, after the table of an `each`, or on a line

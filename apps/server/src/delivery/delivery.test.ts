@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Manifest } from '@mds/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DeliveryFixture, pattern, REVISION, sha256, startDelivery } from './delivery.fixture.ts';
@@ -33,6 +34,7 @@ describe('delivery', () => {
         'content-length': '10000',
         'cache-control': 'public, max-age=300, stale-while-revalidate=60',
         etag: `"${sha256(thumb.content)}"`,
+        'repr-digest': `sha-256=:${createHash('sha256').update(thumb.content).digest('base64')}:`,
         'accept-ranges': 'bytes',
         'cache-status': 'fra1; fwd=uri-miss; stored',
         'x-cache': 'MISS',

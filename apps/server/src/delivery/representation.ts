@@ -36,7 +36,7 @@ export interface PreparedHeaders {
 export const OPEN_TO_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
-    'Accept-Ranges, Age, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, Retry-After, X-Cache, X-Request-Id',
+    'Accept-Ranges, Age, Cache-Status, Content-Length, Content-Location, Content-Range, ETag, Repr-Digest, Retry-After, X-Cache, X-Request-Id',
   'Cross-Origin-Resource-Policy': 'cross-origin',
   'Timing-Allow-Origin': '*',
   'X-Content-Type-Options': 'nosniff',
@@ -89,7 +89,9 @@ export function createRepresentation(options: {
     ...OPEN_TO_ALL_LIST,
   ];
   if (options.contentLocation !== null) always.push('Vary', 'Accept', 'Content-Location', options.contentLocation);
-  const content = ['Content-Type', contentType, 'Accept-Ranges', 'bytes'];
+  // RFC 9530, 3: of the whole content, also beside a part of it.
+  const digest = `sha-256=:${Buffer.from(options.sha256, 'hex').toString('base64')}:`;
+  const content = ['Content-Type', contentType, 'Accept-Ranges', 'bytes', 'Repr-Digest', digest];
   const hitStatus = cacheHeaders(options.region, { cacheStatus: 'HIT', stored: true, collapsed: false });
   const hit = prepareFields([...content, 'Content-Length', String(bytes), ...always, ...hitStatus]);
   const notModified = prepareFields([...always, ...hitStatus]);

@@ -42,6 +42,24 @@ describe('fault 9: addresses that may be connected to', () => {
   });
 });
 
+describe('fault 9: public addresses with services for this machine alone', () => {
+  const own = () => ['127.0.0.1', '93.184.216.34', '2606:2800:220:1::1'];
+
+  it.each(['168.63.129.16', '::ffff:168.63.129.16', '93.184.216.34', '64:ff9b::93.184.216.34', '2606:2800:220:1:0::1'])(
+    '%j is refused',
+    (address) => {
+      expect(createAddressFilter([], own).permits(address, 'example.org')).toBe(false);
+    },
+  );
+
+  it('are permitted by the allow-list, and their neighbours without it', () => {
+    const { permits } = createAddressFilter(['93.184.216.34', 'me.test'], own);
+    expect(permits('93.184.216.34', 'example.org')).toBe(true);
+    expect(permits('2606:2800:220:1::1', 'me.test')).toBe(true);
+    expect(permits('93.184.216.35', 'example.org')).toBe(true);
+  });
+});
+
 describe('the allow-list of addresses', () => {
   it('permits its ranges and addresses, also as IPv4 in IPv6, and nothing else', () => {
     const { permits } = createAddressFilter(['10.1.0.0/16', '127.0.0.1', 'fd00::/8', '[::1]']);

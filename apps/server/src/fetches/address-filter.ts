@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -34,10 +35,22 @@ export function allowRuleOf(entry: string): AllowRule | null {
 }
 
 /**
- * {@link AddressFilter} for public unicast addresses and the entries of the allow-list.
- * @param allow entries that {@link allowRuleOf} understands
+ * Azure's WireServer has a public address, but answers every virtual machine about itself
+ * (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). Other clouds use link-local ones.
  */
-export function createAddressFilter(allow: readonly string[]): AddressFilter {
+const WIRE_SERVER = '168.63.129.16';
+
+/** The addresses of this machine. Its services may trust connections that come from itself. */
+function addressesOfMachine(): string[] {
+  return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
+}
+
+/**
+ * {@link AddressFilter} for public unicast addresses, except those of this machine, and for the entries of the allow-list.
+ * @param allow entries that {@link allowRuleOf} understands
+ * @param own returns the addresses of this machine; asked each time, because they change
+ */
+export function createAddressFilter(allow: readonly string[], own = addressesOfMachine): AddressFilter {
   const rules = allow.map((entry) => {
     const rule = allowRuleOf(entry);
     if (rule === null) throw new TypeError(`${entry} is neither a range, nor an address, nor a host name`);
@@ -53,7 +66,8 @@ export function createAddressFilter(allow: readonly string[]): AddressFilter {
       if (address === null) return false;
       if (isNamed(hostname.replace(/\.$/, ''))) return true;
       const plain = unwrapped(address);
-      return isInRange(address) || isInRange(plain) || isPublic(plain);
+      if (isInRange(address) || isInRange(plain)) return true;
+      return isPublic(plain) && ![WIRE_SERVER, ...own()].some((one) => isSame(one, plain));
     },
   };
 }
@@ -64,6 +78,10 @@ function parsed(text: string): Address | null {
   if (!isIPv6(text) || text.includes('%')) return null;
   // In one spelling, without dots: ipaddr.js takes ::8.8.8.8 for ::ffff:8.8.8.8, and the system does not.
   return ipaddr.IPv6.parse(new URL(`http://[${text}]/`).hostname.slice(1, -1));
+}
+
+function isSame(text: string, address: Address): boolean {
+  return parsed(text)?.toNormalizedString() === address.toNormalizedString();
 }
 
 function matches(address: Address, [base, bits]: [Address, number]): boolean {

@@ -48,6 +48,7 @@ export function createDeliveryPlane(delivery: DeliveryPart, logger: Logger) {
           .handle(req, res, [REQUEST_ID_HEADER, requestIdOf(req)])
           .catch((error: unknown) => refuse(req, res, error));
       } else {
+        res.setHeader(REQUEST_ID_HEADER, requestIdOf(req));
         // A preflight ends here (WHATWG Fetch, 3.3.5).
         allowEveryOrigin(req, res, () => refuse(req, res, methodNotAllowed({ method: req.method ?? '' }, 'GET, HEAD')));
       }

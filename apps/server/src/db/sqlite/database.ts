@@ -11,6 +11,9 @@ export type SqliteDatabase = BetterSQLite3Database & { $client: Database };
 /** Migrations are data and ship as they are, so that `src` and `dist` both use this folder. */
 const MIGRATIONS = fileURLToPath(new URL('../../../src/db/sqlite/migrations', import.meta.url));
 
+/** Bytes that the log keeps after a checkpoint: many times what SQLite writes before the next one (1,000 pages). */
+const MAX_LOG_BYTES = 64 * 1024 * 1024;
+
 /**
  * Opens the database file, checks it and brings its schema up to date. Never migrates down, never deletes.
  * @throws DatabaseRefusedError if the file is damaged, is no database, or was written by a newer version
@@ -27,6 +30,8 @@ export function openDatabase(file: string): SqliteDatabase {
     client.pragma('synchronous = FULL');
     client.pragma('foreign_keys = ON');
     client.pragma('cache_size = -65536');
+    // A long read keeps the log growing. Without a limit, the file would stay that large for ever.
+    client.pragma(`journal_size_limit = ${MAX_LOG_BYTES}`);
     const db = drizzle(client);
     migrate(db, { migrationsFolder: MIGRATIONS });
     return db;

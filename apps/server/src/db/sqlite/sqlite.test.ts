@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -100,6 +101,21 @@ it('finds known bytes by an index, so that uploads stay fast among a million med
   }
   client.close();
   await close();
+});
+
+it('gives back the disk space that a long read made its log take', async () => {
+  const { $client: writer } = openDatabase(file);
+  const reader = new Database(file);
+  reader.exec('BEGIN; SELECT count(*) FROM media');
+  writer.exec('CREATE TABLE ballast (bytes BLOB)');
+  const insert = writer.prepare('INSERT INTO ballast VALUES (zeroblob(10000000))');
+  for (let count = 0; count < 10; count += 1) insert.run();
+  expect(statSync(`${file}-wal`).size).toBeGreaterThan(100_000_000);
+  reader.close();
+  // The first write copies the log into the database, and the second one begins it anew.
+  for (let count = 0; count < 2; count += 1) insert.run();
+  expect(statSync(`${file}-wal`).size).toBeLessThanOrEqual(64 * 1024 * 1024);
+  writer.close();
 });
 
 describe('events', () => {

@@ -8,7 +8,7 @@ export interface Wholeness {
   readonly encrypted: boolean;
 }
 
-/** Most files have a few boxes at the top; fragmented files have two for every second or so. */
+/** Boxes that are read at the top, and in the index. Most files have a few; fragmented files have two for every second or so. */
 const maxBoxes = 100_000;
 
 /** ISO/IEC 14496-12, 4.2. If data is missing, `end` may lie beyond the file or the enclosing box. */
@@ -45,13 +45,31 @@ const topTypes: ReadonlySet<string> = new Set(
 
 /** ISO/IEC 23001-7: the sample entries of encrypted tracks are named `encv` and `enca`. ffmpeg reports the inner names. */
 function isEncrypted(bytes: Bytes, index: Box): boolean {
+  let read = 0;
+  const inside = ({ start, end }: Pick<Box, 'start' | 'end'>): Box[] => {
+    const inner: Box[] = [];
+    for (const box of boxesIn(bytes, start, end)) {
+      read += 1;
+      if (read > maxBoxes) throw tooManyBoxes();
+      // A box that claims more than its parent has would contain its siblings, and each of those the rest of them.
+      inner.push({ ...box, end: Math.min(box.end, end) });
+    }
+    return inner;
+  };
   let level: Box[] = [index];
   for (const type of ['trak', 'mdia', 'minf', 'stbl', 'stsd']) {
-    level = level.flatMap((box) => [...boxesIn(bytes, box.start, box.end)].filter((inner) => inner.type === type));
+    level = level.flatMap((box) => inside(box).filter((inner) => inner.type === type));
   }
   // `stsd` has a count before its entries.
-  const entries = level.flatMap(({ start, end }) => [...boxesIn(bytes, start + 8, end)]);
+  const entries = level.flatMap(({ start, end }) => inside({ start: start + 8, end }));
   return entries.some(({ type }) => type === 'encv' || type === 'enca');
+}
+
+function tooManyBoxes(): MediaRejectedError {
+  return new MediaRejectedError(
+    'unsafe_media',
+    `The index of the video or audio file has more than ${maxBoxes} boxes. Copy its streams into a new file and retry.`,
+  );
 }
 
 /** The boxes in a range, in order. Size 1 means that a 64-bit size follows; size 0 means the rest of the range. */
