@@ -21,7 +21,7 @@ export const DEFAULT_URL = 'http://127.0.0.1:8080';
 export interface Listing<T> {
   rows: readonly T[];
   columns: readonly Column<T>[];
-  /** What `--json` prints: the service's own answer. */
+  /** The service's own answer, which `--json` prints. */
   json: unknown;
   /** Printed on a terminal if there are no rows. */
   empty: string;

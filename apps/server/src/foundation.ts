@@ -10,7 +10,7 @@ import { type DataDir, type DataDirUse, openDataDir } from './storage/data-dir.t
 import type { ObjectStore } from './storage/object-store.ts';
 import type { StorageBinding } from './storage/storage-binding.ts';
 
-/** What the service and its workers stand on: nothing above it knows which database, store and queue it is. */
+/** The database, store, queue and engine of the service and its workers. Nothing above it knows which ones they are. */
 export interface Foundation {
   dataDir: DataDir;
   repositories: Repositories;

@@ -59,7 +59,7 @@ async function main(argv: readonly string[]): Promise<void> {
   }
   const service = await composeService(config, logger);
   stopWithSignals(service, logger);
-  // Whoever reads this line may send a signal at once.
+  // A reader of this line may send a signal at once.
   process.stdout.write(`${JSON.stringify({ event: 'listening', url: service.url })}\n`);
   service.startInBackground();
 }

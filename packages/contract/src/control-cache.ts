@@ -6,7 +6,7 @@ import { MediaId, RegionCode } from './scalars.ts';
 const c = initContract();
 
 /**
- * What to purge from every cache: all of a media object, the content of one delivery path, or everything. No data is lost, because the
+ * The content to purge from every cache: all of a media object, the content of one delivery path, or everything. No data is lost, because the
  * caches fetch again what is requested again.
  */
 export const Purge = z

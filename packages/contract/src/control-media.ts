@@ -8,7 +8,7 @@ import { Limit, listOf, MediaId, MediaKind, Revision, Sha256 } from './scalars.t
 
 const c = initContract();
 
-/** What a token allows: `ingest` adds media and reads them; `operate` allows everything. */
+/** The rights of a token: `ingest` adds media and reads them; `operate` allows everything. */
 export const TokenScope = z.enum(['ingest', 'operate']);
 export type TokenScope = z.infer<typeof TokenScope>;
 

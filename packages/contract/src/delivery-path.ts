@@ -10,7 +10,7 @@ export const DELIVERY_CACHE_CONTROL = {
   notFound: 'public, max-age=5',
 } as const;
 
-/** What a delivery path addresses. */
+/** The target of a delivery path. */
 export type DeliveryPath =
   /** `/media/{id}/{name}.{ext}` (the current revision) or `/media/{id}/{name}.{revision}.{ext}` (always that revision). */
   | { kind: 'rendition'; id: string; name: string; extension: string; revision: string | null }

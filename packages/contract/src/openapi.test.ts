@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** The document as a stranger gets it, who knows OpenAPI and not the generator's types. */
 const written = () => JSON.stringify(openApiDocument('http://example.test'));
 
-/** What these tests read of it (OpenAPI 3.1.0, section 4.8). */
+/** The parts that these tests read (OpenAPI 3.1.0, section 4.8). */
 interface Document {
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, { properties: object; required: string[] }> };

@@ -112,7 +112,7 @@ function audioSource(): IdentifiedFile {
   return source({ kind: 'audio', format: 'm4a', width: 0, height: 0, tracks });
 }
 
-/** What the default ladder, or the MP4 preset, makes of a source. */
+/** The plan of the default ladder, or of the MP4 preset, for a source. */
 function planned(identified: IdentifiedFile, name: 'hls' | 'mp4' = 'hls'): PlannedVideo {
   const found = planRenditions(identified, [...defaultPresets]).find((each) => each.name === name);
   if (!found?.video) throw new Error(`${name} is not made: ${found?.reason}`);

@@ -37,7 +37,7 @@ export interface ProveInput {
   programs: Programs | null;
 }
 
-/** What a render reports while it runs. */
+/** A report of a render while it runs. */
 export type RenderReport =
   | { readonly type: 'progress'; readonly progress: RenderProgress }
   | { readonly type: 'run'; readonly update: ProgramRunUpdate };

@@ -5,7 +5,7 @@ import type { RequestHead } from '../http/answer-sink.ts';
 import { type AnswerSink, type Fields, sinkOf } from '../http/answer-sink.ts';
 import { type AnswerPlan, chooseRepresentation, planAnswer, type Refusal } from './answer-plan.ts';
 import { createDiskFolder, type DiskFolder } from './cache/disk/disk-folder.ts';
-import { createMemoryTier } from './cache/memory/memory-tier.ts';
+import { createMemoryTier, type MemoryTier } from './cache/memory/memory-tier.ts';
 import { createPinnedMemory, type PinnedMemory } from './cache/memory/pinned-memory.ts';
 import { type CacheDecision, type FoundObject, HIT, ObjectCache } from './cache/object-cache.ts';
 import type { ObjectReader } from './cache/object-reader.ts';
@@ -76,7 +76,7 @@ export interface DeliveryStats {
   memoryEvictions: number;
   /** Bytes of pieces that slow readers hold in memory, evicted ones included. */
   pinnedBytes: number;
-  /** Of the cache folder. 0 if objects are read directly from the store's folder. */
+  /** The figures of the cache folder are 0 if objects are read directly from the store's folder. */
   diskBytes: number;
   diskEntries: number;
   diskMaxBytes: number;
@@ -174,14 +174,14 @@ export function createDelivery(parts: DeliveryParts): Delivery {
       found = isAllowed(pinned, found) ? found : await objects.open(owned, plan.span);
     }
     if (found === null) throw new Error('A representation has no source.');
-    const isReader = found.body !== null && 'read' in found.body;
-    if (response.destroyed) {
-      if (isReader) (found as FoundReader).body.close();
-      return;
+    const { body } = found;
+    if (isReader(body)) {
+      if (response.destroyed) body.close();
+      else await sendRead(response, plan, { ...found, body }, context);
+    } else if (!response.destroyed) {
+      sendFound(sinkOf(response), plan, { ...found, body }, context.extra);
+      context.onBegin(plan, found);
     }
-    if (isReader) return sendRead(response, plan, found as FoundReader, context);
-    sendFound(sinkOf(response), plan, found as FoundNow, context.extra);
-    context.onBegin(plan, found);
   };
 
   const resolve = async (path: string): Promise<Resource> => {
@@ -260,24 +260,35 @@ export function createDelivery(parts: DeliveryParts): Delivery {
         collapsed: objects.collapsed,
         storeReads: objects.reads,
         damagedObjects: objects.damaged,
-        memoryBytes: memory.bytes,
-        memoryEntries: memory.entries,
-        memoryMaxBytes: memory.maxBytes,
-        memoryEvictions: memory.evictions,
         pinnedBytes: pinned.bytes,
-        diskBytes: folder?.bytes ?? 0,
-        diskEntries: folder?.entries ?? 0,
-        diskMaxBytes: folder?.maxBytes ?? 0,
-        diskEvictions: folder?.evictions ?? 0,
-        diskFailing: folder?.failing ?? false,
+        ...memoryStats(memory),
+        ...folderStats(folder),
       };
     },
+  };
+}
+
+function memoryStats({ bytes, entries, maxBytes, evictions }: MemoryTier) {
+  return { memoryBytes: bytes, memoryEntries: entries, memoryMaxBytes: maxBytes, memoryEvictions: evictions };
+}
+
+function folderStats(folder: DiskFolder | null) {
+  return {
+    diskBytes: folder?.bytes ?? 0,
+    diskEntries: folder?.entries ?? 0,
+    diskMaxBytes: folder?.maxBytes ?? 0,
+    diskEvictions: folder?.evictions ?? 0,
+    diskFailing: folder?.failing ?? false,
   };
 }
 
 /** An answer that can be sent at once; `body` null: without content. */
 type FoundNow = CacheDecision & { readonly body: VerifiedRun | null };
 type FoundReader = CacheDecision & { readonly body: ObjectReader };
+
+function isReader(body: ObjectReader | VerifiedRun | null): body is ObjectReader {
+  return body !== null && 'read' in body;
+}
 
 function planFor(
   request: RequestHead,
@@ -306,7 +317,7 @@ function findInMemory(
 
 /** Whether an answer may hold these bytes in memory: other requests may have used up the budget while this one waited. */
 function isAllowed(pinned: PinnedMemory, { body }: FoundObject): boolean {
-  return 'read' in body || pinned.allows(body.pieces);
+  return isReader(body) || pinned.allows(body.pieces);
 }
 
 /** The header fields `Cache-Status` and `Age`. */

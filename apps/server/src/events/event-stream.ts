@@ -4,6 +4,7 @@ import type { Logger } from '../base/logger.ts';
 import { timestamp } from '../base/presented.ts';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { JobQueue } from '../db/job-queue.ts';
+import { createEventPolling } from './event-polling.ts';
 
 export interface EventStreamParts {
   events: EventRepository;
@@ -157,11 +158,6 @@ function createLiveFeed(
   let sentProgress = new Map<string, number>();
   /** The last event that was sent to live listeners. */
   let frontier = 0;
-  let reading: Promise<void> | null = null;
-  let readAgain = false;
-  let poll: NodeJS.Timeout | undefined;
-  let unsubscribe: () => void = () => undefined;
-  let stopped = false;
 
   const sendToLive = (record: EventRecord) => {
     const text = serialized(record);
@@ -188,6 +184,7 @@ function createLiveFeed(
   };
 
   const readNew = async (): Promise<void> => {
+    if (listeners.size === 0) return;
     for (let more = true; more; ) {
       const from = frontier;
       const records = await events.after(from, { projectId: null, limit: PAGE });
@@ -200,28 +197,15 @@ function createLiveFeed(
     await sendProgress();
   };
 
-  /** One read at a time. If another is requested meanwhile, it follows. */
-  const readSoon = (): void => {
-    if (stopped || listeners.size === 0) return;
-    if (reading !== null) {
-      readAgain = true;
-      return;
-    }
-    reading = readNew()
-      .catch((error: unknown) => logger.error({ err: error }, 'events could not be read'))
-      .finally(() => {
-        reading = null;
-        if (!readAgain) return;
-        readAgain = false;
-        readSoon();
-      });
-  };
+  const polling = createEventPolling({
+    ...{ events, pollMs, read: readNew },
+    onFailure: (error) => logger.error({ err: error }, 'events could not be read'),
+  });
 
   return {
     async start() {
       frontier = await events.latest();
-      unsubscribe = events.onAppended(readSoon);
-      poll = setInterval(readSoon, pollMs).unref();
+      polling.start();
     },
 
     /** Makes a listener live. It gets the events that follow its last one. */
@@ -229,15 +213,10 @@ function createLiveFeed(
       // The next read continues from the frontier. It may find some events again, which `seq` skips.
       frontier = Math.min(frontier, listener.seq);
       listener.live = true;
-      readSoon();
+      polling.read();
     },
 
-    async stop() {
-      stopped = true;
-      unsubscribe();
-      clearInterval(poll);
-      await reading;
-    },
+    stop: polling.stop,
   };
 }
 

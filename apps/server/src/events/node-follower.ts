@@ -3,8 +3,8 @@ import type { RegionRepository } from '../db/delivery-repository.ts';
 import type { EventRecord, EventRepository } from '../db/event-repository.ts';
 import type { Delivery } from '../delivery/delivery.ts';
 import { purgeScopeOf } from '../delivery/purge-scope.ts';
+import { createEventPolling } from './event-polling.ts';
 
-/** Between two reads without a notice: notices of other processes are lost if the connection breaks. */
 const POLL_MS = 1_000;
 const PAGE = 500;
 
@@ -29,11 +29,6 @@ export interface NodeFollower {
 export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
   const { events, regions, self, delivery, logger, pollMs = POLL_MS } = parts;
   let through = 0;
-  let reading: Promise<void> | null = null;
-  let readAgain = false;
-  let timer: NodeJS.Timeout | undefined;
-  let unsubscribe: () => void = () => undefined;
-  let stopped = false;
 
   const act = ({ type, data }: EventRecord): boolean => {
     if (type === 'media.deleted') delivery.purge({ mediaId: String(data['id']) });
@@ -63,33 +58,16 @@ export function createNodeFollower(parts: NodeFollowerParts): NodeFollower {
     }
   };
 
-  const read = () => {
-    if (stopped) return;
-    if (reading !== null) {
-      readAgain = true;
-      return;
-    }
-    reading = follow()
-      .catch((error: unknown) => logger.warn({ err: error }, 'events could not be followed; retrying'))
-      .finally(() => {
-        reading = null;
-        if (!readAgain) return;
-        readAgain = false;
-        read();
-      });
-  };
+  const polling = createEventPolling({
+    ...{ events, pollMs, read: follow },
+    onFailure: (error) => logger.warn({ err: error }, 'events could not be followed; retrying'),
+  });
 
   return {
     async start() {
       through = await events.latest();
-      unsubscribe = events.onAppended(read);
-      timer = setInterval(read, pollMs).unref();
+      polling.start();
     },
-    async stop() {
-      stopped = true;
-      clearInterval(timer);
-      unsubscribe();
-      await reading;
-    },
+    stop: polling.stop,
   };
 }

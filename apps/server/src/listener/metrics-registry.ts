@@ -2,7 +2,7 @@ import { type Metric, Registry } from 'prom-client';
 import type { MetricSources } from './metric-sources.ts';
 import type { FigureLine, RequestFigures } from './request-figures.ts';
 
-/** What {@link createMetricsRegistry} makes. */
+/** The metrics of this process. */
 export interface MetricsRegistry {
   /** Reads every figure from its source and formats them. */
   render(): Promise<{ text: string; contentType: string }>;
@@ -42,7 +42,7 @@ interface Reading {
   values: FigureLine[];
 }
 
-/** What a source returns. */
+/** The figures that a source returns. */
 type Figures<Source extends keyof MetricSources> = Awaited<ReturnType<NonNullable<MetricSources[Source]>>>;
 
 /** Reads a source once for all of its metrics. Without the source there are none. */

@@ -3,7 +3,7 @@ import type * as S3 from '@aws-sdk/client-s3';
 import { S3Failure, storageRefusal } from './s3-failure.ts';
 import { openS3Requests, type S3Options, type S3Requests } from './s3-requests.ts';
 
-/** What S3 returns for an object without its body. */
+/** The facts that S3 returns about an object. */
 export interface S3Head {
   bytes: number;
   etag: string;

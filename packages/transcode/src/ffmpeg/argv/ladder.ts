@@ -15,7 +15,7 @@ export interface VideoOutput {
   readonly bitrate: number;
 }
 
-/** What the picture of a source needs before it is scaled. */
+/** The video track of a source, and the changes that it needs before it is scaled. */
 export interface Picture {
   /** Index among all streams of the file. */
   readonly index: number;

@@ -12,7 +12,7 @@ const CONTENT = /^[0-9a-f]{64}$/;
 /** How often a media object's folder may vanish while a file is made in it. */
 const MAX_OPEN_TRIES = 5;
 
-/** Where the file of an object is, relative to the cache folder. */
+/** The path of an object's file, relative to the cache folder. */
 export function keyOf(mediaId: string, sha256: string): string {
   return `${mediaId}/${sha256}`;
 }
